@@ -1,0 +1,1 @@
+"""The exact oracle and every measure that compares a model with it."""

@@ -1,0 +1,1 @@
+"""Treebanks, probabilistic grammars and everything exact about them. Knows no other package of the suite."""

@@ -1,0 +1,44 @@
+"""The conditioning object that corpora and oracles share: a range of sentence lengths."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from grammar.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRange:
+    """Sentence lengths from ``low`` to ``high`` tokens, both inclusive.
+
+    A corpus drawn under a range follows ``P(sentence | low <= length <= high)``; the oracle that
+    scores it must use the same range.
+    """
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.low <= self.high:
+            raise InputError(f"a length range needs 1 <= low <= high, got {self.low}..{self.high}")
+
+    @classmethod
+    def parse(cls, text: str) -> LengthRange | None:
+        """Read ``6..25``; ``none`` is no condition at all.
+
+        Raises:
+            InputError: the text is neither.
+        """
+        if text.strip().lower() == "none":
+            return None
+        match = re.fullmatch(r"\s*(\d+)\s*\.\.\s*(\d+)\s*", text)
+        if match is None:
+            raise InputError(f"a length range is written 6..25 (inclusive) or none, got {text!r}")
+        return cls(int(match[1]), int(match[2]))
+
+    def __contains__(self, length: object) -> bool:
+        return isinstance(length, int) and self.low <= length <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.low}..{self.high}"

@@ -1,0 +1,32 @@
+"""Kernel: inside mass of every symbol at every sentence length."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def length_masses(high, leaf, left, right, rule_start, parent, prob, closure):  # type: ignore[no-untyped-def]
+    """``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
+
+    ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure;
+    the rest are binary rules by child pair. Splits are summed per pair before rules are applied.
+    """
+    n_states = leaf.size
+    out = np.zeros((high + 1, n_states))
+    for m in range(1, high + 1):
+        bare = np.zeros(n_states)
+        if m == 1:
+            bare[:] = leaf
+        else:
+            for p in range(left.size):
+                b, c = left[p], right[p]
+                total = 0.0
+                for k in range(1, m):
+                    total += out[k, b] * out[m - k, c]
+                if total > 0.0:
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        bare[parent[r]] += prob[r] * total
+        out[m] = np.dot(closure, bare)
+    return out

@@ -1,0 +1,129 @@
+"""Quantities computed once per grammar: total mass, closures, spectral radius, mean length."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, linalg
+from scipy.sparse.csgraph import breadth_first_order
+
+from grammar.errors import InputError
+from grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
+from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+
+
+def reachable_from(graph: FloatArray | csr_matrix[np.bool_], state: int) -> NDArray[np.bool_]:
+    """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
+    edges = graph if isinstance(graph, csr_matrix) else csr_matrix(graph > 0.0)
+    found = np.zeros(edges.shape[0], dtype=bool)
+    found[breadth_first_order(edges, state, return_predecessors=False)] = True
+    return found
+
+
+def reachable(graph: FloatArray) -> NDArray[np.bool_]:
+    """Which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
+    edges = csr_matrix(graph > 0.0)
+    return np.stack([reachable_from(edges, state) for state in range(len(graph))])
+
+
+def closure(matrix: FloatArray, what: str) -> FloatArray:
+    """``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero.
+
+    Raises:
+        InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
+    """
+    n = len(matrix)
+    if not matrix.any():
+        return np.eye(n)
+    try:
+        inverse = np.linalg.inv(np.eye(n) - matrix)
+    except np.linalg.LinAlgError:
+        inverse = np.full((n, n), -1.0)
+    if (np.diag(inverse) < 1.0 - 1e-9).any() or inverse.min() < -1e-6:
+        raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
+    inverse = np.maximum(inverse, 0.0)
+    inverse[~reachable(matrix)] = 0.0
+    return np.ascontiguousarray(inverse)
+
+
+def unary_closure(pcfg: PCFG) -> FloatArray:
+    """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S)."""
+    return closure(unary_matrix(pcfg), "unary closure")
+
+
+def left_corner_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+    """``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995)."""
+    return closure(left_corner_matrix(pcfg, mass), "left-corner closure")
+
+
+def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
+    """``t_A = P(A derives some finite string)``, (S,): least fixed point of ``t = lex + Un t + Bi(t, t)``.
+
+    Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
+    2009), one strongly connected component after the other so that a critical one does not spoil the rest.
+    """
+    n = len(pcfg.symbols)
+    lexical = np.zeros(n)
+    rules = lexical_rules(pcfg)
+    np.add.at(lexical, rules.parent, rules.prob)
+    a, b, c = pcfg.binary.T
+    p = np.exp(pcfg.binary_logp)
+    unary_p = np.exp(pcfg.unary_logp)
+    graph = mean_matrix(pcfg, np.ones(n))
+    condensed = nx.condensation(nx.from_scipy_sparse_array(csr_matrix(graph > 0.0), create_using=nx.DiGraph))
+    component = np.array([condensed.graph["mapping"][state] for state in range(n)])
+    mass = np.zeros(n)
+    binary_of, unary_of = component[a], component[pcfg.unary[:, 0]]
+    for k in reversed(list(nx.topological_sort(condensed))):
+        states = np.flatnonzero(component == k)
+        local = {int(s): i for i, s in enumerate(states)}
+        rb, ru = np.flatnonzero(binary_of == k), np.flatnonzero(unary_of == k)
+        ra = np.array([local[int(s)] for s in a[rb]], dtype=np.int64)
+        ua = np.array([local[int(s)] for s in pcfg.unary[ru, 0]], dtype=np.int64)
+        ub = pcfg.unary[ru, 1]
+        for _ in range(200):
+            value = lexical[states]
+            np.add.at(value, ra, p[rb] * mass[b[rb]] * mass[c[rb]])
+            np.add.at(value, ua, unary_p[ru] * mass[ub])
+            jacobian = np.zeros((len(states), n))
+            np.add.at(jacobian, (ra, b[rb]), p[rb] * mass[c[rb]])
+            np.add.at(jacobian, (ra, c[rb]), p[rb] * mass[b[rb]])
+            np.add.at(jacobian, (ua, ub), unary_p[ru])
+            gap = value - mass[states]
+            try:
+                step = np.linalg.solve(np.eye(len(states)) - jacobian[:, states], gap)
+            except np.linalg.LinAlgError:
+                step = gap
+            updated = np.clip(mass[states] + np.maximum(step, 0.0), 0.0, 1.0)
+            moved = float(np.abs(updated - mass[states]).max())
+            mass[states] = updated
+            if moved <= tolerance:
+                break
+    return mass
+
+
+def perron(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,)."""
+    n = len(matrix)
+    if n <= 400:
+        return _perron_dense(matrix)
+    vectors = []
+    radius = 0.0
+    for m in (matrix.T, matrix):
+        try:
+            values, found = linalg.eigs(csr_matrix(m), k=1, which="LM", v0=np.ones(n))
+        except linalg.ArpackNoConvergence:
+            return _perron_dense(matrix)
+        radius = float(np.abs(values[0]))
+        vectors.append(np.abs(found[:, 0]))
+    return radius, vectors[0], vectors[1]
+
+
+def _perron_dense(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    values, right = np.linalg.eig(matrix)
+    left_values, left = np.linalg.eig(matrix.T)
+    i, j = int(np.argmax(np.abs(values))), int(np.argmax(np.abs(left_values)))
+    return float(np.abs(values[i])), np.abs(left[:, j]), np.abs(right[:, i])

@@ -1,0 +1,108 @@
+"""Rules regrouped for the kernels: binary rules by child pair, lexical rules by word."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from grammar.pcfg import PCFG
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+class PairRules(NamedTuple):
+    """Binary rules grouped by their distinct child pairs (P of them, sorted by left, then right child)."""
+
+    left: IntArray  #: (P,) left child of each pair
+    right: IntArray  #: (P,) right child of each pair
+    by_left: IntArray  #: (S+1,) pairs with left child b are by_left[b]:by_left[b+1]
+    by_right_start: IntArray  #: (S+1,) pairs with right child c are by_right[by_right_start[c]:by_right_start[c+1]]
+    by_right: IntArray  #: (P,) pair numbers sorted by right child
+    rule_start: IntArray  #: (P+1,) rules of pair p are rule_start[p]:rule_start[p+1]
+    parent: IntArray  #: (R,) left-hand side of each rule
+    prob: FloatArray  #: (R,) its probability
+
+
+class LexicalRules(NamedTuple):
+    """Lexical rules grouped by word."""
+
+    start: IntArray  #: (V+1,) rules of word w are start[w]:start[w+1]
+    parent: IntArray  #: (L,)
+    prob: FloatArray  #: (L,)
+
+
+class SparseRows(NamedTuple):
+    """A sparse (S, S) matrix by rows."""
+
+    start: IntArray  #: (S+1,)
+    column: IntArray  #: (nnz,)
+    value: FloatArray  #: (nnz,)
+
+
+def pair_rules(pcfg: PCFG) -> PairRules:
+    """Group the binary rules (already sorted by left, right, parent)."""
+    n = len(pcfg.symbols)
+    children = pcfg.binary[:, 1:]
+    new = np.ones(len(children), dtype=bool)
+    new[1:] = (children[1:] != children[:-1]).any(axis=1)
+    heads = np.flatnonzero(new)
+    left, right = (np.ascontiguousarray(children[heads, side]) for side in (0, 1))
+    by_right = np.argsort(right, kind="stable").astype(np.int32)
+    return PairRules(
+        left,
+        right,
+        np.searchsorted(left, np.arange(n + 1)).astype(np.int32),
+        np.searchsorted(right[by_right], np.arange(n + 1)).astype(np.int32),
+        by_right,
+        np.append(heads, len(children)).astype(np.int32),
+        np.ascontiguousarray(pcfg.binary[:, 0]),
+        np.exp(pcfg.binary_logp),
+    )
+
+
+def lexical_rules(pcfg: PCFG) -> LexicalRules:
+    """Group the lexical rules (already sorted by word, parent)."""
+    start = np.searchsorted(pcfg.lexical[:, 1], np.arange(len(pcfg.terminals) + 1)).astype(np.int32)
+    return LexicalRules(start, np.ascontiguousarray(pcfg.lexical[:, 0]), np.exp(pcfg.lexical_logp))
+
+
+def sparse_rows(dense: FloatArray) -> SparseRows:
+    """The non-zero entries of a dense matrix, by rows."""
+    matrix = sparse.csr_matrix(dense)
+    return SparseRows(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
+
+
+def lexical_matrix(pcfg: PCFG) -> sparse.csr_matrix[np.float64]:
+    """P(word | symbol) as a sparse (S, V) matrix."""
+    shape = (len(pcfg.symbols), len(pcfg.terminals))
+    return sparse.csr_matrix((np.exp(pcfg.lexical_logp), (pcfg.lexical[:, 0], pcfg.lexical[:, 1])), shape=shape)
+
+
+def unary_matrix(pcfg: PCFG) -> FloatArray:
+    """P(A -> B) as a dense (S, S) matrix."""
+    dense = np.zeros((len(pcfg.symbols),) * 2)
+    np.add.at(dense, (pcfg.unary[:, 0], pcfg.unary[:, 1]), np.exp(pcfg.unary_logp))
+    return dense
+
+
+def left_corner_matrix(pcfg: PCFG, right_mass: FloatArray) -> FloatArray:
+    """``P_L[A, B] = P(A -> B) + sum_C P(A -> B C) mass(C)``, dense (S, S) (Stolcke 1995)."""
+    dense = unary_matrix(pcfg)
+    a, b, c = pcfg.binary.T
+    np.add.at(dense, (a, b), np.exp(pcfg.binary_logp) * right_mass[c])
+    return dense
+
+
+def mean_matrix(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+    """``M[A, B]``: expected number of B children of A, other children weighted by ``mass``, dense (S, S).
+
+    With ``mass`` all ones this is the mean matrix; at the total masses it is the Jacobian of their equations.
+    """
+    dense = left_corner_matrix(pcfg, mass)
+    a, b, c = pcfg.binary.T
+    np.add.at(dense, (a, c), np.exp(pcfg.binary_logp) * mass[b])
+    return dense

@@ -1,0 +1,98 @@
+"""The most probable derivation of a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
+
+from grammar.errors import InputError
+from grammar.inference.rules import SparseRows
+from grammar.tree import Tree
+
+if TYPE_CHECKING:
+    from grammar.inference.exact import Exact
+    from grammar.pcfg import PCFG
+
+
+def best_chains(pcfg: PCFG) -> tuple[SparseRows, NDArray[np.int32]]:
+    """Most probable unary chain between any two symbols.
+
+    Returns:
+        The log probabilities by rows (0 on the diagonal), and before (S, S): the symbol before B on the best
+        chain from A, negative where there is none.
+    """
+    n = len(pcfg.symbols)
+    # a rule of probability 1 must not read as "no edge"
+    weight = np.maximum(-pcfg.unary_logp, 1e-300)
+    graph = csr_matrix((weight, (pcfg.unary[:, 0], pcfg.unary[:, 1])), shape=(n, n))
+    distance, before = dijkstra(graph, return_predecessors=True)
+    row, column = np.nonzero(np.isfinite(distance))
+    start = np.searchsorted(row, np.arange(n + 1)).astype(np.int32)
+    return SparseRows(start, column.astype(np.int32), -distance[row, column]), before
+
+
+def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
+    """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
+
+    Raises:
+        InputError: the grammar cannot make the sentence.
+    """
+    from grammar.inference import _kernels
+
+    pcfg, pairs, lexicon = exact.pcfg, exact.pairs, exact.lexicon
+    words = pcfg.encode(sentence)
+    if len(words) == 0:
+        raise InputError("a sentence without tokens has no tree")
+    chains, before = exact.best_chains
+    best, chain, rule, split = _kernels.viterbi(
+        words,
+        *chains,
+        pairs.by_left,
+        pairs.right,
+        pairs.rule_start,
+        pairs.parent,
+        pcfg.binary_logp,
+        lexicon.start,
+        lexicon.parent,
+        pcfg.lexical_logp,
+    )
+    n = len(words)
+    score = float(best[n * (n - 1) // 2, pcfg.start])
+    if not math.isfinite(score):
+        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+
+    def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
+        """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
+        low = int(chain[j * (j - 1) // 2 + i, top])
+        path = [low]
+        while path[-1] != top:
+            path.append(int(before[top, path[-1]]))
+        return [pcfg.symbols[s] for s in reversed(path)], low
+
+    # post-order over an explicit stack: (i, j, state, expanded)
+    stack: list[tuple[int, int, int, bool]] = [(0, n, pcfg.start, False)]
+    done: list[Tree] = []
+    while stack:
+        i, j, state, expanded = stack.pop()
+        names, low = bottom(i, j, state)
+        span = j * (j - 1) // 2 + i
+        if j - i == 1:
+            node = Tree(names[-1], (sentence[i],))
+        elif not expanded:
+            k, r = int(split[span, low]), int(rule[span, low])
+            _, b, c = pcfg.binary[r]
+            stack += [(i, j, state, True), (k, j, int(c), False), (i, k, int(b), False)]
+            continue
+        else:
+            right, left = done.pop(), done.pop()
+            node = Tree(names[-1], (left, right))
+        for name in reversed(names[:-1]):
+            node = Tree(name, (node,))
+        done.append(node)
+    return done[0], score

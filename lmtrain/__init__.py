@@ -1,0 +1,1 @@
+"""Language models trained on a corpus: tokenisers, architectures, training, scoring."""
