@@ -56,3 +56,44 @@ class LanguageModel(Protocol):
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probabilities of the positions that ``frame`` counts."""
+
+
+def assemble_scores(
+    rows: Sequence[NDArray[np.float64]], unknown: Sequence[NDArray[np.bool_]], frame: ScoringFrame
+) -> TokenScores:
+    """Select the positions that a frame counts from per-sentence log probabilities.
+
+    Args:
+        rows: for each sentence of n tokens, (n,) for a masked model or (n+1,) with the end of the sentence.
+        unknown: for each sentence, (n,) true where the model reads ``<unk>``.
+        frame: which positions count.
+
+    A sentence with any entry that is not finite (counted or not) goes to ``impossible`` as a whole.
+    """
+    kept: list[NDArray[np.float64]] = []
+    numbers: list[NDArray[np.int32]] = []
+    positions: list[NDArray[np.int32]] = []
+    impossible = []
+    for i, (row, unk) in enumerate(zip(rows, unknown, strict=True)):
+        if not np.isfinite(row).all():
+            impossible.append(i)
+            continue
+        count = np.ones(len(row), dtype=bool)
+        if len(row) > len(unk):
+            count[len(unk) :] = frame.eos
+        if not frame.first:
+            count[0] = False
+        if frame.unk == "skip":
+            count[: len(unk)] &= ~unk
+        at = np.flatnonzero(count).astype(np.int32)
+        kept.append(row[at])
+        positions.append(at)
+        numbers.append(np.full(len(at), i, dtype=np.int32))
+    return TokenScores(
+        np.concatenate(kept) if kept else np.empty(0),
+        np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int32),
+        np.concatenate(positions) if positions else np.empty(0, dtype=np.int32),
+        np.array(impossible, dtype=np.int32),
+        len(rows),
+        frame,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from numbers import Integral
 
 from grammar.errors import InputError
 
@@ -38,7 +39,7 @@ class LengthRange:
         return cls(int(match[1]), int(match[2]))
 
     def __contains__(self, length: object) -> bool:
-        return isinstance(length, int) and self.low <= length <= self.high
+        return isinstance(length, Integral) and self.low <= int(length) <= self.high
 
     def __str__(self) -> str:
         return f"{self.low}..{self.high}"

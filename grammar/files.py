@@ -34,7 +34,9 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         else:
             temporary.replace(target)
     except OSError as error:
-        raise InputError(f"cannot write: {error.strerror or error}; the old file, if any, is untouched", target) from error
+        raise InputError(
+            f"cannot write: {error.strerror or error}; the old file, if any, is untouched", target
+        ) from error
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary)

@@ -127,6 +127,7 @@ class PCFG:
         words: Callable[[str, tuple[str, ...]], bool],
         labels: Mapping[str, str] | None = None,
         normalise: bool = False,
+        order: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> PCFG:
         """Build from (parent, children, weight) triples; equal rules add up.
@@ -137,15 +138,18 @@ class PCFG:
             words: tells whether a rule's single child is a word.
             labels: treebank label of each symbol, itself where absent.
             normalise: divide each symbol's weights by their sum.
+            order: symbols to number first, after the start symbol; the rest follow as they appear.
             meta: JSON values that say how the grammar was made.
         """
-        symbols: dict[str, int] = {start: 0}
+        symbols = {name: i for i, name in enumerate(dict.fromkeys([start, *order]))}
         terminals: dict[str, int] = {}
         tables: tuple[dict[tuple[int, ...], float], ...] = ({}, {}, {})
         totals: dict[int, float] = {}
         for parent, children, weight in rules:
             if not (math.isfinite(weight) and weight > 0):
-                raise InputError(f"the rule {parent} -> {' '.join(children)} has weight {weight}, expecting a positive number")
+                raise InputError(
+                    f"the rule {parent} -> {' '.join(children)} has weight {weight}, expecting a positive number"
+                )
             a = symbols.setdefault(parent, len(symbols))
             if len(children) == 2:
                 key = (a, *(symbols.setdefault(c, len(symbols)) for c in children))
@@ -157,10 +161,12 @@ class PCFG:
                 key = (a, symbols.setdefault(children[0], len(symbols)))
                 table = tables[1]
             else:
-                raise InputError(f"the rule {parent} -> {' '.join(children)} has {len(children)} children, expecting 1 or 2")
+                raise InputError(
+                    f"the rule {parent} -> {' '.join(children)} has {len(children)} children, expecting 1 or 2"
+                )
             table[key] = table.get(key, 0.0) + weight
             totals[a] = totals.get(a, 0.0) + weight
-        arrays = []
+        arrays: list[NDArray[Any]] = []
         for table, width in zip(tables, (3, 2, 2), strict=True):
             keys = np.array(list(table), dtype=np.int32).reshape(-1, width)
             weights = np.array(list(table.values()), dtype=np.float64)
@@ -169,7 +175,14 @@ class PCFG:
             arrays += [keys, np.log(weights)]
         names = tuple(symbols)
         given = labels or {}
-        return cls(names, tuple(terminals), 0, *arrays, tuple(given.get(n, n) for n in names), dict(meta or {}))
+        return cls(
+            names,
+            tuple(terminals),
+            0,
+            *(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], arrays[5]),
+            tuple(given.get(name, name) for name in names),
+            dict(meta or {}),
+        )
 
     @classmethod
     def from_text(cls, text: str, *, start: str | None = None, normalise: bool = False) -> PCFG:
@@ -179,7 +192,7 @@ class PCFG:
         return parse_text(text, start=start, normalise=normalise)
 
     def to_text(self) -> str:
-        """The grammar as text that `from_text` reads back exactly."""
+        """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
         from grammar.formats.text import format_text
 
         return format_text(self)

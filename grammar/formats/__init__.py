@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 
 from grammar.errors import InputError
@@ -24,8 +25,8 @@ def load_grammar(path: str | Path) -> PCFG:
         content = path.read_bytes()
         if content[:2] == b"PK":
             return load_npz(path)
-        text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8")
-    except (OSError, EOFError) as error:
+        text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read the grammar: {getattr(error, 'strerror', None) or error}", path) from error
     except UnicodeDecodeError as error:
         raise InputError("this is neither an .npz grammar nor UTF-8 text", path) from error

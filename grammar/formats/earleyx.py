@@ -47,7 +47,9 @@ def parse_earleyx(text: str, *, start: str = "ROOT", path: str | Path | None = N
     clash = spelled & lefts
     lexical = {(a, c[0]) for (a, c, _), (_, raw, _) in zip(flat, rules, strict=True) if len(c) == 1 and raw[0] in words}
     if clash:
-        both = {(a, c[0]) for (a, c, _), (_, raw, _) in zip(flat, rules, strict=True) if len(c) == 1 and raw[0] in lefts}
+        both = {
+            (a, c[0]) for (a, c, _), (_, raw, _) in zip(flat, rules, strict=True) if len(c) == 1 and raw[0] in lefts
+        }
         if both & lexical:
             raise InputError(f"{sorted(both & lexical)[0][1]!r} is both a word and a symbol below one parent", path)
     try:

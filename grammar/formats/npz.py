@@ -50,16 +50,23 @@ def load_npz(path: str | Path) -> PCFG:
     try:
         with np.load(path, allow_pickle=False) as archive:
             head = json.loads(archive["head"].tobytes())
-            arrays = [archive[name] for name in ARRAYS]
+            arrays = {name: archive[name] for name in ARRAYS}
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError("this .npz is damaged or is not a truesource grammar; make it again", path) from error
     if not isinstance(head, dict) or head.get("format") != "truesource-pcfg":
         raise InputError("this .npz is not a truesource grammar", path)
     if head["version"] > VERSION:
-        raise InputError(f"this grammar has format version {head['version']}, newer than {VERSION}; update truesource", path)
+        raise InputError(
+            f"this grammar has format version {head['version']}, newer than {VERSION}; update truesource", path
+        )
     try:
         pcfg = PCFG(
-            tuple(head["symbols"]), tuple(head["terminals"]), head["start"], *arrays, tuple(head["labels"]), head["meta"]
+            symbols=tuple(head["symbols"]),
+            terminals=tuple(head["terminals"]),
+            start=head["start"],
+            labels=tuple(head["labels"]),
+            meta=head["meta"],
+            **arrays,
         )
     except InputError as error:
         raise InputError(str(error), path) from error

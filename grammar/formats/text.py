@@ -24,10 +24,11 @@ from grammar.pcfg import PCFG
 _TOKEN = re.compile(
     r"""\s*(?:
       '(?P<single>(?:[^'\\]|\\.)*)' | "(?P<double>(?:[^"\\]|\\.)*)" | <(?P<angle>(?:[^>\\]|\\.)+)>(?=\s|$)
-      | (?P<arrow>->)(?=\s) | (?P<bar>\|)(?=\s) | \[(?P<boxed>[^\]\s]+)\](?=\s|$) | (?P<bare>\S+)
+      | (?P<arrow>->)(?=\s) | (?P<bar>\|)(?=\s|$) | \[(?P<boxed>[^\]\s]+)\](?=\s|$) | (?P<bare>\S+)
     )""",
     re.VERBOSE,
 )
+_NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
 
@@ -55,15 +56,21 @@ def _tokens(line: str) -> list[tuple[str, str]]:
 
 def _read(text: str, path: str | Path | None) -> _Rules:
     read = _Rules()
-    for number, line in enumerate(text.splitlines(), start=1):
+    # not splitlines: words may hold the Unicode line separators that it breaks at
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
+        if number == 1 and (heading := _NLTK_HEADING.fullmatch(stripped)):
+            read.start = heading[1]
+            continue
         tokens = _tokens(stripped)
         words = [name for name, _ in tokens]
-        if words[0] in ("%start", "%label"):
+        if tokens[0] in (("%start", "open"), ("%label", "open")):
             if len(words) != (2 if words[0] == "%start" else 3):
-                raise InputError(f"{words[0]} has {len(words) - 1} names after it, expecting another number", path, number)
+                raise InputError(
+                    f"{words[0]} has {len(words) - 1} names after it, expecting another number", path, number
+                )
             if words[0] == "%start":
                 read.start = words[1]
             else:
@@ -83,7 +90,9 @@ def _read(text: str, path: str | Path | None) -> _Rules:
     return read
 
 
-def _alternative(tokens: list[tuple[str, str]], path: str | Path | None, line: int) -> tuple[list[tuple[str, str]], float]:
+def _alternative(
+    tokens: list[tuple[str, str]], path: str | Path | None, line: int
+) -> tuple[list[tuple[str, str]], float]:
     if not tokens:
         raise InputError("an alternative is empty; write children and a probability", path, line)
     *children, (last, kind) = tokens
@@ -102,9 +111,7 @@ def _alternative(tokens: list[tuple[str, str]], path: str | Path | None, line: i
     return children, weight
 
 
-def parse_text(
-    text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None
-) -> PCFG:
+def parse_text(text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None) -> PCFG:
     """Read grammar text (module docstring).
 
     Args:
@@ -124,7 +131,7 @@ def parse_text(
 
     def symbol(name: str, kind: str, line: int) -> str:
         if kind == "word" or (kind == "open" and name not in lefts):
-            wrapper = f"@'{name}'"
+            wrapper = f"'{name}'"
             made[wrapper] = (name,)
             labels[wrapper] = wrapper
             return wrapper
@@ -133,28 +140,28 @@ def parse_text(
         return name
 
     words: set[tuple[str, str]] = set()
-    for parent, children, weight, line in read.rules:
+    unaries: set[tuple[str, str]] = set()
+    for left, children, weight, line in read.rules:
         if len(children) == 1:
             name, kind = children[0]
-            if kind == "word" or (kind == "open" and name not in lefts):
-                words.add((parent, name))
-                if name in lefts and (parent, name) in {(p, c[0]) for p, c, _ in flat if len(c) == 1}:
-                    raise InputError(f"{name!r} is both a word and a symbol below {parent!r}; rename one", path, line)
-            flat.append((parent, (symbol(name, kind, line) if (parent, name) not in words else name,), weight))
+            is_word = kind == "word" or (kind == "open" and name not in lefts)
+            (words if is_word else unaries).add((left, name))
+            if (left, name) in words and (left, name) in unaries:
+                raise InputError(f"{name!r} is both a word and a symbol below {left!r}; rename one", path, line)
+            flat.append((left, (name if is_word else symbol(name, kind, line),), weight))
             continue
+        parent, share = left, weight
         names = [symbol(name, kind, line) for name, kind in children]
-        label = "@" + labels[parent].lstrip("@")
         while len(names) > 2:
-            rest = " ".join(names[1:])
-            chain = f"@{parent}: {rest}"
-            labels[chain] = label
-            flat.append((parent, (names[0], chain), weight))
-            parent, weight, names = chain, 1.0, names[1:]  # noqa: PLW2901
+            chain = f"@{left}: {' '.join(names[1:])}"
+            flat.append((parent, (names[0], chain), share))
             if chain in made:
                 break
             made[chain] = ()
+            labels[chain] = "@" + labels[left].lstrip("@")
+            parent, share, names = chain, 1.0, names[1:]
         else:
-            flat.append((parent, (names[0], names[1]), weight))
+            flat.append((parent, (names[0], names[1]), share))
     for wrapper, spelled in made.items():
         if spelled:
             words.add((wrapper, spelled[0]))
@@ -164,7 +171,12 @@ def parse_text(
         raise InputError(f"the start symbol {first!r} has no rules", path)
     try:
         return PCFG.from_rules(
-            flat, start=first, words=lambda p, c: (p, c[0]) in words, labels=labels, normalise=normalise
+            flat,
+            start=first,
+            words=lambda p, c: (p, c[0]) in words,
+            labels=labels,
+            normalise=normalise,
+            order=[*lefts, *made],
         )
     except InputError as error:
         raise InputError(str(error), path) from error
@@ -184,7 +196,9 @@ def format_text(pcfg: PCFG) -> str:
     """Text that `parse_text` reads back to the same rules, each probability within one rounding."""
     names = [_write_symbol(s) for s in pcfg.symbols]
     lines = [f"%start {names[pcfg.start]}"]
-    lines += [f"%label {names[i]} {_write_symbol(l)}" for i, l in enumerate(pcfg.labels) if l != pcfg.symbols[i]]
+    lines += [
+        f"%label {names[i]} {_write_symbol(label)}" for i, label in enumerate(pcfg.labels) if label != pcfg.symbols[i]
+    ]
     rules: list[list[str]] = [[] for _ in names]
     for (a, b, c), p in zip(pcfg.binary, np.exp(pcfg.binary_logp), strict=True):
         rules[a].append(f"{names[b]} {names[c]} {float(p)!r}")

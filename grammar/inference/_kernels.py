@@ -10,11 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# ruff: noqa: PLR0913
+#: Most that a chart entry holds. What matters to a sentence's probability stays far below: an entry is at most
+#: the inverse weight of its symbol starting there. More is met only where a symbol cannot start, and would
+#: overflow in long sentences; the square of this number is finite, so nothing becomes infinite or NaN.
+CAP = 1e140
 
 
 @njit(cache=True, nogil=True)
-def _close(bare, row_start, column, value, out, flags, listed):  # type: ignore[no-untyped-def]
+def _close(bare, row_start, column, value, out, flags, listed):
     """``out = U bare`` over the batch; marks and lists the states that are not zero, returns how many."""
     n_states, width = bare.shape
     count = 0
@@ -28,6 +31,8 @@ def _close(bare, row_start, column, value, out, flags, listed):  # type: ignore[
                 for w in range(width):
                     out[a, w] += weight * bare[b, w]
         if alive:
+            for w in range(width):
+                out[a, w] = min(out[a, w], CAP)
             listed[count] = a
             count += 1
     return count
@@ -36,7 +41,7 @@ def _close(bare, row_start, column, value, out, flags, listed):  # type: ignore[
 @njit(cache=True, nogil=True)
 def _span(
     inside, listed, count, present, i, j, by_left, pair_right, rule_start, parent, prob, acc, touched, bare, flags
-):  # type: ignore[no-untyped-def]
+):
     """Sum all splits of span (i, j) per child pair, then apply the rules; fills ``bare`` and ``flags``."""
     width = bare.shape[1]
     n_touched = 0
@@ -73,7 +78,7 @@ def _span(
 
 
 @njit(cache=True, nogil=True)
-def _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags):  # type: ignore[no-untyped-def]
+def _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags):
     """Preterminals over word j (0-based) of each sentence, scaled; fills ``bare`` and ``flags``."""
     bare[:] = 0.0
     flags[:] = False
@@ -108,7 +113,7 @@ def causal(
     lex_start,
     lex_parent,
     lex_prob,
-):  # type: ignore[no-untyped-def]
+):
     """Inside charts and conditional probabilities of a batch, left to right.
 
     Unconditioned: ``high = 0`` and ``chain_t = E^T`` (transposed left-corner closure). Conditioned on a length
@@ -209,9 +214,7 @@ def causal(
                     bare,
                     flags,
                 )
-            count[span] = _close(
-                bare, closure_start, closure_column, closure_value, inside[span], flags, listed[span]
-            )
+            count[span] = _close(bare, closure_start, closure_column, closure_value, inside[span], flags, listed[span])
             for x in range(count[span]):
                 present[span, listed[span, x]] = True
         whole = (j + 1) * j // 2
@@ -253,7 +256,7 @@ def outside_leaves(
     rule_start,
     parent,
     prob,
-):  # type: ignore[no-untyped-def]
+):
     """Outside weight of every preterminal position, unary chains above it included, (n, S, W).
 
     ``inside``, ``listed`` and ``count`` come from `causal`. States that cannot make the observed word have
@@ -337,7 +340,7 @@ def viterbi(
     lex_start,
     lex_parent,
     lex_logp,
-):  # type: ignore[no-untyped-def]
+):
     """Most probable derivation of each symbol over each span of one sentence, log space.
 
     ``chain_*`` are the rows of the max-product unary closure. Returns best (spans, S); chain (spans, S), the

@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def length_masses(high, leaf, left, right, rule_start, parent, prob, closure):  # type: ignore[no-untyped-def]
+def length_masses(high, leaf, left, right, rule_start, parent, prob, closure):
     """``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
 
     ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure;

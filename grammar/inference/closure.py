@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, linalg
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from grammar.errors import InputError
 from grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
@@ -15,9 +15,9 @@ from grammar.pcfg import PCFG
 FloatArray = NDArray[np.float64]
 
 
-def reachable_from(graph: FloatArray | csr_matrix[np.bool_], state: int) -> NDArray[np.bool_]:
+def reachable_from(graph: FloatArray | csr_matrix[np.int8], state: int) -> NDArray[np.bool_]:
     """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
-    edges = graph if isinstance(graph, csr_matrix) else csr_matrix(graph > 0.0)
+    edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
     found = np.zeros(edges.shape[0], dtype=bool)
     found[breadth_first_order(edges, state, return_predecessors=False)] = True
     return found
@@ -25,7 +25,7 @@ def reachable_from(graph: FloatArray | csr_matrix[np.bool_], state: int) -> NDAr
 
 def reachable(graph: FloatArray) -> NDArray[np.bool_]:
     """Which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
-    edges = csr_matrix(graph > 0.0)
+    edges = csr_matrix((graph > 0.0).astype(np.int8))
     return np.stack([reachable_from(edges, state) for state in range(len(graph))])
 
 
@@ -49,14 +49,21 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     return np.ascontiguousarray(inverse)
 
 
-def unary_closure(pcfg: PCFG) -> FloatArray:
-    """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S)."""
-    return closure(unary_matrix(pcfg), "unary closure")
+def unary_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+    """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S).
+
+    Steps to a symbol without a finite derivation (``mass`` zero) are left out: they add nothing to any
+    sentence, and may go round for ever.
+    """
+    return closure(np.where(mass > 0.0, unary_matrix(pcfg), 0.0), "unary closure")
 
 
 def left_corner_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
-    """``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995)."""
-    return closure(left_corner_matrix(pcfg, mass), "left-corner closure")
+    """``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995).
+
+    Steps to a symbol without a finite derivation are left out, as in `unary_closure`.
+    """
+    return closure(np.where(mass > 0.0, left_corner_matrix(pcfg, mass), 0.0), "left-corner closure")
 
 
 def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
@@ -73,7 +80,9 @@ def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
     p = np.exp(pcfg.binary_logp)
     unary_p = np.exp(pcfg.unary_logp)
     graph = mean_matrix(pcfg, np.ones(n))
-    condensed = nx.condensation(nx.from_scipy_sparse_array(csr_matrix(graph > 0.0), create_using=nx.DiGraph))
+    condensed = nx.condensation(
+        nx.from_scipy_sparse_array(csr_matrix((graph > 0.0).astype(np.int8)), create_using=nx.DiGraph)
+    )
     component = np.array([condensed.graph["mapping"][state] for state in range(n)])
     mass = np.zeros(n)
     binary_of, unary_of = component[a], component[pcfg.unary[:, 0]]
@@ -106,8 +115,27 @@ def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
 
 
 def perron(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,)."""
+    """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,).
+
+    The radius is the largest of any strongly connected component; the vectors are those of that component,
+    positive on its states and zero elsewhere.
+    """
     n = len(matrix)
+    _, component = connected_components(csr_matrix(matrix), connection="strong")
+    order = np.argsort(component, kind="stable")
+    largest, vectors = -1.0, np.zeros((2, n))
+    for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+        radius, *pair = _perron_irreducible(matrix[np.ix_(states, states)])
+        if radius > largest:
+            largest, vectors = radius, np.zeros((2, n))
+            vectors[:, states] = pair
+    return largest, vectors[0], vectors[1]
+
+
+def _perron_irreducible(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    n = len(matrix)
+    if n == 1:
+        return float(matrix[0, 0]), np.ones(1), np.ones(1)
     if n <= 400:
         return _perron_dense(matrix)
     vectors = []

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
+SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Exact:
     @cached_property
     def unary_closure(self) -> FloatArray:
         """``(I - Un)^-1``, (S, S)."""
-        return closure.unary_closure(self.pcfg)
+        return closure.unary_closure(self.pcfg, self.mass)
 
     @cached_property
     def _chains(self) -> SparseRows:
@@ -185,6 +186,10 @@ class Exact:
             z = float(masses[lengths.low :, self.pcfg.start].sum())
             if z <= 0.0:
                 raise InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
+            if z < SMALLEST_MASS:
+                raise InputError(
+                    f"a length in {lengths} has probability {z:.3g}, too small for exact scores; choose another range"
+                )
             n = len(self.pcfg.symbols)
             a, b, c = self.pcfg.binary.T.astype(np.int64)
             keys, inverse = np.unique(a * n + b, return_inverse=True)
@@ -257,7 +262,7 @@ class Exact:
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None
     ) -> list[FloatArray]:
-        """ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
+        """Ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
 
         The sum over a sentence is its log probability (given ``lengths``). From the first token that is
         impossible in its context on, entries are -inf.
@@ -277,11 +282,11 @@ class Exact:
         return scores
 
     def string_log_probs(self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None) -> FloatArray:
-        """ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it."""
+        """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it."""
         return np.array([float(s.sum()) for s in self.causal_log_probs(sentences, lengths)])
 
     def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """ln P(token | all other tokens and the length) for each sentence, (n,).
+        """Ln P(token | all other tokens and the length) for each sentence, (n,).
 
         Conditioning on a length range changes nothing. -inf where the token is impossible given the others;
         NaN never: where the others alone are impossible, the entry is -inf too.
@@ -334,9 +339,12 @@ class Exact:
     # -- one sentence -------------------------------------------------------------------------------
 
     def prefix_log_prob(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> float:
-        """ln P(a sentence starts with ``prefix``), given ``lengths`` if any; -inf when none does."""
+        """Ln P(a sentence starts with ``prefix``), given ``lengths`` if any; -inf when none does."""
         if not prefix:
-            return math.log(self.total_mass) if lengths is None else 0.0
+            if lengths is not None:
+                self.range_mass(lengths)  # raises where no sentence has such a length
+                return 0.0
+            return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
         *_, conditional, _, _ = self._causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
         return float(_log(conditional).sum())
 
@@ -350,7 +358,9 @@ class Exact:
         *_, conditional, stop, starts = self._causal(words, lengths)
         if (conditional == 0.0).any():
             at = int(np.flatnonzero(conditional[:, 0] == 0.0)[0])
-            raise InputError(f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there")
+            raise InputError(
+                f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
+            )
         states = starts[-1, :, 0]
         return NextToken(self.pcfg.terminals, np.asarray(states @ self.emission), float(stop[-1, 0]), states)
 
@@ -366,7 +376,8 @@ class Exact:
         joint = np.asarray(leaves[position, :, 0] @ self.emission)
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")
-        return joint / joint.sum()
+        found: FloatArray = joint / joint.sum()
+        return found
 
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""

@@ -1,0 +1,114 @@
+"""One model against the exact truth: every measure, one record, one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import Interval
+from evaluation.measures.correlation import correlations
+from evaluation.measures.paired import Paired, pair
+from evaluation.measures.perplexity import perplexities
+from evaluation.oracle import Oracle
+from evaluation.score import digest_sentences, signature
+from generator.frame import ScoringFrame
+from generator.language_model import LanguageModel, TokenScores
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found for one model."""
+
+    model: str
+    objective: str
+    measures: dict[str, Interval]  #: ppl, bound, relative_ppl, rho, r2, r2_identity, r2_released
+    bound_unconditioned: Interval | None  #: of the grammar without the length condition (causal only)
+    paired: Paired
+    signature: str
+
+    def as_record(self) -> dict[str, Any]:
+        """The row of the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
+        record: dict[str, Any] = {"model": self.model, "objective": self.objective}
+        values = dict(self.measures)
+        if self.bound_unconditioned is not None:
+            values["bound_unconditioned"] = self.bound_unconditioned
+        for name, interval in values.items():
+            record[name] = interval.value
+            record[f"{name}_low"], record[f"{name}_high"] = interval.low, interval.high
+        record["tokens"] = self.paired.tokens
+        record["sentences"] = self.paired.n_sentences - len(self.paired.excluded)
+        record["excluded"] = len(self.paired.excluded)
+        record["signature"] = self.signature
+        return record
+
+
+def oracle_for(model: LanguageModel, pcfg: PCFG, lengths: LengthRange | None) -> Oracle:
+    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition."""
+    return Oracle(pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary)
+
+
+def compare(
+    model: LanguageModel,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    frame: ScoringFrame | None = None,
+    seed: int = 0,
+) -> Comparison:
+    """Score a model and the truth on the same positions and compare them.
+
+    Args:
+        model: anything that satisfies `LanguageModel`, the oracle included.
+        pcfg: the grammar that the corpus was drawn from.
+        sentences: evaluation sentences, in the grammar's words.
+        lengths: the length condition that the corpus was drawn under.
+        frame: which positions count; everything by default.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: no sentence is possible for both sides.
+    """
+    frame = frame or ScoringFrame()
+    oracle = oracle_for(model, pcfg, lengths)
+    truth = oracle.score(sentences, frame)
+    paired = pair(model.score(sentences, frame), truth)
+    unconditioned = None
+    if model.objective == "causal":
+        free = oracle if lengths is None else Oracle(pcfg, "causal", vocabulary=model.vocabulary)
+        unconditioned = perplexities(_within(free.score(sentences, frame), paired), seed)["bound"]
+    parts = {
+        "objective": model.objective,
+        "given": oracle.condition,
+        "eos": "in" if frame.eos and model.objective == "causal" else "out",
+        "first": "in" if frame.first else "out",
+        "unk": frame.unk,
+        "unit": "nats/token",
+        "vocab": len(model.vocabulary) if model.vocabulary is not None else len(pcfg.terminals),
+        "ci": "sentence-bootstrap95",
+        "sentences": paired.n_sentences - len(paired.excluded),
+        "excluded": len(paired.excluded),
+        "tokens": paired.tokens,
+        "data": digest_sentences(sentences),
+        "grammar": pcfg.digest[:8],
+    }
+    return Comparison(
+        model.name,
+        model.objective,
+        {**perplexities(paired, seed), **correlations(paired, seed)},
+        unconditioned,
+        paired,
+        signature(parts),
+    )
+
+
+def _within(scores: TokenScores, paired: Paired) -> Paired:
+    """Other scores of the oracle on the sentences that ``paired`` kept."""
+    kept = ~np.isin(scores.sentence, paired.excluded)
+    values = scores.log_prob[kept]
+    return Paired(values, values, paired.sentence, paired.position, paired.excluded, paired.n_sentences)

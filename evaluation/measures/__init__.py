@@ -1,0 +1,1 @@
+"""Measures of a model against the oracle, one module each."""

@@ -1,0 +1,51 @@
+"""A number with everything that could change it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Score:
+    """One measured value, its interval where it has one, and its signature.
+
+    Raises:
+        ValueError: the value is NaN or infinite.
+    """
+
+    name: str
+    value: float
+    signature: str  #: every choice that could change the value, and a hash of what was scored
+    low: float | None = None  #: lower end of the interval
+    high: float | None = None  #: upper end of the interval
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.value):
+            raise ValueError(f"{self.name} is {self.value}, which must not travel as a number")
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"name": self.name, "value": self.value, "low": self.low, "high": self.high, "signature": self.signature}
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
+        return f"{self.name}|{self.signature} = {self.value:.4f}{interval}"
+
+
+def signature(parts: Mapping[str, object]) -> str:
+    """``key:value`` pairs joined by ``|``, the version last."""
+    return "|".join(f"{key}:{value}" for key, value in {**parts, "v": version("truesource")}.items())
+
+
+def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:
+    """First 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
+    sha = hashlib.sha256()
+    for sentence in sentences:
+        sha.update(" ".join(sentence).encode())
+        sha.update(b"\n")
+    return sha.hexdigest()[:8]

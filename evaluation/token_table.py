@@ -1,0 +1,41 @@
+"""The per-token table: one row a scored position, as Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.measures.paired import Paired
+from grammar.files import atomic_path
+
+
+def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequence[str]]) -> None:
+    """Columns sentence, position (the last + 1 is the end of the sentence), token, model, oracle (nats)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    words = [
+        sentences[s][p] if p < len(sentences[s]) else "</s>"
+        for s, p in zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
+    ]
+    table = pa.table(
+        {
+            "sentence": paired.sentence,
+            "position": paired.position,
+            "token": pa.array(words).dictionary_encode(),
+            "model": paired.model,
+            "oracle": paired.oracle,
+        }
+    )
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
+    """The numeric columns of a table that `write_token_table` wrote."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=["sentence", "position", "model", "oracle"])
+    return {name: table.column(name).to_numpy() for name in table.column_names}

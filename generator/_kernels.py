@@ -1,0 +1,329 @@
+"""Numba kernels: random derivations of a PCFG, and their spelling as bytes.
+
+Rules of all kinds are numbered in one row: binary, then unary, then lexical. ``left`` holds the left
+or only child (a word number for lexical rules), ``right`` the right child of binary rules.
+A derivation is the row of its rule numbers in preorder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays; element types are in the docstrings
+
+_TOP53 = np.int64((1 << 53) - 1)
+_UNIT = 2.0**-53
+_S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
+
+
+@njit(cache=True, nogil=True)
+def uniform(state: Array) -> float:
+    """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on.
+
+    The output adds the upper 53 bits of two words modulo 2^53, so no step overflows.
+    """
+    mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
+    carried = state[1] << _S17
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= carried
+    state[3] = (state[3] << _S45) | (state[3] >> _S19)
+    return mixed * _UNIT
+
+
+@njit(cache=True, nogil=True)
+def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
+    """Smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
+    low, high = begin, end - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if cumulative[middle] > x:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _room(array: Array, needed: int) -> Array:
+    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def row_sums_running(bounds: Array, weights: Array) -> Array:
+    """Running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
+    sums = np.empty(len(weights))
+    for a in range(len(bounds) - 1):
+        total = 0.0
+        for i in range(bounds[a], bounds[a + 1]):
+            total += weights[i]
+            sums[i] = total
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def draw_free(
+    left: Array,
+    right: Array,
+    logp: Array,
+    n_binary: int,
+    n_unary: int,
+    options: Array,
+    bounds: Array,
+    sums: Array,
+    start: int,
+    n: int,
+    state: Array,
+    max_nodes: int,
+) -> tuple[Array, Array, Array, Array, bool]:
+    """Draw ``n`` derivations of ``start``.
+
+    ``options`` (T,) are rule numbers by parent, those of A in ``bounds[A]:bounds[A + 1]``, ``sums`` their
+    running probabilities. Gives rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,) and
+    whether all stayed below ``max_nodes``.
+    """
+    rules = np.empty(64 * n + 64, dtype=np.int32)
+    ends = np.zeros(n + 1, dtype=np.int64)
+    tokens = np.zeros(n, dtype=np.int32)
+    log_prob = np.zeros(n)
+    stack = np.empty(1024, dtype=np.int32)
+    used = 0
+    for s in range(n):
+        stack[0] = start
+        depth = 1
+        total = 0.0
+        while depth > 0:
+            depth -= 1
+            a = stack[depth]
+            begin, end = bounds[a], bounds[a + 1]
+            rule = options[_first_above(sums, begin, end, uniform(state) * sums[end - 1])]
+            if used - ends[s] >= max_nodes:
+                return rules[:used], ends, tokens, log_prob, False
+            rules = _room(rules, used + 1)
+            rules[used] = rule
+            used += 1
+            total += logp[rule]
+            if rule >= n_binary + n_unary:
+                tokens[s] += 1
+            elif rule >= n_binary:
+                stack[depth] = left[rule]
+                depth += 1
+            else:
+                stack = _room(stack, depth + 2)
+                stack[depth] = right[rule]
+                stack[depth + 1] = left[rule]
+                depth += 2
+        ends[s + 1] = used
+        log_prob[s] = total
+    return rules[:used], ends, tokens, log_prob, True
+
+
+@njit(cache=True, nogil=True)
+def _convolution(left_mass: Array, right_mass: Array, n: int) -> float:
+    """Sum over k in 1..n-1 of ``left_mass[k] * right_mass[n - k]``."""
+    total = 0.0
+    for k in range(1, n):
+        total += left_mass[k] * right_mass[n - k]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def draw_conditioned(
+    left: Array,
+    right: Array,
+    logp: Array,
+    n_binary: int,
+    n_unary: int,
+    phrase_options: Array,
+    phrase_bounds: Array,
+    phrase_sums: Array,
+    ready: Array,
+    word_options: Array,
+    word_bounds: Array,
+    word_sums: Array,
+    mass: Array,
+    low: int,
+    high: int,
+    start: int,
+    n: int,
+    state: Array,
+    max_nodes: int,
+) -> tuple[Array, Array, Array, Array, bool]:
+    """Draw ``n`` derivations of ``start`` given that the length is in ``low..high``, without rejection.
+
+    ``mass`` (S, high + 1) holds P(A yields exactly m tokens). At a symbol that owes m tokens a rule is
+    taken with weight p * mass of its children, a binary rule's split with mass(left, k) * mass(right, m - k).
+    ``phrase_sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a row when first needed:
+    running weights of the binary and unary rules of a symbol; ``word_sums`` those of unary and lexical rules
+    for one token. Results as in `draw_free`.
+    """
+    length_sums = np.cumsum(mass[start, low : high + 1])
+    rules = np.empty(64 * n + 64, dtype=np.int32)
+    ends = np.zeros(n + 1, dtype=np.int64)
+    tokens = np.zeros(n, dtype=np.int32)
+    log_prob = np.zeros(n)
+    stack = np.empty((high + 1, 2), dtype=np.int32)
+    used = 0
+    for s in range(n):
+        m = low + _first_above(length_sums, 0, len(length_sums), uniform(state) * length_sums[-1])
+        tokens[s] = m
+        stack[0, 0] = start
+        stack[0, 1] = m
+        depth = 1
+        total = 0.0
+        while depth > 0:
+            depth -= 1
+            a, m = stack[depth, 0], stack[depth, 1]
+            if m == 1:
+                begin, end = word_bounds[a], word_bounds[a + 1]
+                rule = word_options[_first_above(word_sums, begin, end, uniform(state) * word_sums[end - 1])]
+            else:
+                begin, end = phrase_bounds[a], phrase_bounds[a + 1]
+                row = phrase_sums[m]
+                if not ready[m, a]:
+                    running = 0.0
+                    for i in range(begin, end):
+                        r = phrase_options[i]
+                        weight = (
+                            mass[left[r], m]
+                            if r >= n_binary
+                            else _convolution(mass[left[r]], mass[right[r]], m)
+                        )
+                        running += np.exp(logp[r]) * weight
+                        row[i] = running
+                    ready[m, a] = True
+                rule = phrase_options[_first_above(row, begin, end, uniform(state) * row[end - 1])]
+            if used - ends[s] >= max_nodes:
+                return rules[:used], ends, tokens, log_prob, False
+            rules = _room(rules, used + 1)
+            rules[used] = rule
+            used += 1
+            total += logp[rule]
+            if rule >= n_binary + n_unary:
+                continue
+            if rule >= n_binary:
+                stack[depth, 0] = left[rule]
+                stack[depth, 1] = m
+                depth += 1
+                continue
+            left_mass, right_mass = mass[left[rule]], mass[right[rule]]
+            x = uniform(state) * _convolution(left_mass, right_mass, m)
+            running = 0.0
+            split = 1
+            for k in range(1, m):
+                weight = left_mass[k] * right_mass[m - k]
+                if weight > 0.0:
+                    split = k
+                    running += weight
+                    if running > x:
+                        break
+            stack[depth, 0] = right[rule]
+            stack[depth, 1] = m - split
+            stack[depth + 1, 0] = left[rule]
+            stack[depth + 1, 1] = split
+            depth += 2
+        ends[s + 1] = used
+        log_prob[s] = total
+    return rules[:used], ends, tokens, log_prob, True
+
+
+@njit(cache=True, nogil=True)
+def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int:
+    """Copy one name to ``target`` from ``at`` on; gives the position after it."""
+    for i in range(bounds[which], bounds[which + 1]):
+        target[at] = names[i]
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def spell_words(
+    rules: Array, ends: Array, left: Array, first_lexical: int, words: Array, word_bounds: Array
+) -> tuple[Array, Array]:
+    """Sentences as UTF-8, words separated by spaces: bytes (B,) and bounds (n + 1,)."""
+    n = len(ends) - 1
+    bounds = np.zeros(n + 1, dtype=np.int64)
+    for s in range(n):
+        size = 0
+        for i in range(ends[s], ends[s + 1]):
+            if rules[i] >= first_lexical:
+                w = left[rules[i]]
+                size += word_bounds[w + 1] - word_bounds[w] + 1
+        bounds[s + 1] = bounds[s] + size - 1
+    text = np.empty(bounds[n], dtype=np.uint8)
+    for s in range(n):
+        at = bounds[s]
+        for i in range(ends[s], ends[s + 1]):
+            if rules[i] >= first_lexical:
+                if at > bounds[s]:
+                    text[at] = 32
+                    at += 1
+                at = _put(text, at, words, word_bounds, left[rules[i]])
+    return text, bounds
+
+
+@njit(cache=True, nogil=True)
+def spell_trees(
+    rules: Array,
+    ends: Array,
+    parent: Array,
+    left: Array,
+    n_binary: int,
+    first_lexical: int,
+    words: Array,
+    word_bounds: Array,
+    names: Array,
+    name_bounds: Array,
+) -> tuple[Array, Array]:
+    """Derivations as Penn brackets in UTF-8: bytes (B,) and bounds (n + 1,)."""
+    n = len(ends) - 1
+    bounds = np.zeros(n + 1, dtype=np.int64)
+    deepest = 1
+    for s in range(n):
+        size = -1
+        for i in range(ends[s], ends[s + 1]):
+            a = parent[rules[i]]
+            size += name_bounds[a + 1] - name_bounds[a] + 3
+            if rules[i] >= first_lexical:
+                w = left[rules[i]]
+                size += word_bounds[w + 1] - word_bounds[w] + 1
+        bounds[s + 1] = bounds[s] + size
+        deepest = max(deepest, ends[s + 1] - ends[s])
+    text = np.empty(bounds[n], dtype=np.uint8)
+    owed = np.empty(deepest, dtype=np.int8)  # children still to come of each open node
+    for s in range(n):
+        at = bounds[s]
+        depth = 0
+        for i in range(ends[s], ends[s + 1]):
+            rule = rules[i]
+            if i > ends[s]:
+                text[at] = 32
+                at += 1
+            text[at] = 40
+            at = _put(text, at + 1, names, name_bounds, parent[rule])
+            if rule < first_lexical:
+                owed[depth] = 2 if rule < n_binary else 1
+                depth += 1
+                continue
+            text[at] = 32
+            at = _put(text, at + 1, words, word_bounds, left[rule])
+            text[at] = 41
+            at += 1
+            while depth > 0:
+                owed[depth - 1] -= 1
+                if owed[depth - 1] > 0:
+                    break
+                text[at] = 41
+                at += 1
+                depth -= 1
+    return text, bounds

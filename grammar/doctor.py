@@ -1,0 +1,124 @@
+"""The grammar doctor: what is wrong with a grammar, in words, before it is sampled or compared with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What `diagnose` found. Numbers that need a spectral radius below 1 are None where it is not."""
+
+    symbols: int
+    words: int
+    binary: int
+    unary: int
+    lexical: int
+    total_mass: float  #: P(a derivation ends)
+    spectral_radius: float  #: of the mean matrix over reachable symbols
+    mean_length: float | None  #: tokens
+    derivational_entropy: float | None  #: nats per sentence (Grenander 1967)
+    unreachable: tuple[str, ...]  #: symbols that no derivation from the start contains
+    unproductive: tuple[str, ...]  #: symbols that derive no finite string
+    growing: tuple[str, ...]  #: rules that feed the fastest-growing recursion, strongest first
+    problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def diagnose(pcfg: PCFG) -> Diagnosis:
+    """Examine a grammar; never raises for what it finds."""
+    exact = pcfg.exact
+    mass, reached = exact.mass, exact.reached
+    radius = exact.spectral_radius
+    unreachable = tuple(name for name, ok in zip(pcfg.symbols, reached, strict=True) if not ok)
+    unproductive = tuple(name for name, t in zip(pcfg.symbols, mass, strict=True) if t <= 0.0)
+    growing = _growing_rules(pcfg) if radius >= 1.0 - 1e-12 else ()
+    problems = []
+    if radius >= 1.0 - 1e-12:
+        problems.append(
+            f"the spectral radius is {radius:.6g}, expecting less than 1: derivations grow without end, "
+            f"mostly through {'; '.join(growing)}; lower the probability of these rules"
+        )
+    if exact.total_mass < 1.0 - MASS_TOLERANCE:
+        leaking = [pcfg.symbols[i] for i in np.argsort(mass) if reached[i] and mass[i] < 1.0 - MASS_TOLERANCE]
+        problems.append(
+            f"only {exact.total_mass:.6g} of the probability mass ends in a sentence; it leaks through {_some(leaking)}"
+        )
+    if unproductive:
+        problems.append(
+            f"{len(unproductive)} symbols derive no sentence: {_some(unproductive)}; remove them or give them words"
+        )
+    if unreachable:
+        problems.append(
+            f"{len(unreachable)} symbols cannot be reached from {pcfg.symbols[pcfg.start]}: {_some(unreachable)}"
+        )
+    return Diagnosis(
+        **{k: v for k, v in pcfg.sizes().items() if k != "labels"},
+        total_mass=exact.total_mass,
+        spectral_radius=radius,
+        mean_length=exact.mean_length if radius < 1.0 else None,
+        derivational_entropy=derivational_entropy(pcfg) if radius < 1.0 else None,
+        unreachable=unreachable,
+        unproductive=unproductive,
+        growing=growing,
+        problems=tuple(problems),
+    )
+
+
+def require_consistent(pcfg: PCFG, path: object = None) -> None:
+    """Refuse a grammar whose derivations may not end.
+
+    Raises:
+        InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included);
+            unreachable symbols are harmless and pass.
+    """
+    found = diagnose(pcfg)
+    serious = [p for p in found.problems if "cannot be reached" not in p]
+    if serious and (found.spectral_radius >= 1.0 - 1e-12 or found.total_mass < 1.0 - MASS_TOLERANCE):
+        raise InputError("; ".join(serious), None if path is None else str(path))
+
+
+def derivational_entropy(pcfg: PCFG) -> float:
+    """Exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967)."""
+    entropy = np.zeros(len(pcfg.symbols))
+    for rules, logp in (
+        (pcfg.binary, pcfg.binary_logp),
+        (pcfg.unary, pcfg.unary_logp),
+        (pcfg.lexical, pcfg.lexical_logp),
+    ):
+        np.add.at(entropy, rules[:, 0], -np.exp(logp) * logp)
+    return float(pcfg.exact.expected_symbols @ entropy)
+
+
+def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:
+    """Rules by their share in the Perron root: ``left_A p (right_B + right_C)``."""
+    _, left, right = pcfg.exact.perron
+    ranked: list[tuple[float, str]] = []
+    p = np.exp(pcfg.binary_logp)
+    a, b, c = pcfg.binary.T
+    share = left[a] * p * (right[b] + right[c])
+    for r in np.argsort(-share)[:most]:
+        names = (pcfg.symbols[i] for i in pcfg.binary[r])
+        ranked.append((float(share[r]), "{} -> {} {}".format(*names) + f" ({p[r]:.4g})"))
+    p = np.exp(pcfg.unary_logp)
+    share = left[pcfg.unary[:, 0]] * p * right[pcfg.unary[:, 1]]
+    for r in np.argsort(-share)[:most]:
+        names = (pcfg.symbols[i] for i in pcfg.unary[r])
+        ranked.append((float(share[r]), "{} -> {}".format(*names) + f" ({p[r]:.4g})"))
+    return tuple(text for value, text in sorted(ranked, key=lambda x: -x[0])[:most] if value > 0.0)
+
+
+def _some(names: list[str] | tuple[str, ...], most: int = 5) -> str:
+    listed = ", ".join(names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

@@ -1,0 +1,50 @@
+"""Every constant of split-merge training, in one frozen object."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from grammar.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class SplitMerge:
+    """How to train: the defaults are those of Petrov et al. (2006).
+
+    Raises:
+        InputError: a count is not a whole number >= 0, or a share is out of its range.
+    """
+
+    cycles: int = 5  #: rounds of split, merge, smooth; 0 leaves the relative-frequency grammar
+    em_split: int = 50  #: EM iterations after each split
+    em_merge: int = 20  #: EM iterations after each merge
+    em_smooth: int = 10  #: EM iterations with smoothing, at the end of each cycle
+    merge_fraction: float = 0.5  #: share of the sibling pairs of a split that is merged back, 0 to 1
+    noise: float = 0.01  #: largest relative change of a score when a split copies it, 0 to below 1
+    smooth_rules: float = 0.01  #: weight of the siblings' mean in binary and unary rules, 0 to below 1
+    smooth_lexicon: float = 0.1  #: weight of the siblings' mean in lexical rules, 0 to below 1
+    filter: float = 1e-8  #: rules of the result below this probability are dropped, 0 to below 0.01
+    lexicon: str = "generate"  #: ``generate``: maximum likelihood over the words seen, no unknown-word mass
+
+    def __post_init__(self) -> None:
+        for name in ("cycles", "em_split", "em_merge", "em_smooth"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"split-merge needs a whole number >= 0 for {name}, got {value!r}")
+        shares = ("merge_fraction", "noise", "smooth_rules", "smooth_lexicon")
+        limits = {**dict.fromkeys(shares, 1.0), "filter": 0.01}
+        for name, limit in limits.items():
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            closed = name == "merge_fraction"
+            if not number or not (0.0 <= value < limit or (closed and value == limit)):
+                bound = "to" if closed else "to below"
+                raise InputError(f"split-merge needs 0 {bound} {limit:g} for {name}, got {value!r}")
+        if self.lexicon != "generate":
+            raise InputError(f"split-merge knows the lexicon mode 'generate' only, got {self.lexicon!r}")
+
+    @property
+    def iterations(self) -> int:
+        """EM iterations of a whole run."""
+        return self.cycles * (self.em_split + self.em_merge + self.em_smooth)

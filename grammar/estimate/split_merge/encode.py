@@ -1,0 +1,109 @@
+"""Trees as arrays: a forest in which equal subtrees are one node, ordered by height and base rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.estimate.rules import RuleTable, rule_key
+from grammar.tree import Tree
+
+CHUNK_TOKENS = 400_000  #: tokens per forest; bounds the memory of the E-step
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Some trees of a treebank as one directed acyclic graph.
+
+    Equal subtrees (labels, words, shape) are one node: their inside vectors are the same, and the
+    outside weights of their occurrences may be added up, as expected counts are linear in them. Node 0
+    is no tree node but stands for an absent child. All children of a node come before it.
+    """
+
+    rule: NDArray[np.int32]  #: (N,) base rule at each node; -1 for node 0
+    left: NDArray[np.int32]  #: (N,) left or only child, 0 where there is none
+    right: NDArray[np.int32]  #: (N,) right child, 0 where there is none
+    roots: NDArray[np.int32]  #: (T,) nodes that are whole trees, all different
+    weights: NDArray[np.float64]  #: (T,) how often each tree stands in the treebank
+    tokens: NDArray[np.int64]  #: (T,) words of each tree
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees, repetitions counted."""
+        return int(self.weights.sum())
+
+
+class _Builder:
+    """Collects nodes bottom-up, equal ones once."""
+
+    def __init__(self, table: RuleTable) -> None:
+        self._rules = table.ids
+        self._nodes: dict[tuple[int, int, int], int] = {}
+        self._heights = [-1]
+        self._roots: dict[int, list[int]] = {}
+        self.n_tokens = 0
+
+    def add(self, tree: Tree) -> bool:
+        """Take a tree in; False, and nothing is counted, when it uses a rule the table does not have."""
+        nodes, heights = self._nodes, self._heights
+        done: list[int] = []  # nodes whose parent is still to come, leftmost on top
+        n_tokens = 0
+        for subtree in reversed(list(tree.subtrees())):
+            rule = self._rules.get(rule_key(subtree))
+            if rule is None:
+                return False
+            if subtree.is_preterminal:
+                left, right = 0, 0
+                n_tokens += 1
+            else:
+                left = done.pop()
+                right = done.pop() if len(subtree.children) == 2 else 0
+            key = (rule, left, right)
+            node = nodes.get(key)
+            if node is None:
+                node = nodes[key] = len(heights)
+                heights.append(1 + max(heights[left], heights[right]))
+            done.append(node)
+        self._roots.setdefault(done[0], [0, n_tokens])[0] += 1
+        self.n_tokens += n_tokens
+        return True
+
+    def forest(self) -> Forest:
+        """The nodes, ordered by height and then base rule."""
+        keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int64)
+        order = np.lexsort((keys[:, 0], np.array(self._heights)))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        rule, left, right = (keys[order, column] for column in range(3))
+        found = [(place[root], *entry) for root, entry in self._roots.items()]
+        roots = np.array(found, dtype=np.int64).reshape(-1, 3)
+        return Forest(
+            rule.astype(np.int32),
+            place[left].astype(np.int32),
+            place[right].astype(np.int32),
+            roots[:, 0].astype(np.int32),
+            roots[:, 1].astype(np.float64),
+            roots[:, 2].copy(),
+        )
+
+
+def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
+    """Binarised trees as forests of about 400,000 tokens each.
+
+    Returns:
+        The forests, and the number of trees left out because they use a rule or word that the table
+        does not have.
+    """
+    forests: list[Forest] = []
+    builder, unknown = _Builder(table), 0
+    for tree in trees:
+        unknown += not builder.add(tree)
+        if builder.n_tokens >= CHUNK_TOKENS:
+            forests.append(builder.forest())
+            builder = _Builder(table)
+    if builder.n_tokens:
+        forests.append(builder.forest())
+    return tuple(forests), unknown

@@ -1,0 +1,135 @@
+"""What training returns: a checked PCFG over substates, and the record of how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.errors import InputError
+from grammar.estimate.split_merge.parameters import Parameters
+from grammar.pcfg import PCFG
+
+
+@dataclass(frozen=True, eq=False)
+class Induced:
+    """A grammar induced from trees, and one record per EM iteration.
+
+    Each record has ``cycle`` (0 is the relative-frequency grammar), ``phase`` (``start``, ``split``,
+    ``merge``, ``smooth``), ``iteration`` (0 is where the phase starts, before its first update),
+    ``log_likelihood`` (nats per token of the training trees), ``unsmoothed`` (the same between the M-step
+    and its smoothing; None outside that phase), ``held_out`` (nats per token of those held-out trees that are
+    possible; None without any), ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``seconds``.
+    """
+
+    pcfg: PCFG
+    trace: tuple[dict[str, Any], ...]
+
+
+def filtered(parameters: Parameters, threshold: float) -> Parameters:
+    """The grammar without rules less probable than ``threshold``, each row normalised again."""
+    kept = np.where(parameters.prob >= threshold, parameters.prob, 0.0)
+    return replace(parameters).normalised(kept)
+
+
+def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
+    """A PCFG with one state per substate that can be reached from the start.
+
+    Substate ``k`` of ``NP`` is named ``NP-k``; the start symbol keeps its name.
+
+    Raises:
+        InputError: the grammar makes infinite derivations with positive probability (spectral radius of
+            the expected-children matrix not below one).
+    """
+    table = parameters.layout.table
+    symbols: list[str] = []
+    labels: list[str] = []
+    for i, (label, n) in enumerate(zip(table.symbols, parameters.layout.substates, strict=True)):
+        symbols += [label] if i == 0 else [f"{label}-{k}" for k in range(n)]
+        labels += [label] * n
+    binary, unary, lexical = _rules(parameters)
+    state = _reached(len(symbols), np.concatenate([binary[0][:, [0, 1]], binary[0][:, [0, 2]], unary[0]]))
+    keep = np.flatnonzero(state)
+    number = np.cumsum(state) - 1
+    arrays: list[NDArray[Any]] = []
+    for kind, (rules, prob) in enumerate((binary, unary, lexical)):
+        used = state[rules[:, 0]]
+        rules = rules[used]
+        states = rules if kind < 2 else rules[:, :1]
+        numbered = np.column_stack([number[states], rules[:, states.shape[1] :]])
+        arrays += [numbered.astype(np.int32), np.log(prob[used])]
+    length = _expected_length(len(keep), arrays)
+    unreached = [name for name, reached in zip(symbols, state, strict=True) if not reached]
+    return PCFG(
+        symbols=tuple(symbols[i] for i in keep),
+        terminals=table.words,
+        start=0,
+        binary=arrays[0],
+        binary_logp=arrays[1],
+        unary=arrays[2],
+        unary_logp=arrays[3],
+        lexical=arrays[4],
+        lexical_logp=arrays[5],
+        labels=tuple(labels[i] for i in keep),
+        meta={**meta, "expected_length": length, "unreached": unreached},
+    )
+
+
+def _rules(parameters: Parameters) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Non-zero binary, unary and lexical fine rules: rows (or word) and probabilities."""
+    table, first = parameters.layout.table, parameters.layout.first_row
+    found: list[list[NDArray[np.int64]]] = [[], [], []]
+    probs: list[list[NDArray[np.float64]]] = [[], [], []]
+    rule = 0
+    for block, prob in parameters.blocks():
+        m, b, c, a = np.nonzero(prob)
+        parent = first[block.parent] + a
+        if block.right >= 0:
+            kind, columns = 0, [parent, first[block.left] + b, first[block.right] + c]
+        elif block.left >= 0:
+            kind, columns = 1, [parent, first[block.left] + b]
+        else:
+            kind, columns = 2, [parent, table.rules[rule + m, 3].astype(np.int64)]
+        found[kind].append(np.column_stack(columns))
+        probs[kind].append(prob[m, b, c, a])
+        rule += block.shape[0]
+    return [
+        (np.concatenate([np.zeros((0, width), np.int64), *f]), np.concatenate([np.zeros(0), *p]))
+        for width, f, p in zip((3, 2, 2), found, probs, strict=True)
+    ]
+
+
+def _reached(n: int, edges: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """States that a derivation from state 0 can visit, (n,)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)).tocsr()
+    state = np.zeros(n, dtype=bool)
+    state[breadth_first_order(graph, 0, return_predecessors=False)] = True
+    return state
+
+
+def _expected_length(n: int, arrays: list[NDArray[Any]]) -> float:
+    """Mean sentence length, tokens: solves ``(I - M) x = P(lexical)``, M the expected children of each state.
+
+    M is non-negative, so its spectral radius is below one exactly when the solution for positive right-hand
+    sides is positive.
+    """
+    from scipy.sparse import coo_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    binary, binary_logp, unary, unary_logp, lexical, lexical_logp = arrays
+    rows = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
+    columns = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
+    weights = np.exp(np.concatenate([binary_logp, binary_logp, unary_logp]))
+    children = coo_array((weights, (rows, columns)), shape=(n, n))
+    solver = splu((eye_array(n) - children).tocsc())
+    size = solver.solve(np.ones(n))  # expected nodes of a derivation from each state
+    if not (np.isfinite(size).all() and (size >= 1.0 - 1e-9).all()):
+        raise InputError("the induced grammar makes infinite derivations; lower the filter or give more trees")
+    emitted = np.bincount(lexical[:, 0], weights=np.exp(lexical_logp), minlength=n)
+    return float(solver.solve(emitted)[0])

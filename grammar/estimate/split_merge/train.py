@@ -1,0 +1,203 @@
+"""The training loop: cycles of split, EM, merge, EM, smoothed EM."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grammar.errors import InputError
+from grammar.estimate.rules import RuleTable, binary_trees
+from grammar.estimate.split_merge import checkpoint as checkpoints
+from grammar.estimate.split_merge.config import SplitMerge
+from grammar.estimate.split_merge.encode import Forest, encode
+from grammar.estimate.split_merge.estep import Likelihood, expected_counts, likelihood
+from grammar.estimate.split_merge.merge import merge
+from grammar.estimate.split_merge.parameters import Parameters
+from grammar.estimate.split_merge.result import Induced, filtered, to_pcfg
+from grammar.estimate.split_merge.smooth import smooth
+from grammar.estimate.split_merge.split import split
+from grammar.files import digest_json
+from grammar.progress import Meter, meter
+from grammar.tree import Tree
+
+PHASES = ("split", "merge", "smooth")
+
+
+def split_merge(
+    trees: Iterable[Tree],
+    config: SplitMerge | None = None,
+    *,
+    seed: int,
+    held_out: Iterable[Tree] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Induced:
+    """Induce a grammar with substates from a treebank (Petrov, Barrett, Thibaux and Klein 2006).
+
+    Starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
+    rises at every iteration of the split and merge phases; smoothing may lower it. Trees with a node of
+    more than two children are binarised by `grammar.treebank.Binarisation` first. The result is the same
+    for a seed, whatever the number of threads, and whether or not a run was interrupted.
+
+    Args:
+        trees: binarised trees with one root label.
+        config: constants of the training; the published ones by default.
+        seed: of the noise that breaks the symmetry of a split, a whole number >= 0.
+        held_out: more trees, scored at every iteration; those with a rule or word never seen in
+            ``trees`` are impossible for a maximum-likelihood grammar and are counted as such.
+        checkpoint: folder to save in after every phase, and to go on from.
+
+    Returns:
+        The grammar, its ``meta`` telling how it was made, and the trace of the training.
+
+    Raises:
+        InputError: there are no trees, their root labels differ, a node cannot be binarised, the seed is
+            negative, or the checkpoint belongs to another run.
+    """
+    config = SplitMerge() if config is None else config
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"the seed of split-merge training must be a whole number >= 0, got {seed!r}")
+    binarised, changed = binary_trees(trees)
+    table = RuleTable.from_trees(binarised)
+    forests, _ = encode(binarised, table)
+    held_out_trees, _ = binary_trees(held_out or ())
+    validation = Validation(*encode(held_out_trees, table))
+    folder = None if checkpoint is None else Path(checkpoint)
+    key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
+    with meter("split-merge", config.iterations) as progress:
+        trainer = Trainer(config, forests, validation, Parameters.initial(table), progress)
+        done = 0
+        if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
+            done, trainer.parameters, trainer.trace = found
+            progress.advance(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
+        else:
+            trainer.start()
+        for i in range(done, config.cycles * len(PHASES)):
+            cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
+            trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
+            if folder is not None:
+                checkpoints.save(folder, key, i + 1, trainer.parameters, trainer.trace)
+    final = filtered(trainer.parameters, config.filter)
+    train_score, held_out_score = likelihood(forests, final), validation.score(final)
+    meta: dict[str, Any] = {
+        "estimator": "split_merge",
+        "config": asdict(config),
+        "seed": seed,
+        "trees": table.n_trees,
+        "tokens": table.n_tokens,
+        "binarised_trees": changed,
+        "log_likelihood_per_token": train_score.per_token,
+        "impossible_trees": train_score.impossible,
+        "substates": dict(zip(table.symbols, final.layout.substates, strict=True)),
+        "split_trees": dict(zip(table.symbols, final.trees, strict=True)),
+    }
+    if held_out_trees:
+        meta["held_out"] = {
+            "trees": len(held_out_trees),
+            "impossible_trees": held_out_score.impossible,
+            "log_likelihood_per_token": held_out_score.per_token,
+        }
+    return Induced(to_pcfg(final, meta), tuple(trainer.trace))
+
+
+class Validation:
+    """Held-out trees, ready to be scored."""
+
+    def __init__(self, forests: Sequence[Forest], unknown: int) -> None:
+        self._forests = forests
+        self._unknown = unknown
+
+    def score(self, parameters: Parameters) -> Likelihood:
+        """Their likelihood, impossible trees counted apart."""
+        return likelihood(self._forests, parameters, unknown=self._unknown)
+
+
+class Trainer:
+    """The grammar in training, and its trace."""
+
+    def __init__(
+        self,
+        config: SplitMerge,
+        forests: Sequence[Forest],
+        validation: Validation,
+        parameters: Parameters,
+        progress: Meter,
+    ) -> None:
+        self.parameters = parameters
+        self.trace: list[dict[str, Any]] = []
+        self._config = config
+        self._forests = forests
+        self._validation = validation
+        self._progress = progress
+
+    def iterations(self, phase: str) -> int:
+        """EM iterations of a phase."""
+        return int(getattr(self._config, f"em_{phase}"))
+
+    def start(self) -> None:
+        """Record the grammar before the first cycle."""
+        began = time.perf_counter()
+        self._record(0, "start", 0, likelihood(self._forests, self.parameters), None, began)
+
+    def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
+        """One phase of one cycle; record 0 is the grammar the phase starts from."""
+        began = time.perf_counter()
+        config, forests = self._config, self._forests
+        if phase == "split":
+            self.parameters = split(self.parameters, config.noise, generator)
+        elif phase == "merge":
+            self.parameters = merge(forests, self.parameters, config.merge_fraction)
+        total = self.iterations(phase)
+        unsmoothed: Likelihood | None = None
+        for iteration in range(total):
+            score, counts = expected_counts(forests, self.parameters)
+            self._record(cycle, phase, iteration, score, unsmoothed, began)
+            began = time.perf_counter()
+            self.parameters = self.parameters.normalised(counts)
+            if phase == "smooth":
+                unsmoothed = likelihood(forests, self.parameters)
+                self.parameters = smooth(self.parameters, config.smooth_rules, config.smooth_lexicon)
+            self._progress.advance()
+        self._record(cycle, phase, total, likelihood(forests, self.parameters), unsmoothed, began)
+
+    def _record(
+        self,
+        cycle: int,
+        phase: str,
+        iteration: int,
+        score: Likelihood,
+        unsmoothed: Likelihood | None,
+        began: float,
+    ) -> None:
+        held_out = self._validation.score(self.parameters)
+        self.trace.append(
+            {
+                "cycle": cycle,
+                "phase": phase,
+                "iteration": iteration,
+                "log_likelihood": score.per_token,
+                "unsmoothed": None if unsmoothed is None else unsmoothed.per_token,
+                "held_out": held_out.per_token,
+                "held_out_impossible": held_out.impossible,
+                "substates": self.parameters.layout.n_rows,
+                "seconds": time.perf_counter() - began,
+            }
+        )
+        note = "" if score.per_token is None else f"cycle {cycle} {phase} {score.per_token:.4f} nats/token"
+        self._progress.advance(0, note)
+
+
+def _key(config: SplitMerge, seed: int, trees: Sequence[Tree], held_out: Sequence[Tree]) -> str:
+    """What a checkpoint must agree in to be continued."""
+    sha = hashlib.sha256()
+    for tree in trees:
+        sha.update(str(tree).encode() + b"\n")
+    sha.update(b"\n")
+    for tree in held_out:
+        sha.update(str(tree).encode() + b"\n")
+    return digest_json({"config": asdict(config), "seed": seed, "trees": sha.hexdigest()})

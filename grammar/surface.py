@@ -1,0 +1,25 @@
+"""From derivations of a grammar to the trees a treebank would show."""
+
+from __future__ import annotations
+
+from grammar.pcfg import PCFG
+from grammar.tree import Tree
+from grammar.treebank.binarise import splice
+from grammar.treebank.traverse import fold
+
+
+def surface(tree: Tree, pcfg: PCFG, *, binarised: bool = False) -> Tree:
+    """Project symbols to treebank labels and splice out the nodes that binarisation made.
+
+    Args:
+        tree: a derivation, nodes named by the grammar's symbols.
+        pcfg: the grammar, for its labels.
+        binarised: keep the ``@`` nodes.
+    """
+    labels, ids = pcfg.labels, pcfg.symbol_ids
+
+    def relabel(node: Tree, children: list[Tree]) -> Tree:
+        return Tree(labels[ids[node.label]], tuple(children) or node.children)
+
+    projected = fold(tree, relabel)
+    return projected if binarised else splice(projected)

@@ -1,0 +1,200 @@
+"""Normalise treebank trees: empty nodes, function tags, root label, unary chains, case, rare words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.tree import Tree
+from grammar.treebank.traverse import fold
+
+EMPTY = "-NONE-"  #: preterminal label of a trace or another word that is not there
+BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
+
+#: Endings that a signature names where three letters or more stand before; the first that fits.
+_ENDINGS = (
+    "ness",
+    "ment",
+    "ing",
+    "ion",
+    "ity",
+    "est",
+    "ous",
+    "ive",
+    "ful",
+    "ble",
+    "ed",
+    "er",
+    "al",
+    "ly",
+    "y",
+    "s",
+)
+_OTHER_SPACE = re.compile(r"\s")
+_TAG = re.compile(r"(.[^-=]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """What is done to every tree, in the order of the fields. The defaults are those of Petrov et al. (2006).
+
+    Always, other white space inside a word (a no-break space, say) becomes ``_``: corpora are text with
+    spaces between words. Applying a normalisation twice changes nothing more (rare words
+    apart: they are counted anew).
+
+    Raises:
+        InputError: an unknown option, or ``rare_below`` and ``unknown`` that contradict each other.
+    """
+
+    strip_empty: bool = True
+    """Remove preterminals labelled ``-NONE-`` (traces), and every node that becomes empty."""
+    strip_functions: bool = True
+    """Cut labels at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``); a first character stays (``-LRB-``)."""
+    root: str | None = "ROOT"
+    """Label of the top of every tree, put above a top with another one; None leaves tops as they are."""
+    root_aliases: tuple[str, ...] = ("", "TOP", "S1", "VROOT")
+    """Top labels that are replaced by ``root`` instead of being put below it."""
+    unaries: Literal["keep", "same", "collapse"] = "same"
+    """``same``: an X whose only child is an X goes. ``collapse``: of every chain of phrases with one child
+    each the top label alone stays; the root and preterminals stay too. ``keep``: nothing is done."""
+    lowercase: bool = False
+    """Lower-case the words (not ``-LRB-`` and its like)."""
+    lengths: LengthRange | None = None
+    """Trees with another number of words are refused."""
+    rare_below: int = 0
+    """Words seen fewer times than this, in the trees that are kept, are replaced as ``unknown`` says."""
+    unknown: Literal["keep", "unk", "signature"] = "keep"
+    """What rare words become: ``<unk>``, or a class by form (`signature`), such as ``<unk-ing>``."""
+
+    def __post_init__(self) -> None:
+        if self.unaries not in ("keep", "same", "collapse"):
+            raise InputError(f"unaries are kept by 'keep', 'same' or 'collapse', not {self.unaries!r}")
+        if self.unknown not in ("keep", "unk", "signature"):
+            raise InputError(f"rare words become 'unk' or 'signature' (or 'keep'), not {self.unknown!r}")
+        if self.root == "":
+            raise InputError("the root label cannot be empty; give a label, or None to leave tops as they are")
+        if (self.rare_below > 1) != (self.unknown != "keep"):
+            raise InputError(
+                f"rare_below={self.rare_below} and unknown={self.unknown!r} contradict each other;"
+                " replacing rare words needs rare_below of 2 or more and unknown 'unk' or 'signature'"
+            )
+
+    def apply(self, tree: Tree) -> Tree | None:
+        """The normalised tree, or None when no word is left; lengths and rare words are not looked at.
+
+        Raises:
+            InputError: a word is not the only child of its node.
+        """
+
+        def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
+            top = node is tree
+            label = self._label(node.label, top)
+            if len(node.children) > 1 and len(values) < len(node.children):
+                raise InputError(f"a word stands beside other children of {node.label!r}; it must be an only child")
+            if not values:
+                return self._preterminal(node, label)
+            children = [value for value in values if value is not None]
+            if not children:
+                return None
+            if len(children) == 1 and (not label or self._swallows(label, children[0], top)):
+                return children[0] if not label or label == children[0].label else Tree(label, children[0].children)
+            return Tree(label, tuple(children))
+
+        result = fold(tree, combine)
+        if result is None or self.root is None or result.label == self.root:
+            return result
+        return Tree(self.root, (result,))
+
+    def refusal(self, tree: Tree | None) -> str | None:
+        """Why the outcome of `apply` cannot be kept; None when it can."""
+        if tree is None:
+            return "no words left"
+        if not tree.label:
+            return "no label above several constituents"
+        if self.lengths is not None and len(tree.leaves()) not in self.lengths:
+            return f"length outside {self.lengths}"
+        return None
+
+    def _label(self, label: str, top: bool) -> str:
+        label = _cut(label) if self.strip_functions else label
+        return self.root if top and self.root is not None and label in self.root_aliases else label
+
+    def _preterminal(self, node: Tree, label: str) -> Tree | None:
+        if not node.children or (self.strip_empty and label == EMPTY):
+            return None
+        words = tuple(_clean_word(str(word), self.lowercase) for word in node.children)
+        return node if label == node.label and words == node.children else Tree(label, words)
+
+    def _swallows(self, label: str, child: Tree, top: bool) -> bool:
+        if self.unaries == "keep":
+            return False
+        if label == child.label:
+            return True
+        return self.unaries == "collapse" and not child.is_preterminal and not (top and label == self.root)
+
+
+def _clean_word(word: str, lowercase: bool) -> str:
+    if not word.isascii():
+        word = _OTHER_SPACE.sub("_", word)
+    return word.lower() if lowercase and word not in BRACKETS else word
+
+
+@lru_cache(maxsize=100_000)
+def _cut(label: str) -> str:
+    match = None if label.startswith("-") else _TAG.match(label)
+    return label if match is None else match[0]
+
+
+def signature(word: str) -> str:
+    """The class of an unknown word by its form: ``<unk-num>``, ``<unk-sym>``, or its case, hyphen and ending.
+
+    Examples: ``1984`` is ``<unk-num>``, ``--`` is ``<unk-sym>``, ``NATO`` is ``<unk-caps>``,
+    ``Rockets`` is ``<unk-cap-s>``, ``well-being`` is ``<unk-dash-ing>``, ``dog`` is ``<unk>``.
+    """
+    if any(c.isdigit() for c in word):
+        return "<unk-num>"
+    if not any(c.isalpha() for c in word):
+        return "<unk-sym>"
+    features = ["unk"]
+    if word.isupper() and len(word) > 1:
+        features.append("caps")
+    elif word[0].isupper():
+        features.append("cap")
+    if "-" in word[1:-1]:
+        features.append("dash")
+    if not word.isupper():
+        ending = next((e for e in _ENDINGS if len(word) > len(e) + 2 and word.endswith(e)), None)
+        features += [] if ending is None else [ending]
+    return f"<{'-'.join(features)}>"
+
+
+def replace_unknown(trees: Iterable[Tree], known: Collection[str], unknown: Literal["unk", "signature"]) -> list[Tree]:
+    """The trees with every word that is not in ``known`` replaced by ``<unk>`` or its `signature`."""
+    classes: dict[str, str] = {}
+
+    def word_of(word: str) -> str:
+        if word in known:
+            return word
+        if word not in classes:
+            classes[word] = "<unk>" if unknown == "unk" else signature(word)
+        return classes[word]
+
+    def combine(node: Tree, children: list[Tree]) -> Tree:
+        if children:
+            return Tree(node.label, tuple(children))
+        words = tuple(word_of(str(word)) for word in node.children)
+        return node if words == node.children else Tree(node.label, words)
+
+    return [fold(tree, combine) for tree in trees]
+
+
+def frequent_words(trees: Iterable[Tree], at_least: int) -> set[str]:
+    """Words seen ``at_least`` times."""
+    counts = Counter(word for tree in trees for word in tree.leaves())
+    return {word for word, count in counts.items() if count >= at_least}

@@ -1,0 +1,169 @@
+"""Read Penn bracketings: a stream of trees with the line each starts at."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from grammar.errors import InputError
+from grammar.tree import Tree
+
+SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
+
+# White space is ASCII only: a no-break space is part of a word, as treebanks have it.
+_SPACE = r" \t\r\n\f\v"
+_TOKENS = re.compile(
+    rf"\([^{_SPACE}()]+[{_SPACE}]+[^{_SPACE}()]+[{_SPACE}]*\)"  # a whole preterminal: (NN dog)
+    rf"|\([{_SPACE}]*[^{_SPACE}()]*"  # an opening bracket and its label
+    rf"|\)"
+    rf"|[^{_SPACE}()]+"  # a word or label that stands alone
+).findall
+_WORDS = re.compile(rf"[^{_SPACE}()]+").findall
+
+
+def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
+    """The files that ``source`` means, in the order they are read.
+
+    Args:
+        source: a file; a folder (every ``*.mrg``, ``*.ptb``, ``*.txt``, ``*.parse`` below it, plain or
+            ``.gz``, sorted); a glob pattern (sorted, ``**`` is recursive); or a sequence of these.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    if not isinstance(source, (str, Path)):
+        return [path for part in source for path in find_files(part)]
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(p for p in path.rglob("*") if p.is_file() and p.name.removesuffix(".gz").endswith(SUFFIXES))
+        if not files:
+            raise InputError(
+                f"no treebank file ({', '.join('*' + s for s in SUFFIXES)}, plain or .gz) in the folder", path
+            )
+        return files
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(source)):
+        matches = glob.glob(str(source), recursive=True)  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        files = sorted(file for file in map(Path, matches) if file.is_file())
+        if not files:
+            raise InputError("no file matches the pattern", path)
+        return files
+    raise InputError("there is no such file", path)
+
+
+def read_file(path: str | Path) -> Iterator[tuple[int, Tree]]:
+    """Yield (line the tree starts at, tree) for each tree of a file, gzipped when its name ends in ``.gz``.
+
+    Words and labels stay as they are in the file (``-LRB-`` too); an empty outer label, as in
+    ``( (S ...))``, is the empty string. Trees may share nodes.
+
+    Raises:
+        InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see
+            `read_lines`).
+    """
+    path = Path(path)
+    return read_lines(_decoded_lines(path), path)
+
+
+def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
+    """As `read_file`, from a string; ``source`` is named in errors."""
+    return read_lines(text.split("\n"), source)
+
+
+def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
+    """Parse lines of a bracketing of one or many trees, a line holding many trees or a part of one.
+
+    Args:
+        lines: the text, cut at line ends.
+        source: name for error messages.
+
+    Raises:
+        InputError: with the line, for a bracket that is never closed, a stray closing bracket, text
+            outside brackets, a node without label inside a tree, a node without children (an empty leaf
+            such as ``(NN )``), or a word that is not the only child of its node.
+    """
+    preterminals: dict[str, Tree] = {}
+    labels: list[str] = []
+    families: list[list[Tree | str]] = []  # children so far of every open node
+    starts: list[int] = []
+    for number, line in enumerate(lines, 1):
+        for token in _TOKENS(line):
+            if token[0] == "(":
+                if token[-1] != ")":
+                    labels.append(token[1:].lstrip(" \t\r\n\f\v"))
+                    families.append([])
+                    starts.append(number)
+                    continue
+                node = preterminals.get(token)
+                if node is None:
+                    label, word = _WORDS(token)
+                    node = preterminals[token] = Tree(label, (word,))
+            elif token == ")":
+                if not labels:
+                    raise InputError("a closing bracket without an opening one", source, number)
+                label, children, start = labels.pop(), families.pop(), starts.pop()
+                if not children:
+                    raise InputError(f"the node ({label} ) has no children; a leaf needs a word", source, start)
+                if not label and labels:
+                    raise InputError(
+                        f"a node without a label inside the tree that starts at line {starts[0]};"
+                        " a closing bracket may be missing before it",
+                        source,
+                        start,
+                    )
+                if isinstance(children[0], str) and len(children) > 1:
+                    raise _beside(children[0], label, source, start)
+                node = Tree(label, tuple(children))
+                if not labels:
+                    yield start, node
+                    continue
+            else:
+                if not labels:
+                    raise InputError(f"text outside brackets: {token[:40]!r}", source, number)
+                if families[-1]:
+                    raise _beside(token, labels[-1], source, number)
+                if labels[-1]:
+                    families[-1].append(token)
+                else:
+                    labels[-1] = token  # a label on the line after its bracket
+                continue
+            if labels:
+                families[-1].append(node)
+            else:
+                yield number, node
+    if labels:
+        many = f"{len(labels)} brackets are" if len(labels) > 1 else "1 bracket is"
+        raise InputError(
+            f"{many} still open at the end of the file, in the tree that starts at line {starts[0]}",
+            source,
+            starts[0],
+        )
+
+
+def _beside(word: str, label: str, source: str | Path | None, line: int) -> InputError:
+    return InputError(
+        f"the word {word[:40]!r} stands beside other children of {label!r}; a word must be an only child",
+        source,
+        line,
+    )
+
+
+def _decoded_lines(path: Path) -> Iterator[str]:
+    number = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, raw in enumerate(stream, 1):
+                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text ({error.reason}); convert the file first", path, number) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"the gzip file is damaged or cut short ({error})", path) from error
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", path) from error
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror or error}", path) from error

@@ -1,0 +1,33 @@
+"""GPT-2: a causal transformer, layer norm first, tied word vectors (Radford et al. 2019)."""
+
+from __future__ import annotations
+
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from lmtrain.architectures.base import Architecture
+from lmtrain.config import ModelConfig
+from lmtrain.tokenizer import Vocabulary
+
+
+def build(config: ModelConfig, vocabulary: Vocabulary) -> GPT2LMHeadModel:
+    """A GPT-2 with random weights."""
+    return GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=len(vocabulary),
+            n_positions=config.max_positions,
+            n_embd=config.dim,
+            n_layer=config.layers,
+            n_head=config.heads,
+            n_inner=config.ffn_dim or 4 * config.dim,
+            activation_function="gelu_pytorch_tanh",  # the same function as the default, in one fused operation
+            resid_pdrop=config.dropout,
+            embd_pdrop=config.dropout,
+            attn_pdrop=config.dropout,
+            bos_token_id=vocabulary.bos,
+            eos_token_id=vocabulary.eos,
+            pad_token_id=vocabulary.pad,
+        )
+    )
+
+
+ARCHITECTURE = Architecture(name="gpt2", objective="causal", head="lm_head", build=build)

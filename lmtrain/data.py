@@ -1,0 +1,224 @@
+"""Batches: sentences become padded tensors with the positions to predict, in an order fixed by a seed.
+
+A batch holds about the same number of tokens whatever the lengths, so that its mean loss weighs tokens
+equally. Batch number i is a function of the seed and i alone: a run that is resumed, or shared by
+several processes, sees the same data as one that was not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from generator.language_model import Objective
+from lmtrain.config import TrainConfig
+from lmtrain.tokenizer import Vocabulary
+
+Ints = NDArray[np.int64]
+#: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
+#: the flattened B * L, ``targets`` (T,) token numbers to predict there
+Batch = dict[str, Tensor]
+
+POOL = 16  #: batches whose sentences are sorted by length together
+
+
+def pack(rows: Sequence[Ints], filler: int, *, before: int | None = None, after: int | None = None) -> tuple[Ints, NDArray[np.bool_]]:
+    """Rows of different lengths as one array (B, L), filled on the right, and where the rows' own entries are."""
+    lengths = np.array([len(row) for row in rows])
+    left = int(before is not None)
+    table = np.full((len(rows), left + int(lengths.max()) + int(after is not None)), filler, dtype=np.int64)
+    column = np.arange(table.shape[1])
+    own = (column >= left) & (column < left + lengths[:, None])
+    table[own] = np.concatenate(rows)
+    if before is not None:
+        table[:, 0] = before
+    if after is not None:
+        table[np.arange(len(rows)), left + lengths] = after
+    return table, own
+
+
+def causal_batch(rows: Sequence[Ints], vocabulary: Vocabulary) -> Batch:
+    """``<bos> w1 .. wn`` with targets ``w1 .. wn <eos>``.
+
+    Padding stands on the right, where no causal model looks, so there is no attention mask.
+    """
+    inputs, own = pack(rows, vocabulary.eos, before=vocabulary.bos)
+    targets = np.roll(inputs, -1, axis=1)
+    ends = np.array([len(row) for row in rows])
+    targets[np.arange(len(rows)), ends] = vocabulary.eos
+    own[:, 0] = True
+    positions = np.flatnonzero(own)
+    return {
+        "input_ids": torch.from_numpy(inputs),
+        "positions": torch.from_numpy(positions),
+        "targets": torch.from_numpy(targets.ravel()[positions]),
+    }
+
+
+def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: Vocabulary) -> Batch:
+    """``<bos> w1 .. wn <eos>`` in which the ``hidden`` (B, max n) words are ``<mask>`` and are to be predicted.
+
+    A hidden word is always replaced by ``<mask>``, never by another word or itself: scoring masks one
+    word at a time, so training shows what scoring will show.
+    """
+    inputs, _ = pack(rows, vocabulary.pad, before=vocabulary.bos, after=vocabulary.eos)
+    chosen = np.zeros(inputs.shape, dtype=bool)
+    chosen[:, 1:-1] = hidden
+    positions = np.flatnonzero(chosen)
+    targets = inputs.ravel()[positions]
+    inputs[chosen] = vocabulary.mask
+    batch = {
+        "input_ids": torch.from_numpy(inputs),
+        "positions": torch.from_numpy(positions),
+        "targets": torch.from_numpy(targets),
+    }
+    visible = inputs != vocabulary.pad
+    if not visible.all():
+        batch["attention_mask"] = torch.from_numpy(visible.astype(np.int64))
+    return batch
+
+
+def one_mask_batch(rows: Sequence[Ints], places: Ints, vocabulary: Vocabulary) -> Batch:
+    """Like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
+    width = max(len(row) for row in rows)
+    return masked_batch(rows, np.arange(width) == places[:, None], vocabulary)
+
+
+def random_masks(rows: Sequence[Ints], probability: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Each word hidden with ``probability``, independently; where that hides none, one word at random. (B, max n)."""
+    lengths = np.array([len(row) for row in rows])
+    width = int(lengths.max())
+    hidden = (rng.random((len(rows), width)) < probability) & (np.arange(width) < lengths[:, None])
+    place = rng.integers(lengths)
+    none = np.flatnonzero(~hidden.any(axis=1))
+    hidden[none, place[none]] = True
+    return hidden
+
+
+def cut(lengths: Ints, order: Ints, budget: int) -> list[Ints]:
+    """Consecutive pieces of ``order`` whose padded size, rows times the longest length, is within ``budget``.
+
+    A row longer than ``budget`` stands alone.
+    """
+    pieces, start, widest = [], 0, 0
+    for end, length in enumerate(lengths[order].tolist()):
+        widest = max(widest, length)
+        if (end + 1 - start) * widest > budget and end > start:
+            pieces.append(order[start:end])
+            start, widest = end, length
+    pieces.append(order[start:])
+    return pieces
+
+
+def by_length(lengths: Ints, budget: int) -> Iterator[Ints]:
+    """Row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
+    if len(lengths):
+        yield from cut(lengths, np.argsort(lengths, kind="stable"), budget)
+
+
+class TrainingBatches(Dataset[Batch]):
+    """All batches of a training run, in order: element i is micro-batch i."""
+
+    def __init__(
+        self, rows: list[Ints], vocabulary: Vocabulary, objective: Objective, config: TrainConfig, *, seed: int, processes: int = 1
+    ) -> None:
+        """Plan the run; ``rows`` are the encoded, non-empty train sentences."""
+        self._rows = rows
+        self._vocabulary = vocabulary
+        self._objective = objective
+        self._config = config
+        self._seed = seed
+        self._lengths = np.array([len(row) for row in rows]) + (1 if objective == "causal" else 2)
+        self._plans: dict[int, list[Ints]] = {}
+        self._starts = [0]  # number of the first batch of each epoch so far planned
+        group = config.accumulation * processes
+        if config.max_steps is not None:
+            self.n_steps = config.max_steps
+        else:
+            assert config.epochs is not None
+            whole, part = divmod(config.epochs, 1.0)
+            micro = self._first(int(whole)) + (part * len(self._plan(int(whole))) if part else 0)
+            self.n_steps = max(1, round(micro / group))
+        self.group = group  #: micro-batches of one optimiser step, over all processes
+
+    def __len__(self) -> int:
+        return self.n_steps * self.group
+
+    def _plan(self, epoch: int) -> list[Ints]:
+        if epoch not in self._plans:
+            rng = np.random.default_rng([self._seed, 0, epoch])
+            order = rng.permutation(len(self._rows))
+            pool = max(1, int(POOL * self._config.batch_tokens / self._lengths.mean()))
+            pieces: list[Ints] = []
+            for start in range(0, len(order), pool):
+                some = order[start : start + pool]
+                pieces += cut(self._lengths, some[np.argsort(self._lengths[some], kind="stable")], self._config.batch_tokens)
+            self._plans = {epoch: [pieces[i] for i in rng.permutation(len(pieces))]}  # keep one epoch only
+        return self._plans[epoch]
+
+    def _first(self, epoch: int) -> int:
+        while len(self._starts) <= epoch:
+            self._starts.append(self._starts[-1] + len(self._plan(len(self._starts) - 1)))
+        return self._starts[epoch]
+
+    def _locate(self, number: int) -> tuple[int, int]:
+        """Epoch of a micro-batch, and its number within it."""
+        epoch = 0
+        while self._first(epoch + 1) <= number:
+            epoch += 1
+        return epoch, number - self._first(epoch)
+
+    def __getitem__(self, number: int) -> Batch:
+        epoch, within = self._locate(number)
+        rows = [self._rows[i] for i in self._plan(epoch)[within]]
+        if self._objective == "causal":
+            return causal_batch(rows, self._vocabulary)
+        rng = np.random.default_rng([self._seed, 1, number])
+        return masked_batch(rows, random_masks(rows, self._config.mask_probability, rng), self._vocabulary)
+
+    def progress(self, step: int) -> tuple[float, int]:
+        """Epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""
+        if step == 0:
+            return 0.0, 0
+        epoch, within = self._locate(step * self.group - 1)
+        plan = self._plan(epoch)
+        extra = 0 if self._objective == "causal" else 1  # <bos> is an input, not a token seen
+        size = self._lengths - extra
+        tokens = epoch * int(size.sum()) + sum(int(size[piece].sum()) for piece in plan[: within + 1])
+        return epoch + (within + 1) / len(plan), tokens
+
+
+def dev_batches(rows: list[Ints], vocabulary: Vocabulary, objective: Objective, *, limit: int, budget: int) -> list[Batch]:
+    """The batches of the dev loss: the same at every evaluation of every model.
+
+    Causal: the first ``limit`` sentences. Masked: ``limit`` words drawn from the whole split, each masked
+    alone, which estimates without bias the pseudo-log-likelihood per word that scoring measures.
+    """
+    if objective == "causal":
+        rows = rows[:limit]
+        places = np.zeros(0, dtype=np.int64)
+    else:
+        ends = np.cumsum([len(row) for row in rows])
+        total = int(ends[-1]) if len(ends) else 0
+        words = np.sort(np.random.default_rng(0).choice(total, size=min(limit, total), replace=False))
+        sentence = np.searchsorted(ends, words, side="right")
+        places = words - (ends[sentence] - np.array([len(row) for row in rows])[sentence])
+        rows = [rows[i] for i in sentence]
+    lengths = np.array([len(row) + 2 for row in rows], dtype=np.int64)
+    return [
+        causal_batch([rows[i] for i in some], vocabulary)
+        if objective == "causal"
+        else one_mask_batch([rows[i] for i in some], places[some], vocabulary)
+        for some in by_length(lengths, budget)
+    ]
+
+
+def to_device(batch: Batch, device: Any) -> Batch:
+    """The batch on a device."""
+    return {key: value.to(device) for key, value in batch.items()}

@@ -1,0 +1,134 @@
+"""Log probabilities of the words of sentences under a trained network, in a scoring frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from generator.frame import ScoringFrame
+from generator.language_model import TokenScores
+from grammar.errors import InputError
+from grammar.progress import meter
+from lmtrain.data import Batch, Ints, by_length, causal_batch, one_mask_batch, to_device
+from lmtrain.heads import predictor
+from lmtrain.tokenizer import Vocabulary
+
+LOGITS = 2**23  #: at most so many float64 logits stand in memory at once (64 MiB)
+
+
+def batch_budget(vocabulary_size: int) -> int:
+    """Tokens of a scoring batch such that its logits fit in memory."""
+    return max(256, min(8192, LOGITS // vocabulary_size))
+
+
+def check_lengths(sentences: Sequence[Sequence[str]], longest: int) -> None:
+    """Stop before a sentence that the model has no positions for.
+
+    Raises:
+        InputError: a sentence has more than ``longest`` words (the message says which).
+    """
+    for number, sentence in enumerate(sentences):
+        if len(sentence) > longest:
+            raise InputError(
+                f"sentence {number + 1} has {len(sentence)} words, but the model takes at most {longest};"
+                " leave it out or train with more max_positions"
+            )
+
+
+def target_log_probs(logits: Tensor, targets: Tensor) -> NDArray[np.float64]:
+    """Log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
+    exact = logits.double()
+    chosen = exact.gather(1, targets[:, None])[:, 0] - torch.logsumexp(exact, dim=1)
+    return chosen.cpu().numpy()
+
+
+def score_causal(
+    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
+) -> TokenScores:
+    """Each word given those before it, and the end of the sentence given all."""
+    rows = vocabulary.encode(sentences)
+    lengths = np.array([len(row) + 1 for row in rows], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    values = np.zeros(int(ends[-1]) if len(ends) else 0)
+    with predictor(model, head) as predict, meter("score", len(rows)) as bar:
+        for some in by_length(lengths, batch_budget(len(vocabulary))):
+            batch = causal_batch([rows[i] for i in some], vocabulary)
+            places = np.concatenate([np.arange(starts[i], ends[i]) for i in some])
+            values[places] = _run(predict, model, batch, use_cache=False)
+            bar.advance(len(some))
+    sentence = np.repeat(np.arange(len(rows)), lengths)
+    position = np.arange(len(values)) - starts[sentence]
+    words = np.concatenate([np.append(row, vocabulary.eos) for row in rows]) if rows else np.zeros(0, dtype=np.int64)
+    return _framed(values, sentence, position, words, lengths - 1, frame, vocabulary, len(rows))
+
+
+def score_masked(
+    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
+) -> TokenScores:
+    """Each word given all others, the model run once per word with that word alone masked."""
+    rows = vocabulary.encode(sentences)
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    sentence = np.repeat(np.arange(len(rows)), lengths)
+    position = np.arange(len(sentence)) - (np.cumsum(lengths) - lengths)[sentence]
+    words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
+    wanted = np.flatnonzero(_counted(position, words, lengths[sentence], frame, vocabulary))
+    values = np.zeros(len(sentence))
+    with predictor(model, head) as predict, meter("score, one mask at a time", len(wanted)) as bar:
+        for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
+            targets = wanted[some]
+            batch = one_mask_batch([rows[i] for i in sentence[targets]], position[targets], vocabulary)
+            values[targets] = _run(predict, model, batch)
+            bar.advance(len(some))
+    return _framed(values, sentence, position, words, lengths, frame, vocabulary, len(rows))
+
+
+def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> NDArray[np.float64]:
+    model.eval()
+    device = next(model.parameters()).device
+    with torch.inference_mode():
+        batch = to_device(batch, device)
+        values = target_log_probs(predict(model, batch, **options), batch["targets"])
+    if not np.isfinite(values).all():
+        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
+    return values
+
+
+def _counted(
+    position: Ints, words: Ints, length: Ints, frame: ScoringFrame, vocabulary: Vocabulary
+) -> NDArray[np.bool_]:
+    """Which positions the frame counts; ``length`` is the number of words of each position's sentence."""
+    counted = np.ones(len(position), dtype=bool)
+    if not frame.eos:
+        counted &= position < length
+    if not frame.first:
+        counted &= (position > 0) | (length == 0)
+    if frame.unk == "skip":
+        counted &= words != vocabulary.unk
+    return counted
+
+
+def _framed(
+    values: NDArray[np.float64],
+    sentence: Ints,
+    position: Ints,
+    words: Ints,
+    lengths: Ints,
+    frame: ScoringFrame,
+    vocabulary: Vocabulary,
+    n_sentences: int,
+) -> TokenScores:
+    keep = _counted(position, words, lengths[sentence], frame, vocabulary)
+    return TokenScores(
+        log_prob=values[keep],
+        sentence=sentence[keep].astype(np.int32),
+        position=position[keep].astype(np.int32),
+        impossible=np.zeros(0, dtype=np.int32),
+        n_sentences=n_sentences,
+        frame=frame,
+    )

@@ -1,0 +1,100 @@
+"""The whitespace tokeniser: one token a word, built from the train split, saved beside the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from tokenizers.processors import TemplateProcessing
+from transformers import PreTrainedTokenizerFast
+
+from generator.language_model import Objective
+from grammar.errors import InputError
+
+PAD, UNK, BOS, EOS, MASK = SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+
+
+def build_tokenizer(
+    sentences: Iterable[Sequence[str]], *, min_count: int = 1, objective: Objective = "causal"
+) -> PreTrainedTokenizerFast:
+    """Make the tokeniser of a train split.
+
+    Numbers 0 to 4 are ``<pad> <unk> <bos> <eos> <mask>``; words follow, frequent ones first, ties in
+    code point order. Calling the tokeniser puts ``<bos>`` before a text, and ``<eos>`` after it for a
+    masked model.
+
+    Args:
+        sentences: the tokens of each sentence.
+        min_count: rarer words become ``<unk>``.
+        objective: of the model it is for.
+
+    Raises:
+        InputError: there are no words, a word contains white space or the text of a special token, or
+            ``min_count`` leaves none.
+    """
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(sentence)
+    if not counts:
+        raise InputError("the train split has no words; there is nothing to train on")
+    for word in counts:
+        if word.split() != [word]:
+            raise InputError(f"the word {word!r} is empty or contains white space; a word-level tokeniser cannot keep it")
+        if any(special in word for special in SPECIALS):
+            raise InputError(f"the word {word!r} contains a special token of the tokeniser; rename it in the corpus")
+    words = sorted((w for w, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
+    if not words:
+        raise InputError(f"no word occurs {min_count} times in the train split; lower min_count")
+    ids = {word: i for i, word in enumerate((*SPECIALS, *words))}
+    backend = Tokenizer(WordLevel(ids, unk_token=UNK))
+    backend.pre_tokenizer = WhitespaceSplit()
+    backend.post_processor = TemplateProcessing(
+        single=f"{BOS} $A" if objective == "causal" else f"{BOS} $A {EOS}",
+        special_tokens=[(BOS, ids[BOS]), (EOS, ids[EOS])],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PAD,
+        unk_token=UNK,
+        bos_token=BOS,
+        eos_token=EOS,
+        mask_token=MASK,
+        padding_side="right",
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+
+
+class Vocabulary:
+    """The words of a tokeniser and the numbers of its special tokens.
+
+    Sentences come as lists of words, so they are looked up here and not cut by the tokeniser: the
+    result is the same, and a word that spells a special token is an unknown word, not that token.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        specials = set(tokenizer.all_special_tokens)
+        by_number = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+        self.words: tuple[str, ...] = tuple(word for word, _ in by_number if word not in specials)
+        self.ids = {word: number for word, number in by_number if word not in specials}
+        self.word_ids: NDArray[np.int64] = np.array([self.ids[word] for word in self.words], dtype=np.int64)
+        self.tokens = dict((number, word) for word, number in by_number)
+        self.unk, self.bos, self.eos = (
+            int(tokenizer.unk_token_id),
+            int(tokenizer.bos_token_id),
+            int(tokenizer.eos_token_id),
+        )
+        self.pad, self.mask = int(tokenizer.pad_token_id), int(tokenizer.mask_token_id)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+        """Numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
+        ids, unk = self.ids, self.unk
+        return [np.array([ids.get(word, unk) for word in sentence], dtype=np.int64) for sentence in sentences]

@@ -1,0 +1,45 @@
+"""Sentences from text files."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from generator.text import read_sentences
+from grammar.errors import InputError
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_one_sentence_a_line(tmp_path, end):
+    text = "The dog , it barks .\n  naïve\ttabs  \r\nx" + end
+    expected = [["The", "dog", ",", "it", "barks", "."], ["naïve", "tabs"], ["x"]]
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert read_sentences(tmp_path / "a.txt") == expected
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text.encode()))
+    assert read_sentences(str(tmp_path / "a.txt.gz")) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"a b\n\nc\n", r"an empty line.*a\.txt:2\)"),
+        ("a.txt", b"a b\n  \n", r"an empty line.*a\.txt:2\)"),
+        ("a.txt", b"a b\n\n", r"an empty line.*a\.txt:2\)"),
+        ("a.txt", b"", "the file is empty"),
+        ("a.txt", b"\xff\xfe\x00", "expecting UTF-8"),
+        ("a.gz", b"not gzip", "cannot read"),
+        ("a.gz", gzip.compress(b"a b\n" * 100)[:-12], "cannot read"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_sentences(tmp_path / name)
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_sentences(tmp_path / "nowhere.txt")
+    with pytest.raises(InputError, match="cannot read: Is a directory"):
+        read_sentences(tmp_path)

@@ -1,0 +1,356 @@
+"""The report of a run, on a small run folder made here."""
+
+import json
+import math
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.comparison import compare
+from evaluation.oracle import Oracle
+from evaluation.token_table import write_token_table
+from generator.corpus import Corpus
+from grammar.conditioning import LengthRange
+from grammar.doctor import diagnose
+from grammar.errors import InputError
+from grammar.files import write_json
+from grammar.pcfg import PCFG
+from grammar.tree import Tree
+from truesource.report import build_report, figures, words
+from truesource.report.folder import read_run, some_sentences
+from truesource.report.rules import frequent_rules
+from truesource.report.trees import draw_tree, typical_tree
+
+GRAMMAR = r"""
+ROOT -> S '.' 1.0
+S -> NP VP 0.9 | S-C S 0.1
+S-C -> S CC 1.0
+CC -> 'and' 0.7 | 'or' 0.3
+NP -> DT N 0.5 | NP-2 PP 0.2 | 'we' 0.3
+NP-2 -> DT N 0.8 | 'they' 0.2
+PP -> P NP 1.0
+P -> 'of' 0.6 | 'with' 0.4
+VP -> V NP 0.5 | V 0.2 | V S 0.1 | VP PP 0.2
+DT -> 'the' 0.7 | 'a' 0.3
+N -> 'dog' 0.4 | 'cat' 0.3 | 'tree' 0.2 | '<b>&amp;' 0.1
+V -> 'sees' 0.5 | 'knows' 0.3 | 'likes' 0.2
+%label NP-2 NP
+%label S-C @S
+"""
+
+
+class Blurred:
+    """The oracle's scores made worse by a known amount and some noise."""
+
+    vocabulary = None
+
+    def __init__(self, pcfg, name, objective, lengths, loss):
+        self.name, self.objective = name, objective
+        self._oracle, self._loss = Oracle(pcfg, objective, lengths=lengths), loss
+
+    def score(self, sentences, frame):
+        scores = self._oracle.score(sentences, frame)
+        noise = np.random.default_rng(0).normal(0.0, 0.3, len(scores.log_prob))
+        return replace(scores, log_prob=np.minimum(scores.log_prob - self._loss + noise, -1e-4))
+
+
+def make_run(folder: Path) -> Path:
+    lengths = LengthRange(4, 20)
+    pcfg = PCFG.from_text(GRAMMAR)
+    pcfg.save(folder / "grammar" / "grammar.npz")
+    corpus = Corpus.sample(
+        pcfg, {"train": 3000, "dev": 100, "eval": 200}, seed=3, lengths=lengths, path=folder / "corpus", shard_size=1000
+    )
+    write_json(folder / "config.json", {"name": "toy", "seed": 3, "evaluation": {"split": "eval"}, "corpus": {"lengths": "4..20"}})
+    write_json(folder / "provenance.json", {"truesource": "0.1.0", "python": "3.11", "command": "truesource run toy.yaml", "seed": 3})
+    stage = {"inputs": "a" * 64, "output": "b" * 64, "seconds": 61.2, "skipped": False, "finished": "2030-01-02T03:04:05+00:00"}
+    write_json(folder / "stages.json", {"stages": {"grammar": stage, "corpus": {**stage, "skipped": True}}})
+    diagnosis = {**diagnose(pcfg).as_dict(), "held_out": {"sentences": 50, "impossible": 2, "log_prob_per_token": -1.5, "truth_log_prob_per_token": -1.4}}
+    write_json(folder / "grammar" / "diagnosis.json", diagnosis)
+    trace = [
+        {"cycle": c, "phase": p, "iteration": i, "log_likelihood": -3 + 0.2 * c + 0.02 * i, "held_out": -3.1 + 0.15 * c, "substates": 10 * (c + 1)}
+        for c in (1, 2)
+        for p in ("split", "merge", "smooth")
+        for i in range(6)
+    ]
+    (folder / "grammar" / "trace.jsonl").write_text("".join(json.dumps(row) + "\n" for row in trace))
+    bank = {
+        "source": "toy.mrg",
+        "statistics": {"trees": 90, "tokens": 800},
+        "lengths": [0, 0, 1, 2, 8, 9, 8, 8, 7, 5, 3],
+        "refused": [{"reason": "empty tree", "count": 2}],
+        "truth": {"grammar": pcfg.sizes(), "mean_length": 7.5},
+    }
+    write_json(folder / "treebank" / "statistics.json", bank)
+    sentences = corpus.sentences("eval")
+    results = []
+    for objective in ("causal", "masked"):
+        results.append(compare(Oracle(pcfg, objective, lengths=lengths), pcfg, sentences, lengths=lengths).as_record())
+        name = f"{objective}-small"
+        found = compare(Blurred(pcfg, name, objective, lengths, 0.08), pcfg, sentences, lengths=lengths)
+        write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences)
+        results.append({**found.as_record(), "parameters": 1_234_567, "training_seconds": 75.0})
+        metrics = [{"step": 0, "tokens": 0, "loss": None, "dev_loss": 3.0}] + [
+            {"step": s, "tokens": 100 * s, "loss": 1.5 + 1.5 * math.exp(-s / 30), "lr": 1e-3, "dev_loss": 1.4 + 1.5 * math.exp(-s / 30)}
+            for s in range(10, 200, 10)
+        ]
+        model = folder / "models" / name
+        model.mkdir(parents=True)
+        (model / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics))
+    write_json(folder / "results.json", results)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("runs") / "toy")
+    build_report(folder)
+    return folder
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A copy to break."""
+    return Path(shutil.copytree(made, tmp_path / "toy"))
+
+
+def page(run: Path) -> str:
+    return build_report(run).read_text(encoding="utf-8")
+
+
+def inner_text(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", html[html.index("<body>") :]))
+
+
+def test_page_needs_nothing_outside_itself(made):
+    html = (made / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in html and "<link" not in html and "<img" not in html and "@import" not in html
+    outside = set(re.findall(r"(?:https?:)?//[a-z][^\s\"'<>)]+", html))
+    assert outside <= {"http://www.w3.org/1999/xlink", "//www.w3.org/1999/xlink"}
+    assert len(html.encode()) < 3_000_000
+
+
+def test_page_is_well_formed_and_ids_differ(made):
+    html = (made / "report.html").read_text(encoding="utf-8")
+    body = re.sub(r"<(meta|br)([^>]*)>", r"<\1\2/>", html.replace("<!DOCTYPE html>", ""))
+    root = ElementTree.fromstring(body)
+    ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
+    assert len(ids) == len(set(ids))
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', html))
+    assert used <= set(ids)
+    assert len(root.findall(".//section")) == 7
+
+
+def test_answer_comes_first_and_is_that_of_the_results(made):
+    text = inner_text((made / "report.html").read_text(encoding="utf-8"))
+    rows = {row["model"]: row for row in json.loads((made / "results.json").read_text()) if row["model"] != "oracle"}
+    for name, row in rows.items():
+        expected = f"{name} reaches a relative perplexity of {row['relative_ppl']:.3f} [{row['relative_ppl_low']:.3f}, {row['relative_ppl_high']:.3f}]"
+        assert 0 < text.index(expected) < text.index("What was run")
+    assert "No model is significantly below its bound" in text
+
+
+def test_every_number_of_the_table_is_there(made):
+    html = (made / "report.html").read_text(encoding="utf-8")
+    for row in json.loads((made / "results.json").read_text()):
+        assert row["signature"] in html
+        for name in ("rho", "r2", "r2_identity", "relative_ppl"):
+            assert f"{row[name]:.3f}<" in html
+        assert f"{row['bound']:.2f}<" in html
+
+
+def test_two_builds_give_the_same_bytes(run):
+    assert page(run) == page(run)
+
+
+def test_words_are_escaped(made):
+    html = (made / "report.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;&amp;amp;" in html
+    assert "<b>&amp;" not in html
+
+
+def test_model_significantly_below_the_bound_raises_an_alarm(run):
+    results = json.loads((run / "results.json").read_text())
+    results[1] |= {"relative_ppl": 0.9, "relative_ppl_low": 0.88, "relative_ppl_high": 0.93}
+    write_json(run / "results.json", results)
+    html = page(run)
+    assert 'class="answer alarm"' in html
+    assert "causal-small (0.900 [0.880, 0.930]) lies significantly below the bound" in inner_text(html)
+    assert "No model is significantly below" not in html
+
+
+def test_everything_optional_may_be_absent(run):
+    for name in ("provenance.json", "stages.json", "treebank/statistics.json", "grammar/diagnosis.json", "grammar/trace.jsonl"):
+        (run / name).unlink()
+    shutil.rmtree(run / "scores")
+    shutil.rmtree(run / "models")
+    text = inner_text(page(run))
+    assert "none: the grammar was given" in text
+    assert "This run has no record of its training." in text
+    assert "This run has no per-token scores of models." in text
+    assert "How it was induced" not in text
+
+
+@pytest.mark.parametrize("rows", ["oracle only", "none"])
+def test_without_models_it_says_so(run, rows):
+    results = json.loads((run / "results.json").read_text())
+    write_json(run / "results.json", [r for r in results if r["model"] == "oracle" and rows != "none"])
+    text = inner_text(page(run))
+    assert "No language model was trained in this run, so there is nothing to compare" in text
+    assert ("Nothing was scored" in text) == (rows == "none")
+
+
+def test_corpus_without_length_condition_and_without_trees(tmp_path):
+    folder = tmp_path / "bare"
+    pcfg = PCFG.from_text("S -> S S 0.3 | 'a' 0.4 | 'b' 0.3")
+    pcfg.save(folder / "grammar" / "grammar.npz")
+    Corpus.sample(pcfg, {"train": 50}, seed=1, path=folder / "corpus", trees=False)
+    write_json(folder / "config.json", {"name": "bare"})
+    write_json(folder / "results.json", [])
+    html = page(folder)
+    assert "svg class=\"tree\"" not in html and "dotted line" not in html
+    assert "rule to one child" not in html
+
+
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [
+        ("config.json", "missing"),
+        ("results.json", "missing"),
+        ("grammar/grammar.npz", "missing"),
+        ("corpus/record.json", "missing"),
+        ("config.json", "damaged"),
+        ("results.json", "damaged"),
+        ("provenance.json", "damaged"),
+        ("grammar/trace.jsonl", "damaged"),
+        ("models/causal-small/metrics.jsonl", "damaged"),
+        ("scores/causal-small.parquet", "damaged"),
+    ],
+)
+def test_missing_or_damaged_file_is_named_and_the_old_page_survives(run, file, what):
+    before = (run / "report.html").read_bytes()
+    if what == "missing":
+        (run / file).unlink()
+    else:
+        (run / file).write_text("{ not what it was")
+    with pytest.raises(InputError) as caught:
+        build_report(run)
+    assert Path(file).parts[0] in str(caught.value)
+    assert (run / "report.html").read_bytes() == before
+
+
+def test_results_without_a_measure_are_damaged(run):
+    results = json.loads((run / "results.json").read_text())
+    del results[0]["bound"]
+    write_json(run / "results.json", results)
+    with pytest.raises(InputError, match="bound"):
+        build_report(run)
+
+
+def test_corpus_of_another_grammar_is_refused(run):
+    PCFG.from_text("S -> 'a' 1.0").save(run / "grammar" / "grammar.npz", force=True)
+    with pytest.raises(InputError, match="another grammar"):
+        build_report(run)
+
+
+def test_no_run_folder(tmp_path):
+    with pytest.raises(InputError, match="no such run folder"):
+        build_report(tmp_path / "nothing")
+
+
+def test_some_sentences_are_the_first_of_the_split(made):
+    corpus = read_run(made).corpus
+    everything = corpus.sentences("train")
+    assert some_sentences(corpus, "train", 1500) == everything[:1500]
+    assert some_sentences(corpus, "train", 10**9) == everything
+
+
+@pytest.mark.parametrize("kind", ["binary", "unary", "lexical"])
+def test_frequent_rules_agree_with_counting_in_sampled_trees(made, kind):
+    run = read_run(made)
+    from generator.sampler import sample_treebank
+
+    trees = sample_treebank(run.pcfg, 20_000, 5)
+    labels = dict(zip(run.pcfg.symbols, run.pcfg.labels, strict=True))
+    uses: dict[tuple[str, ...], int] = {}
+    parents: dict[str, int] = {}
+    for tree in sample_treebank(run.pcfg, 20_000, 5, coarse=False):
+        for node in tree.subtrees():
+            children = [labels[c.label] if isinstance(c, Tree) else c for c in node.children]
+            key = (labels[node.label], *children)
+            uses[key] = uses.get(key, 0) + 1
+            parents[key[0]] = parents.get(key[0], 0) + 1
+    assert len(trees) == 20_000
+    found = frequent_rules(run.pcfg, kind, most=4)
+    assert found == sorted(found, key=lambda rule: -rule.expected)
+    for rule in found:
+        n = uses[(rule.parent, *rule.children)]
+        assert rule.expected == pytest.approx(n / 20_000, rel=0.06)
+        assert rule.probability == pytest.approx(n / parents[rule.parent], rel=0.06)
+
+
+def test_drawn_tree_has_every_label_and_word_in_order_and_fits():
+    shared = Tree("NP", (Tree("DT", ("the",)), Tree("N", ("a<b",))))
+    tree = Tree("S", (shared, Tree("VP", (Tree("V", ("sees",)), shared, "now"))))
+    root = ElementTree.fromstring(draw_tree(tree))
+    texts = [(node.text, node.attrib["class"], float(node.attrib["x"]), float(node.attrib["y"])) for node in root.iter("text")]
+    drawn = [(name, x, y) for name, kind, x, y in texts if kind == "t-word"]
+    assert [name for name, _, _ in drawn] == ["the", "a<b", "sees", "the", "a<b", "now"]
+    assert [x for _, x, _ in drawn] == sorted({x for _, x, _ in drawn})
+    assert sorted(name for name, kind, _, _ in texts if kind != "t-word") == sorted(node.label for node in tree.subtrees())
+    _, _, width, height = map(float, root.attrib["viewBox"].split())
+    assert all(0 < x < width and 0 < y < height for _, _, x, y in texts)
+    assert len(list(root.iter("line"))) == len(texts) - 1
+
+
+def test_very_deep_tree_can_be_drawn():
+    tree: Tree = Tree("X", ("w",))
+    for _ in range(5000):
+        tree = Tree("X", (tree,))
+    assert draw_tree(tree).count("<line") == 5001
+
+
+def test_typical_tree_is_of_medium_length():
+    def flat(n):
+        return Tree("S", tuple(Tree("W", (str(i),)) for i in range(n)))
+
+    assert len((typical_tree(map(flat, (2, 30, 9, 4))) or flat(1)).leaves()) == 9
+    assert len((typical_tree(map(flat, (2, 30, 14))) or flat(1)).leaves()) == 14
+    assert typical_tree(()) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, "–"), (0.04, "0.0 s"), (41.2, "41 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")]
+)
+def test_duration(seconds, text):
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "–"), (0.0, "0"), (1234567, "1,234,567"), (12.3456, "12.35"), (0.0123456, "0.01235"), (98765.4, "98,765")]
+)
+def test_number(value, text):
+    assert words.number(value) == text
+
+
+@settings(deadline=None, max_examples=50)
+@given(low=st.floats(1e-3, 1e4), factor=st.floats(1.01, 1e5))
+def test_round_ticks_lie_inside_and_are_few(low, factor):
+    ticks = figures.round_ticks(low, low * factor)
+    assert 2 <= len(ticks) <= 9
+    assert ticks == sorted(ticks)
+    assert all(0.99 * low <= t <= 1.01 * low * factor for t in ticks)
+
+
+@given(value=st.floats(0.5, 2.0), half=st.floats(0.0, 0.3))
+def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half):
+    row = {"model": "m", "objective": "causal", "relative_ppl": value, "relative_ppl_low": value - half, "relative_ppl_high": value + half}
+    assert words.verdict([row]).startswith("Warning") == (value + half < 1.0 - words.PERFECT)
+    assert f"{value:.3f}" in words.answer([row])[0]

@@ -1,0 +1,1 @@
+"""The one command, `truesource`: one module a verb."""

@@ -1,0 +1,26 @@
+"""`truesource convert`: a grammar in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truesource.cli.options import Force
+
+NAME = "convert"
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="Grammar: .npz, NLTK or our text, EarleyX text (.gz too).")],
+    target: Annotated[Path, typer.Argument(help="File to write: .npz, else text.")],
+    force: Force = False,
+) -> None:
+    """Convert a grammar; the format of the source is found from its content."""
+    from grammar.formats import save_grammar
+    from grammar.pcfg import PCFG
+
+    pcfg = PCFG.load(source)
+    save_grammar(pcfg, target, force=force)
+    typer.echo(f"Wrote {target}: {pcfg!r}. Next: truesource inspect {target}")

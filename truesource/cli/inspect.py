@@ -1,0 +1,41 @@
+"""`truesource inspect`: the grammar doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json
+
+NAME = "inspect"
+
+
+def command(
+    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text.")],
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Examine a grammar: sizes, consistency, expected length, entropy, unreachable symbols."""
+    from grammar.doctor import diagnose
+    from grammar.files import refuse_existing, write_json
+    from grammar.pcfg import PCFG
+
+    if json is not None:
+        refuse_existing(json, force)
+    found = diagnose(PCFG.load(grammar))
+    typer.echo(f"symbols {found.symbols:,}, words {found.words:,}")
+    typer.echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
+    typer.echo(f"total mass {found.total_mass:.9f}, spectral radius {found.spectral_radius:.6f}")
+    if found.mean_length is not None and found.derivational_entropy is not None:
+        typer.echo(
+            f"mean length {found.mean_length:.3f} tokens, derivational entropy {found.derivational_entropy:.3f} nats a sentence"
+        )
+    for problem in found.problems:
+        typer.echo(f"! {problem}")
+    if not found.problems:
+        typer.echo(f"No problem found. Next: truesource sample {grammar} -n 100000 -o corpus/")
+    if json is not None:
+        write_json(json, found.as_dict())
+        typer.echo(f"Wrote {json}.")

@@ -1,0 +1,67 @@
+"""The entry point: verbs, and errors as one sentence."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from truesource.cli import bound, cite, convert, demo, induce, inspect, parse, report, run, sample, score, train
+
+app = typer.Typer(
+    name="truesource",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="""Compare language models with the exact distribution of the language they were trained on.
+
+    Start with **truesource demo**. The steps one by one: **induce** a grammar from a treebank, **sample** a corpus
+    from it, **train** language models, **score** them against the exact truth.
+    """,
+)
+
+for module in (demo, run, induce, sample, parse, bound, train, score, report, convert, inspect, cite):
+    app.command(module.NAME)(module.command)
+
+
+def _version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        typer.echo(f"truesource {version('truesource')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    from rich.console import Console
+    from rich.logging import RichHandler
+
+    handler = RichHandler(
+        console=Console(stderr=True, soft_wrap=not sys.stderr.isatty()),
+        show_path=False,
+        show_level=False,
+        rich_tracebacks=False,
+    )
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", datefmt="%H:%M:%S", handlers=[handler])
+    logging.getLogger("truesource").setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def main() -> None:
+    """Run the command. Bad input ends in one sentence and exit code 2, Ctrl-C in 130."""
+    from grammar.errors import InputError
+
+    try:
+        app(standalone_mode=True)
+    except InputError as error:
+        typer.echo(f"truesource: {error}", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        typer.echo("truesource: stopped; the same command goes on from here", err=True)
+        sys.exit(130)

@@ -1,0 +1,46 @@
+"""`truesource parse`: the most probable trees of sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truesource.cli.options import Force
+
+NAME = "parse"
+
+
+def command(
+    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text.")],
+    text: Annotated[Path, typer.Argument(help="Text, one tokenised sentence a line.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Penn bracketings to write.")],
+    force: Force = False,
+) -> None:
+    """Parse sentences: the most probable derivation, unbinarised, subsymbols projected to treebank labels."""
+    from generator.text import read_sentences
+    from grammar.errors import InputError
+    from grammar.files import refuse_existing, write_text
+    from grammar.pcfg import PCFG
+    from grammar.progress import track
+    from grammar.surface import surface
+
+    refuse_existing(output, force)
+    pcfg = PCFG.load(grammar)
+    sentences = read_sentences(text)
+    lines, failed = [], []
+    for number, sentence in enumerate(track(sentences, "parse", len(sentences)), start=1):
+        try:
+            lines.append(str(surface(pcfg.viterbi(sentence)[0], pcfg)))
+        except InputError:
+            lines.append("()")
+            failed.append(number)
+    write_text(output, "\n".join(lines) + "\n")
+    if failed:
+        some = ", ".join(map(str, failed[:5])) + (", ..." if len(failed) > 5 else "")
+        typer.echo(
+            f"{len(failed)} of {len(sentences)} sentences cannot be made by the grammar and read (): lines {some}",
+            err=True,
+        )
+    typer.echo(f"Wrote {output}: {len(sentences) - len(failed):,} trees. Next: truesource bound {grammar} {text}")

@@ -1,0 +1,17 @@
+"""`truesource report`: the HTML report of a run, made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NAME = "report"
+
+
+def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/demo.")]) -> None:
+    """Make the HTML report of a finished run again."""
+    from truesource.report import build_report
+
+    typer.echo(f"Wrote {build_report(run)}. Next: open it in a browser.")

@@ -1,0 +1,39 @@
+"""`truesource run`: an experiment from its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truesource.cli.options import Force, Runs
+
+NAME = "run"
+
+
+def command(
+    config: Annotated[Path, typer.Argument(help="YAML configuration; data/demo.yaml is a documented example.")],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a key: --set corpus.lengths=4..30")] = None,
+    runs: Runs = Path("runs"),
+    force: Force = False,
+) -> None:
+    """Run an experiment: treebank, grammar, corpus, models, comparison, report.
+
+    Stages whose inputs have not changed are skipped; after Ctrl-C or a kill the same command goes on.
+    """
+    from truesource.config import load_config
+    from truesource.runner import execute
+
+    report = execute(load_config(config, set_), base=config.resolve().parent, runs=runs, force=force)
+    show(report)
+
+
+def show(report: Path) -> None:
+    """Print the table of a run and where its report is."""
+    import json
+
+    from truesource.cli.table import print_results
+
+    print_results(json.loads((report.parent / "results.json").read_text(encoding="utf-8")))
+    typer.echo(f"Wrote {report}. Next: open it in a browser.")

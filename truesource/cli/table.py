@@ -1,0 +1,33 @@
+"""Results as a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def print_results(records: Sequence[dict[str, Any]]) -> None:
+    """Model, objective, perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(caption="intervals: 95%, sentences resampled; bound: the exact perplexity of the language itself")
+    for name in ("model", "objective"):
+        table.add_column(name)
+    for name in ("PPL", "bound", "relative PPL", "rho", "R2", "tokens"):
+        table.add_column(name, justify="right")
+    for r in records:
+        table.add_row(
+            r["model"],
+            r["objective"],
+            f"{r['ppl']:.2f}",
+            f"{r['bound']:.2f}",
+            f"{r['relative_ppl']:.4f} [{r['relative_ppl_low']:.4f}, {r['relative_ppl_high']:.4f}]",
+            f"{r['rho']:.4f}",
+            f"{r['r2']:.4f}",
+            f"{r['tokens']:,}",
+        )
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)

@@ -1,0 +1,219 @@
+"""The configuration of an experiment: one YAML file, checked key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic.dataclasses import dataclass as checked
+
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.estimate.split_merge.config import SplitMerge
+from grammar.treebank.binarise import Binarisation
+from grammar.treebank.normalise import Normalisation
+from lmtrain.config import PRESETS, ModelConfig, TrainConfig
+
+STRICT = ConfigDict(extra="forbid")
+
+
+def _length_range(value: Any) -> Any:
+    return LengthRange.parse(value) if isinstance(value, str) else value
+
+
+#: written ``6..25`` (inclusive), or none
+Lengths = Annotated[
+    LengthRange | None,
+    BeforeValidator(_length_range),
+    PlainSerializer(lambda value: None if value is None else str(value)),
+]
+
+
+@checked(config=STRICT, frozen=True)
+class _Normalisation(Normalisation):
+    """Its fields, checked; the length range is written as text."""
+
+    lengths: Lengths = None
+
+
+@checked(config=STRICT, frozen=True)
+class _SplitMerge(SplitMerge):
+    """Its fields, checked."""
+
+
+@checked(config=STRICT, frozen=True)
+class _Binarisation(Binarisation):
+    """Its fields, checked."""
+
+
+class Section(BaseModel):
+    """Unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DatasetSource(Section):
+    """Trees in a column of a dataset that `datasets` can load from disk."""
+
+    path: str
+    column: str = "tree"
+    split: str | None = None
+
+
+class TreebankConfig(Section):
+    """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
+
+    embedded: Literal["english"] | None = None
+    sentences: int = Field(4000, ge=1)  #: trees to sample from the embedded grammar, held-out ones included
+    files: str | list[str] | None = (
+        None  #: Penn bracketings: file, folder, glob, or a list; relative to the configuration
+    )
+    nltk: str | None = None  #: a corpus that NLTK has installed
+    dataset: DatasetSource | None = None
+    held_out_files: str | list[str] | None = None  #: trees for held-out likelihood; default: a share of the treebank
+    held_out: float = Field(0.05, ge=0.0, lt=0.9)  #: that share, taken at random
+    limit: int | None = Field(None, ge=1)  #: use no more trees than this
+    normalise: _Normalisation = _Normalisation()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of embedded, files, nltk and dataset, got {', '.join(given) or 'none'}")
+        return self
+
+
+class GrammarConfig(Section):
+    """How the grammar is made: induced from the treebank, or read from ``file``."""
+
+    method: Literal["split_merge", "relative_frequency", "file"] = "split_merge"
+    file: str | None = None  #: a grammar in any format `truesource convert` reads; relative to the configuration
+    binarise: _Binarisation = _Binarisation()
+    split_merge: _SplitMerge = _SplitMerge()
+
+    @model_validator(mode="after")
+    def _file_goes_with_method(self) -> Self:
+        if (self.method == "file") != (self.file is not None):
+            raise ValueError("method: file and a file name go together")
+        return self
+
+
+class CorpusConfig(Section):
+    """What is sampled."""
+
+    lengths: Lengths = LengthRange(6, 25)
+    splits: dict[str, int] = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
+    trees: bool = True
+    shard_size: int = Field(50_000, ge=1)
+    workers: int = Field(1, ge=1)
+
+
+class ModelEntry(Section):
+    """One model: a preset, and what differs from it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    preset: str | None = None
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _settings_are_known(self) -> Self:
+        self.resolve()
+        return self
+
+    def resolve(self) -> tuple[ModelConfig, TrainConfig]:
+        """The full settings.
+
+        Raises:
+            ValueError: an unknown preset, key or value.
+        """
+        if self.preset is not None and self.preset not in PRESETS:
+            raise ValueError(f"unknown preset {self.preset!r}; there are {', '.join(sorted(PRESETS))}")
+        base = PRESETS.get(self.preset or "")
+        model = dict(base.model.model_dump(), **self.model) if base else dict(self.model)
+        training = base.training.model_dump() if base else {}
+        if "max_steps" in self.training or "epochs" in self.training:
+            training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
+        return ModelConfig(**{**model, "name": self.name}), TrainConfig(**{**training, **self.training})
+
+
+class EvaluationConfig(Section):
+    """What is compared with the truth."""
+
+    split: str = "eval"
+    sentences: int | None = Field(None, ge=1)  #: the first so many of the split; None: all
+    frame: Literal["default", "paper"] = "default"
+
+
+class RunConfig(Section):
+    """A whole experiment."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    title: str | None = None  #: of the report
+    seed: int = Field(1, ge=0)
+    treebank: TreebankConfig | None = None
+    grammar: GrammarConfig = GrammarConfig()
+    corpus: CorpusConfig = CorpusConfig()
+    models: list[ModelEntry] = []
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if (self.grammar.method == "file") == (self.treebank is not None):
+            raise ValueError("give a treebank to induce from, or grammar: {method: file}, not both and not neither")
+        names = [model.name for model in self.models]
+        if len(set(names)) < len(names) or "oracle" in names:
+            raise ValueError("model names must differ, and 'oracle' is taken")
+        if self.evaluation.split not in self.corpus.splits:
+            raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
+        return self
+
+
+def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConfig:
+    """Read a YAML configuration; ``overrides`` are ``a.b=value`` with YAML values.
+
+    Raises:
+        InputError: the file cannot be read, or a key or value is wrong; the message names the key.
+    """
+    import yaml
+
+    path = Path(path)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read the configuration: {error.strerror}", path) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = getattr(error, "problem", None) or "it is not UTF-8 text"
+        raise InputError(f"the configuration is not YAML: {reason}", path, mark.line + 1 if mark else None) from error
+    if not isinstance(values, dict):
+        raise InputError("the configuration must be a mapping with the key name", path)
+    for override in overrides or []:
+        _override(values, override)
+    try:
+        return RunConfig(**{str(key): value for key, value in values.items()})
+    except ValidationError as error:
+        first, more = error.errors()[0], error.error_count() - 1
+        where = ".".join(str(part) for part in first["loc"])
+        what = "unknown key" if first["type"] in ("extra_forbidden", "unexpected_keyword_argument") else first["msg"]
+        what = what.removeprefix("Value error, ")
+        rest = f" (and {more} more)" if more else ""
+        raise InputError(f"{where + ': ' if where else ''}{what}{rest}", path) from error
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    import yaml
+
+    key, separator, text = override.partition("=")
+    if not separator or not key:
+        raise InputError(f"an override is written key.subkey=value, got {override!r}")
+    *parents, last = key.split(".")
+    for parent in parents:
+        inner = values.setdefault(parent, {}) if isinstance(values, dict) else values[int(parent)]
+        if isinstance(inner, list):
+            raise InputError(f"{key} names a list; write the whole list, such as models=[...]")
+        if not isinstance(inner, dict):
+            raise InputError(f"{key} cannot be set: {parent} is a plain value")
+        values = inner
+    values[last] = yaml.safe_load(text)

@@ -1,0 +1,196 @@
+"""Builds the page: gathers what each section shows, then fills the template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.files import write_text
+from truesource.report import figures_corpus, figures_grammar, figures_models, words
+from truesource.report.folder import Record, RunFolder, read_run, some_sentences
+from truesource.report.rules import frequent_rules
+from truesource.report.trees import draw_tree, typical_tree
+
+SAMPLES = 8  #: sentences shown
+LONGEST = 120  #: tokens; lengths beyond are left out of the figures
+KINDS = {"binary": "two children", "unary": "one child", "lexical": "a word"}
+
+
+def build_report(run: Path) -> Path:
+    """Write ``report.html`` into a run folder, atomically: one file without anything outside it.
+
+    Args:
+        run: a folder that `truesource run` made.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        InputError: a required file of the run is missing or damaged, or the page cannot be written.
+    """
+    run = Path(run)
+    target = run / "report.html"
+    write_text(target, _render(_context(read_run(run)), run))
+    return target
+
+
+def _render(context: dict[str, Any], run: Path) -> str:
+    import yaml
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
+    from markupsafe import Markup
+
+    templates = Path(__file__).parent / "templates"
+    environment = Environment(
+        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(
+        number=words.number,
+        duration=words.duration,
+        yaml=lambda value: yaml.safe_dump(value, sort_keys=False, allow_unicode=True),
+        svg=Markup,
+    )
+    style = Markup((templates / "style.css").read_text(encoding="utf-8"))
+    page = environment.get_template("report.html.j2")
+    try:
+        return page.render(style=style, count=words.count, **context)
+    except UndefinedError as error:
+        raise InputError(f"a record of the run lacks an entry ({error}); run the experiment again", run) from error
+
+
+def _context(run: RunFolder) -> dict[str, Any]:
+    models, name = run.models, run.config.get("name") or run.path.name
+    return {
+        "run": run,
+        "name": name,
+        "title": run.config.get("title") or f"Report of the run {name}",
+        "answer": words.answer(models),
+        "verdict": words.verdict(models),
+        "alarm": bool(words.below_bound(models)),
+        "grammar": _grammar(run),
+        "corpus": _corpus(run),
+        "curves": _curves(run),
+        "table": _table(run),
+        "forest": figures_models.forest_figure(run.results) if models else None,
+        "scatters": _scatters(run),
+    }
+
+
+def _grammar(run: RunFolder) -> dict[str, Any]:
+    found = {"held_out": None, **run.diagnosis}
+    entropy, length = found.get("derivational_entropy"), found.get("mean_length")
+    finite = run.pcfg.exact.spectral_radius < 1.0
+    tree = typical_tree(run.corpus.trees(_shown_split(run))) if run.corpus.record["call"]["trees"] else None
+    kinds = [
+        (kind, name, frequent_rules(run.pcfg, kind)) for kind, name in KINDS.items() if finite and len(getattr(run.pcfg, kind))
+    ]
+    return {
+        "sizes": run.pcfg.sizes(),
+        "diagnosis": found,
+        "entropy_per_token": entropy / length if entropy is not None and length else None,
+        "kinds": kinds,
+        "binarised": any(label.startswith("@") for label in run.pcfg.labels),
+        "trace": figures_grammar.trace_figure(run.trace),
+        "tree": None if tree is None else draw_tree(tree),
+    }
+
+
+def _corpus(run: RunFolder) -> dict[str, Any]:
+    split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
+    sentences = some_sentences(run.corpus, split)
+    lengths = run.corpus.lengths
+    counts = np.bincount([len(s) for s in sentences])
+    high = min(LONGEST, max(len(counts) - 1, lengths.high + 4 if lengths else 0))
+    free = run.pcfg.exact.length_pmf(high)
+    exact = run.pcfg.exact.length_pmf(high, lengths) if lengths else free
+    shown = np.zeros(high + 1, dtype=np.int64)
+    shown[: len(counts)] = counts[: high + 1]
+    tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
+    finite = run.pcfg.exact.spectral_radius < 1.0
+    bank = (run.treebank or {}).get("lengths")
+    long = min(LONGEST, max(len(bank) - 1, 2)) if bank else 0
+    return {
+        "split": split,
+        "read": len(sentences),
+        "lengths": lengths,
+        "range_mass": run.pcfg.exact.range_mass(lengths) if lengths else None,
+        "length_figure": figures_corpus.length_figure(shown, exact, free, lengths),
+        "length_test": _fit(counts, run.pcfg.exact.length_pmf(len(counts) - 1, lengths)),
+        "bank_figure": figures_corpus.treebank_length_figure(bank, run.pcfg.exact.length_pmf(long)) if bank else None,
+        "zipf_figure": figures_corpus.zipf_figure(tokens, run.pcfg.exact.expected_words if finite else None),
+        "types": len(tokens),
+        "tokens": int(tokens.sum()),
+        "samples": _samples(run, lengths),
+        "samples_split": _shown_split(run),
+    }
+
+
+def _shown_split(run: RunFolder) -> str:
+    """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
+    wanted = run.config.get("evaluation", {}).get("split")
+    return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
+
+
+def _samples(run: RunFolder, lengths: LengthRange | None) -> list[tuple[str, int, float]]:
+    """Sentences with their number of tokens and exact log probability in the corpus, nats."""
+    sentences = some_sentences(run.corpus, _shown_split(run), SAMPLES)
+    log_probs = run.pcfg.exact.string_log_probs(sentences)
+    if lengths is not None:
+        log_probs = log_probs - np.log(run.pcfg.exact.range_mass(lengths))
+    return [(" ".join(s), len(s), float(p)) for s, p in zip(sentences, log_probs, strict=True)]
+
+
+def _fit(counts: NDArray[np.int64], exact: NDArray[np.float64]) -> tuple[float, int, float] | None:
+    """Chi-square, degrees of freedom and p-value of sampled lengths against exact ones; None with too few cells.
+
+    Lengths that are expected fewer than five times are one cell, with all that are longer than any sampled.
+    """
+    from scipy.stats import chi2
+
+    expected = counts.sum() * np.append(exact, max(0.0, 1.0 - float(exact.sum())))
+    seen = np.append(counts, 0).astype(np.float64)
+    large = expected >= 5.0
+    cells = [(seen[large], expected[large])]
+    if expected[~large].sum() >= 5.0:
+        cells.append((seen[~large].sum(keepdims=True), expected[~large].sum(keepdims=True)))
+    observed, wanted = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+    if len(observed) < 3:
+        return None
+    statistic = float(((observed - wanted) ** 2 / wanted).sum())
+    return statistic, len(observed) - 1, float(chi2.sf(statistic, len(observed) - 1))
+
+
+def _curves(run: RunFolder) -> list[tuple[Record, str]]:
+    drawn = []
+    for number, row in enumerate(run.models):
+        figure = figures_models.curve_figure(number, run.metrics.get(row["model"], ()), row)
+        if figure is not None:
+            drawn.append((row, figure))
+    return drawn
+
+
+def _scatters(run: RunFolder) -> list[tuple[Record, str, dict[str, float]]]:
+    drawn = []
+    for number, row in enumerate(run.models):
+        table = run.scores.get(row["model"])
+        if table is not None and len(table["model"]):
+            gap = table["model"] - table["oracle"]
+            note = {"mean": float(gap.mean()), "median": float(np.median(gap)), "near": float((np.abs(gap) <= 0.5).mean())}
+            drawn.append((row, figures_models.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
+    return drawn
+
+
+def _table(run: RunFolder) -> list[tuple[str, list[Record]]]:
+    """Rows by objective, the oracle first, then by relative perplexity."""
+    tables = []
+    for objective in ("causal", "masked"):
+        rows = [row for row in run.results if row["objective"] == objective]
+        rows.sort(key=lambda row: (row["model"] != "oracle", row["relative_ppl"]))
+        if rows:
+            tables.append((objective, rows))
+    return tables

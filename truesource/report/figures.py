@@ -1,0 +1,99 @@
+"""What all figures share: colours that everybody can tell apart, and small, repeatable SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe & Ito (2008); one meaning each, throughout the report.
+TRUTH = "#C04A00"  #: what the grammar says exactly
+MODEL = "#0066A6"  #: what a model says
+SAMPLE = "#7FB2D5"  #: what was sampled
+SECOND = "#00805F"  #: a second curve of the same kind
+QUIET = "#6B7280"  #: for comparison only
+PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
+
+_STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "axes.titlesize": 10,
+    "axes.titleweight": "normal",
+    "axes.labelcolor": "#1f2937",
+    "axes.edgecolor": "#9CA3AF",
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#E5E7EB",
+    "grid.linewidth": 0.7,
+    "xtick.color": "#4B5563",
+    "ytick.color": "#4B5563",
+    "text.color": "#1f2937",
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "lines.linewidth": 1.8,
+    "path.simplify": True,
+}
+
+
+@contextmanager
+def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
+    """An empty figure of a size in inches in the report's style; no window system, no pyplot."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def to_svg(drawn: Figure, salt: str, title: str) -> str:
+    """The figure as an ``<svg>`` element for a page with others.
+
+    The same figure gives the same text: no date, ids from ``salt``. Coordinates are rounded to a hundredth
+    of a point, which halves the size.
+    """
+    stream = io.StringIO()
+    drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{salt}-', text)
+    text = re.sub(r"url\(#", f"url(#{salt}-", text)
+    text = re.sub(r'href="#', f'href="#{salt}-', text)
+    text = re.sub(r"(?<=\d\.\d\d)\d+", "", text)
+    text = re.sub(r"\n\s*", "\n", text)
+    head, rest = text.split(">", 1)
+    size = re.search(r'viewBox="[^"]*"', head)
+    assert size is not None
+    label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}">{rest}'.strip()
+
+
+def plain_log_axis(axis: Any, ticks: list[float]) -> None:
+    """A logarithmic axis (matplotlib's ``xaxis`` or ``yaxis``) that shows these values as plain numbers."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FixedFormatter([f"{t:,.10g}" for t in ticks]))
+    axis.set_minor_locator(NullLocator())
+
+
+def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """Round numbers inside a range of positive values, for a logarithmic axis; a few of them."""
+    import math
+
+    for steps in ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 3, 5), (1, 2, 5), (1, 3), (1,)):
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
+        if len(ticks) <= most:
+            break
+    return ticks if len(ticks) > 1 else [float(f"{low:.3g}"), float(f"{high:.3g}")]

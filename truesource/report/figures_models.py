@@ -1,0 +1,139 @@
+"""Figures of the models: training curves, intervals of relative perplexity, log-probability scatter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.report.figures import (
+    MODEL,
+    QUIET,
+    SECOND,
+    TRUTH,
+    figure,
+    plain_log_axis,
+    round_ticks,
+    to_svg,
+)
+from truesource.report.folder import Record
+
+FloatArray = NDArray[np.float64]
+
+
+def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str | None:
+    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None without any point."""
+    x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
+    train = [(row[x_name], math.exp(row["loss"])) for row in metrics if row.get("loss") is not None]
+    dev = [(row[x_name], math.exp(row["dev_loss"])) for row in metrics if row.get("dev_loss") is not None]
+    if not train and not dev:
+        return None
+    values = [y for _, y in train + dev] + [result["bound"]]
+    salt = f"curve{number}"
+    with figure(5.6, 3.5, salt) as drawn:
+        axes = drawn.subplots()
+        if train:
+            axes.plot(*zip(*train, strict=True), color=MODEL, alpha=0.55, linewidth=1.4, label="training batches")
+        if dev:
+            axes.plot(*zip(*dev, strict=True), color=SECOND, marker="o", markersize=2.8, label="dev sentences")
+        axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=f"exact bound {result['bound']:.1f}")
+        low, high = 0.9 * min(values), 1.1 * max(values)
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+        plain_log_axis(axes.yaxis, round_ticks(low, high))
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(_few_ticks())
+        axes.xaxis.set_major_formatter(_short)
+        axes.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
+        axes.set_ylabel("perplexity" if result["objective"] == "causal" else "pseudo-perplexity")
+        axes.grid(axis="y")
+        axes.legend(loc="upper right")
+        return to_svg(drawn, salt, f"Training curve of {result['model']}")
+
+
+def forest_figure(results: Sequence[Record]) -> str:
+    """Relative perplexity of each row with its 95% interval, and the line at 1."""
+    rows = list(results)
+    intervals = [[float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows]
+    ends = [end for interval in intervals for end in interval]
+    free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
+    low, high = min([1.0, *ends]), max([1.0, *ends, *free])
+    with figure(9.4, 0.9 + 0.42 * len(rows), "forest") as drawn:
+        axes = drawn.subplots()
+        axes.axvline(1.0, color=TRUTH, linewidth=1.5)
+        labelled = False
+        for y, row in enumerate(rows):
+            oracle = row["model"] == "oracle"
+            value = row["relative_ppl"]
+            colour = TRUTH if oracle else MODEL
+            axes.plot(intervals[y], [y, y], color=colour, linewidth=2.4, solid_capstyle="butt")
+            axes.plot([value], [y], marker="D" if oracle else "o", markersize=6.5, color=colour, linestyle="none")
+            if _has_free_bound(row) and oracle:
+                label = None if labelled else "grammar that forgets the length limit"
+                axes.plot([row["bound_unconditioned"] / row["bound"]], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none", label=label)
+                labelled = True
+        axes.set_yticks(range(len(rows)), [f"{row['model']} ({row['objective']})" for row in rows])
+        axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
+        axes.set_ylim(len(rows) - 0.45, -0.55)
+        if high / low > 2.5:
+            axes.set_xscale("log")
+            axes.set_xlim(0.95 * low, 1.08 * high)
+            plain_log_axis(axes.xaxis, round_ticks(0.95 * low, 1.08 * high))
+        else:
+            margin = 0.06 * max(high - low, 0.02)
+            axes.set_xlim(low - margin, high + margin)
+        axes.set_xlabel("relative perplexity: model / truth, with 95% interval (1 is perfect)")
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        if labelled:
+            axes.legend(loc="lower right")
+        return to_svg(drawn, "forest", "Relative perplexity of the models with intervals")
+
+
+def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:
+    """Density of (true, model) log probability pairs with the diagonal, equal axes."""
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import MaxNLocator
+
+    low = math.floor(float(min(model.min(), oracle.min())))
+    salt = f"scatter{number}"
+    with figure(4.8, 4.2, salt) as drawn:
+        axes = drawn.subplots()
+        extent = (low, 0.0, low, 0.0)
+        cells = axes.hexbin(
+            oracle, model, gridsize=38, extent=extent, norm=LogNorm(vmin=1), mincnt=1, cmap="viridis_r", linewidths=0
+        )
+        axes.plot([low, 0], [low, 0], color=TRUTH, linewidth=1.3)
+        axes.set_xlim(low, 0)
+        axes.set_ylim(low, 0)
+        axes.set_aspect("equal")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_xlabel("truth: ln P(token | context), nats")
+        axes.set_ylabel("model: ln Q(token | context), nats")
+        bar = drawn.colorbar(cells, ax=axes, shrink=0.85)
+        bar.set_label("tokens per cell (log scale)")
+        bar.outline.set_linewidth(0.5)
+        return to_svg(drawn, salt, f"Log probabilities of {name} against the truth")
+
+
+def _has_free_bound(row: Record) -> bool:
+    """Whether the bound without the length condition differs visibly from the one with it."""
+    free = row.get("bound_unconditioned")
+    return free is not None and abs(free / row["bound"] - 1.0) > 1e-6
+
+
+def _few_ticks() -> object:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5)
+
+
+def _short(value: float, _: int = 0) -> str:
+    """1500000 as ``1.5M``."""
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.6g}{unit}"
+    return f"{value:.6g}"

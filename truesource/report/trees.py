@@ -1,0 +1,84 @@
+"""A constituency tree drawn as SVG: words on one line, every node above the middle of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from itertools import islice
+
+from grammar.tree import Tree
+
+LEVEL = 44.0  #: points between levels
+GAP = 16.0  #: points between neighbouring words
+CHARACTER = 7.6  #: points a character of a word takes, generously
+LABEL = 8.2  #: the same for a label
+
+
+def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int = 300) -> Tree | None:
+    """A tree of medium length and, among those, of medium height; None where there are no trees."""
+    seen = list(islice(trees, most))
+    if not seen:
+        return None
+    middle = (low + high) / 2
+    sized = [(len(tree.leaves()), tree) for tree in seen]
+    fitting = [tree for n, tree in sized if low <= n <= high]
+    if not fitting:
+        return min(sized, key=lambda pair: abs(pair[0] - middle))[1]
+    return sorted(fitting, key=lambda tree: tree.height())[len(fitting) // 2]
+
+
+def draw_tree(tree: Tree) -> str:
+    """The tree as an ``<svg>`` element; iterative, so depth is bounded by memory only."""
+    nodes, children = _flatten(tree)
+    n = len(nodes)
+    level = [0] * n  # words 0, preterminals 1; parents stand before their children, so backwards is bottom-up
+    first, last = list(range(n)), list(range(n))
+    for i in reversed(range(n)):
+        if children[i]:
+            level[i] = 1 + max(level[c] for c in children[i])
+            first[i], last[i] = first[children[i][0]], last[children[i][-1]]
+    width = {i: CHARACTER * len(str(nodes[i])) for i in range(n) if not children[i]}
+    for i in range(n):
+        if children[i] and first[i] == last[i]:
+            width[first[i]] = max(width[first[i]], LABEL * len(_name(nodes[i])))
+    middle, right = [0.0] * n, 0.0
+    for i, wide in sorted(width.items()):
+        middle[i] = right + (wide + GAP) / 2
+        right += wide + GAP
+    for i in reversed(range(n)):
+        if children[i]:
+            middle[i] = (middle[children[i][0]] + middle[children[i][-1]]) / 2
+    lines, texts = [], []
+    heights = [(level[0] - level[i]) * LEVEL + 18 for i in range(n)]
+    for i in range(n):
+        kind = "t-word" if not children[i] else "t-pos" if level[i] == 1 else "t-label"
+        texts.append(f'<text class="{kind}" x="{middle[i]:.1f}" y="{heights[i]:.1f}">{escape(_name(nodes[i]))}</text>')
+        for c in children[i]:
+            lines.append(
+                f'<line x1="{middle[i]:.1f}" y1="{heights[i] + 6:.1f}" x2="{middle[c]:.1f}" y2="{heights[c] - 14:.1f}"/>'
+            )
+    height = level[0] * LEVEL + 30
+    return (
+        f'<svg class="tree" viewBox="0 0 {right:.0f} {height:.0f}" style="max-width:{right:.0f}px" role="img"'
+        f' aria-label="{escape(str(tree))}"><g class="t-lines">{"".join(lines)}</g>{"".join(texts)}</svg>'
+    )
+
+
+def _flatten(tree: Tree) -> tuple[list[Tree | str], list[list[int]]]:
+    """Nodes and words in pre-order, and the places of the children of each (none for a word)."""
+    nodes: list[Tree | str] = []
+    children: list[list[int]] = []
+    stack: list[tuple[Tree | str, int]] = [(tree, -1)]
+    while stack:
+        node, parent = stack.pop()
+        if parent >= 0:
+            children[parent].append(len(nodes))
+        nodes.append(node)
+        children.append([])
+        if isinstance(node, Tree):
+            stack.extend((child, len(nodes) - 1) for child in reversed(node.children))
+    return nodes, children
+
+
+def _name(node: Tree | str) -> str:
+    return node if isinstance(node, str) else node.label

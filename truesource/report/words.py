@@ -1,0 +1,121 @@
+"""Numbers and findings in plain English."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from truesource.report.folder import Record
+
+PERFECT = 1e-9  #: how far a relative perplexity may lie from 1 and still be called equal
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A value with about so many significant digits and thousands separated; a dash for None."""
+    if value is None:
+        return "–"
+    if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    if value == 0.0:
+        return "0"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(places, 12)}f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as ``41 s``, ``3 min 05 s`` or ``2 h 10 min``; a dash for None."""
+    if seconds is None:
+        return "–"
+    if seconds < 99.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 100:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def count(n: int, noun: str) -> str:
+    """``1 sentence``, ``2,000 sentences``; nouns with a plural in s only."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def interval(record: Record, name: str, places: int = 3) -> str:
+    """``1.080 [1.060, 1.100]``; the value alone where there is no interval."""
+    text = f"{record[name]:.{places}f}"
+    low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
+    return text if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
+
+
+def best(models: Sequence[Record], objective: str) -> Record | None:
+    """The model with the lowest relative perplexity."""
+    rows = [row for row in models if row["objective"] == objective]
+    return min(rows, key=lambda row: float(row["relative_ppl"]), default=None)
+
+
+def below_bound(models: Sequence[Record]) -> list[Record]:
+    """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach."""
+    return [row for row in models if (row.get("relative_ppl_high") or row["relative_ppl"]) < 1.0 - PERFECT]
+
+
+def answer(models: Sequence[Record]) -> list[str]:
+    """What came out, a sentence each; the first says what no model is needed for when there are none."""
+    if not models:
+        return ["No language model was trained in this run, so there is nothing to compare with the truth yet."]
+    sentences = []
+    for objective in ("causal", "masked"):
+        row = best(models, objective)
+        if row is None:
+            continue
+        alone = sum(other["objective"] == objective for other in models) == 1
+        which = f"The {objective} model" if alone else f"The best {objective} model,"
+        name = f" {row['model']}" if alone else f" {row['model']},"
+        sentences.append(
+            f"{which}{name} reaches a relative perplexity of {interval(row, 'relative_ppl')} to the truth: "
+            f"{_price(float(row['relative_ppl']), objective)}."
+        )
+    return sentences
+
+
+def verdict(models: Sequence[Record]) -> str:
+    """Whether any model lies significantly below its bound, and what that means."""
+    if not models:
+        return ""
+    wrong = below_bound(models)
+    if wrong:
+        names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
+        verb = "lies" if len(wrong) == 1 else "lie"
+        return (
+            f"Warning: {names} {verb} significantly below the bound. No model can predict better than the truth "
+            "on average, so something is wrong: the model was given more than the truth was (such as the evaluation "
+            "sentences themselves, or a limit on length that the bound does not know of), or there is a mistake in "
+            "the scoring. Do not use these numbers before it is found."
+        )
+    lower = [row["model"] for row in models if row["relative_ppl"] < 1.0 - PERFECT]
+    noise = (
+        f" {listed(lower)} {'lies' if len(lower) == 1 else 'lie'} slightly below 1, but the interval contains 1: "
+        "this is sampling noise."
+        if lower
+        else ""
+    )
+    return (
+        "No model is significantly below its bound, as it must be: nothing predicts better than the truth on average, "
+        f"and a value clearly below 1 would have meant a mistake.{noise}"
+    )
+
+
+def _price(relative: float, objective: str) -> str:
+    """What a relative perplexity means."""
+    nats = math.log(relative)
+    context = "its left context" if objective == "causal" else "all other words of the sentence"
+    if abs(nats) < 5e-5:
+        return f"given {context}, it predicts each token as well as the grammar itself does"
+    more = "more" if nats > 0 else "less"
+    size = f"{abs(nats):.3f} nats ({abs(nats) / math.log(2):.3f} bits)"
+    return f"predicting each token from {context} costs it {size} {more} than the grammar that made the text"

@@ -1,0 +1,33 @@
+"""Stage: the corpus, sampled from the grammar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from generator.corpus import Corpus
+
+if TYPE_CHECKING:
+    from truesource.runner import Run
+
+
+def inputs(run: Run) -> Any:
+    """Settings but for the number of workers, seed, grammar."""
+    settings = run.config.corpus.model_dump(mode="json", exclude={"workers"})
+    return {"corpus": settings, "seed": run.config.seed, "grammar": run.outputs["grammar"]}
+
+
+def make(run: Run) -> str:
+    """Write the corpus folder."""
+    config = run.config.corpus
+    corpus = Corpus.sample(
+        run.pcfg,
+        config.splits,
+        seed=run.config.seed,
+        lengths=config.lengths,
+        path=run.folder / "corpus",
+        trees=config.trees,
+        shard_size=config.shard_size,
+        workers=config.workers,
+        force=True,
+    )
+    return corpus.digest

@@ -1,0 +1,110 @@
+"""Stage: the grammar, induced from the treebank or read from a file, and examined."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grammar.doctor import diagnose, require_consistent
+from grammar.errors import InputError
+from grammar.files import digest_file, digest_json, write_json, write_text
+from grammar.pcfg import PCFG
+from grammar.treebank import Treebank
+
+if TYPE_CHECKING:
+    from truesource.runner import Run
+
+
+def inputs(run: Run) -> Any:
+    """Settings, seed, and the treebank or the file."""
+    config = run.config.grammar
+    value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
+    if config.file is not None:
+        path = run.resolve(config.file)
+        try:
+            value["file"] = digest_file(path)
+        except OSError as error:
+            raise InputError(f"cannot read the grammar: {error.strerror}", path) from error
+    if config.method == "split_merge":
+        value["seed"] = run.config.seed
+    return value
+
+
+def make(run: Run) -> str:
+    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``."""
+    config = run.config.grammar
+    folder = run.folder / "grammar"
+    trace: tuple[dict[str, Any], ...] = ()
+    held_out = _held_out(run)
+    if config.method == "file":
+        pcfg = PCFG.load(run.resolve(str(config.file)))
+    else:
+        bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
+        pcfg, trace = _induce(run, bank, held_out)
+    require_consistent(pcfg)
+    pcfg.save(run.grammar_file, force=True)
+    (folder / "trace.jsonl").unlink(missing_ok=True)
+    if trace:
+        write_text(folder / "trace.jsonl", "".join(json.dumps(row) + "\n" for row in trace))
+    diagnosis = diagnose(pcfg).as_dict()
+    diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
+    write_json(folder / "diagnosis.json", diagnosis)
+    for old in folder.glob("checkpoint-*"):
+        shutil.rmtree(old)
+    return pcfg.digest
+
+
+def _checkpoint(run: Run) -> Path:
+    """Where induction saves its phases: a folder of its own for every set of inputs."""
+    return run.folder / "grammar" / f"checkpoint-{digest_json(inputs(run))[:12]}"
+
+
+def _held_out(run: Run) -> Treebank | None:
+    path = run.folder / "treebank" / "held_out.mrg.gz"
+    return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
+
+
+def _induce(run: Run, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
+    from grammar.estimate import relative_frequency, split_merge
+
+    config = run.config.grammar
+    binarised = bank.binarise(config.binarise)
+    trace: tuple[dict[str, Any], ...] = ()
+    if config.method == "relative_frequency":
+        pcfg = relative_frequency(binarised)
+    else:
+        result = split_merge(
+            binarised,
+            config.split_merge,
+            seed=run.config.seed,
+            held_out=None if held_out is None else held_out.binarise(config.binarise),
+            checkpoint=_checkpoint(run),
+        )
+        pcfg, trace = result.pcfg, result.trace
+    labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)
+    return replace(pcfg, labels=labels).with_meta(binarisation=asdict(config.binarise), source=bank.source), trace
+
+
+def _held_out_fit(run: Run, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
+    """Log probability of the held-out *sentences* under the grammar, and under the truth where it is known."""
+    sentences = held_out.sentences()
+    scores = pcfg.exact.string_log_probs(sentences)
+    possible = np.isfinite(scores)
+    tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
+    truth = None
+    if run.config.treebank is not None and run.config.treebank.embedded and possible.any():
+        from truesource.embedded import english
+
+        kept = [s for s, ok in zip(sentences, possible, strict=True) if ok]
+        truth = float(english().exact.string_log_probs(kept).sum() / tokens)
+    return {
+        "sentences": len(sentences),
+        "impossible": int((~possible).sum()),
+        "log_prob_per_token": float(scores[possible].sum() / tokens) if tokens else None,
+        "truth_log_prob_per_token": truth,
+    }

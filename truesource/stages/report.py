@@ -1,0 +1,26 @@
+"""Stage: the table of results and the report."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from grammar.files import digest_file, write_json
+
+if TYPE_CHECKING:
+    from truesource.runner import Run
+
+
+def inputs(run: Run) -> Any:
+    """The configuration and everything made before."""
+    return {"config": run.config.model_dump(mode="json"), "outputs": dict(run.outputs)}
+
+
+def make(run: Run) -> str:
+    """Write ``results.json`` and ``report.html``."""
+    from truesource.report import build_report
+
+    names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.models)]
+    records = [json.loads((run.folder / "scores" / f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
+    return digest_file(build_report(run.folder))

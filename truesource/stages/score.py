@@ -1,0 +1,64 @@
+"""Stage: one model, or the oracle itself, scored and compared with the truth."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from evaluation.comparison import compare
+from evaluation.oracle import Oracle
+from evaluation.token_table import write_token_table
+from generator.frame import FRAMES
+from grammar.files import digest_json, write_json
+
+if TYPE_CHECKING:
+    from generator.language_model import LanguageModel
+    from truesource.config import ModelEntry
+    from truesource.runner import Run
+
+
+def oracle_inputs(run: Run) -> Any:
+    """Settings, seed, corpus, grammar."""
+    return {
+        "evaluation": run.config.evaluation.model_dump(mode="json"),
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+    }
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Those of the oracle, and the trained model."""
+    return {**oracle_inputs(run), "model": run.outputs[f"train:{model.name}"]}
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``scores/<name>.parquet`` and ``.json``."""
+    from lmtrain.models import load_model
+
+    folder = run.folder / "models" / model.name
+    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    extra = {"parameters": training["parameters"], "training_seconds": training["final"]["seconds"]}
+    return _compare(run, load_model(folder), model.name, extra)
+
+
+def make_oracle(run: Run) -> str:
+    """Score the truth as if it were a model, for both objectives: every gap must be zero."""
+    lengths = run.corpus.lengths
+    digests = [
+        _compare(run, Oracle(run.pcfg, objective, lengths=lengths), f"oracle-{objective}", {})
+        for objective in ("causal", "masked")
+    ]
+    return digest_json(digests)
+
+
+def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
+    config = run.config.evaluation
+    sentences = run.corpus.sentences(config.split)[: config.sentences]
+    result = compare(
+        model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=FRAMES[config.frame], seed=run.config.seed
+    )
+    record = {**result.as_record(), **extra}
+    write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
+    write_json(run.folder / "scores" / f"{name}.json", record)
+    return digest_json(record)

@@ -1,0 +1,116 @@
+"""Stage: the treebank, read or sampled, normalised, split into training and held-out trees."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from grammar.files import digest_file, write_json
+from grammar.treebank import Treebank
+from truesource.config import TreebankConfig
+
+if TYPE_CHECKING:
+    from truesource.runner import Run
+
+
+def inputs(run: Run) -> Any:
+    """Settings, seed, and the contents of the files read."""
+    from grammar.treebank.reader import find_files
+    from truesource.embedded import english
+
+    config = _config(run)
+    value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
+    if config.embedded:
+        value["embedded"] = english().digest
+    for key in ("files", "held_out_files"):
+        if getattr(config, key):
+            value[key] = [digest_file(path) for path in find_files(_paths(run, getattr(config, key)))]
+    return value
+
+
+def make(run: Run) -> str:
+    """Write ``treebank.mrg.gz``, ``held_out.mrg.gz`` and ``statistics.json``."""
+    config = _config(run)
+    bank = _read(run, config)
+    if config.held_out_files:
+        train = bank
+        held_out: Treebank | None = Treebank.read(_paths(run, config.held_out_files), config.normalise)
+    else:
+        train, held_out = _split(bank, config.held_out, run.config.seed)
+    folder = run.folder / "treebank"
+    train.write(folder / "treebank.mrg.gz", force=True)
+    if held_out is None:
+        (folder / "held_out.mrg.gz").unlink(missing_ok=True)
+    else:
+        held_out.write(folder / "held_out.mrg.gz", force=True)
+    statistics = train.statistics()
+    refused = Counter(refusal.reason for refusal in bank.refused)
+    write_json(
+        folder / "statistics.json",
+        {
+            "source": bank.source,
+            "statistics": statistics.as_dict(),
+            "lengths": np.bincount([len(tree.leaves()) for tree in train]).tolist(),
+            "refused": [{"reason": reason, "count": count} for reason, count in refused.most_common()],
+            "held_out": 0 if held_out is None else len(held_out),
+            "truth": _truth(config),
+        },
+    )
+    return train.digest if held_out is None else f"{train.digest}+{held_out.digest}"
+
+
+def _config(run: Run) -> TreebankConfig:
+    assert run.config.treebank is not None
+    return run.config.treebank
+
+
+def _paths(run: Run, names: str | list[str]) -> list[str]:
+    return [run.resolve(name) for name in ([names] if isinstance(names, str) else names)]
+
+
+def _read(run: Run, config: TreebankConfig) -> Treebank:
+    if config.embedded:
+        from generator.sampler import sample_treebank
+        from truesource.embedded import english
+
+        trees = sample_treebank(english(), config.sentences, run.config.seed)
+        return Treebank.from_trees(trees, config.normalise, source="sampled from the embedded English grammar")
+    if config.files:
+        return Treebank.read(_paths(run, config.files), config.normalise, limit=config.limit)
+    if config.nltk:
+        return Treebank.from_nltk_corpus(config.nltk, config.normalise, limit=config.limit)
+    assert config.dataset is not None
+    source = config.dataset
+    return Treebank.from_dataset(
+        run.resolve(source.path), source.column, config.normalise, split=source.split, limit=config.limit
+    )
+
+
+def _split(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:
+    """A random share of the trees held out; none if that leaves either side empty."""
+    n = round(share * len(bank))
+    if n == 0 or n >= len(bank):
+        return bank, None
+    order = np.random.default_rng([seed, 1]).permutation(len(bank))
+    out = set(order[:n].tolist())
+    kept = tuple(tree for i, tree in enumerate(bank) if i not in out)
+    held = tuple(tree for i, tree in enumerate(bank) if i in out)
+    return replace(bank, trees=kept), replace(bank, trees=held)
+
+
+def _truth(config: TreebankConfig) -> dict[str, Any] | None:
+    """What is known of the source of a sampled treebank."""
+    if not config.embedded:
+        return None
+    from grammar.doctor import derivational_entropy
+    from truesource.embedded import english
+
+    pcfg = english()
+    return {
+        "grammar": pcfg.sizes(),
+        "mean_length": pcfg.exact.mean_length,
+        "derivational_entropy": derivational_entropy(pcfg),
+    }
