@@ -80,8 +80,10 @@ def compare(
     paired = pair(model.score(sentences, frame), truth)
     unconditioned = None
     if model.objective == "causal":
-        free = oracle if lengths is None else Oracle(pcfg, "causal", vocabulary=model.vocabulary)
-        unconditioned = perplexities(_within(free.score(sentences, frame), paired), seed)["bound"]
+        free = truth
+        if lengths is not None:
+            free = Oracle(pcfg, "causal", vocabulary=model.vocabulary).score(sentences, frame)
+        unconditioned = perplexities(_within(free, paired), seed)["bound"]
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
@@ -89,8 +91,8 @@ def compare(
         "first": "in" if frame.first else "out",
         "unk": frame.unk,
         "unit": "nats/token",
-        "vocab": len(model.vocabulary) if model.vocabulary is not None else len(pcfg.terminals),
-        "ci": "sentence-bootstrap95",
+        "vocab": _vocabulary(oracle),
+        "ci": f"sentence-bootstrap95/seed{seed}",
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
         "tokens": paired.tokens,
@@ -105,6 +107,13 @@ def compare(
         paired,
         signature(parts),
     )
+
+
+def _vocabulary(oracle: Oracle) -> str:
+    """How many words are told apart, and which: all of the grammar's, or a digest."""
+    if oracle.vocabulary is None:
+        return f"{len(oracle.pcfg.terminals)}/all"
+    return f"{len(oracle.vocabulary)}/{digest_sentences([oracle.vocabulary])}"
 
 
 def _within(scores: TokenScores, paired: Paired) -> Paired:

@@ -103,7 +103,7 @@ class Corpus:
         }
         partial = path.with_name(f".{path.name}.partial")
         try:
-            prepare(partial, record)
+            prepare(partial, {name: entry for name, entry in record.items() if name != "condition"})
             shards = plan_shards(splits, shard_size)
             entries = write_missing(sampler, Spelling.of(pcfg), shards, partial, seed, trees, workers)
             record.update(_summary(entries, list(splits), partial / "data"))
@@ -163,9 +163,7 @@ class Corpus:
             if not file.is_file():
                 raise InputError("the corpus is incomplete, this file is missing; sample it again", file)
             if file.stat().st_size != shard["bytes"]:
-                raise InputError(
-                    f"the corpus is damaged, this file had {shard['bytes']} bytes; sample it again", file
-                )
+                raise InputError(f"the corpus is damaged, this file had {shard['bytes']} bytes; sample it again", file)
         return cls(path, record)
 
     # -- what it is ---------------------------------------------------------------------------------
@@ -218,9 +216,7 @@ class Corpus:
 
     def log_probs(self, split: str) -> NDArray[np.float64]:
         """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
-        return np.concatenate(
-            [table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])]
-        )
+        return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 
     def trees(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
         """The derivation of every sentence of a split.
@@ -237,9 +233,7 @@ class Corpus:
         if not self.record["call"]["trees"]:
             raise InputError("this corpus was sampled without trees; sample it with them", self.path)
         labels = self._key["labels"]
-        names = (
-            labels if coarse else {spelled: self._key["symbols"].get(spelled, spelled) for spelled in labels}
-        )
+        names = labels if coarse else {spelled: self._key["symbols"].get(spelled, spelled) for spelled in labels}
         dropped = {s for s, label in labels.items() if label.startswith("@") and not binarised}
         return self._read_trees(split, names, dropped)
 
@@ -252,17 +246,13 @@ class Corpus:
     def _key(self) -> dict[str, dict[str, str]]:
         file = self.path / "symbols.json"
         try:
-            return {
-                name: dict(entries) for name, entries in json.loads(file.read_text(encoding="utf-8")).items()
-            }
+            return {name: dict(entries) for name, entries in json.loads(file.read_text(encoding="utf-8")).items()}
         except (OSError, ValueError) as error:
             raise InputError("the corpus is damaged, this cannot be read; sample it again", file) from error
 
     def _split(self, split: str) -> Mapping[str, Any]:
         if split not in self.record["splits"]:
-            raise InputError(
-                f"the corpus has no split {split!r}; it has {', '.join(self.record['splits'])}", self.path
-            )
+            raise InputError(f"the corpus has no split {split!r}; it has {', '.join(self.record['splits'])}", self.path)
         return dict(self.record["splits"][split])
 
     def _tables(self, split: str, columns: list[str]) -> Iterator[Any]:
@@ -294,11 +284,7 @@ def _check_call(splits: Mapping[str, int], shard_size: int, workers: int) -> Non
 
 
 def _replaceable(path: Path) -> bool:
-    return (
-        path.is_dir()
-        and not path.is_symlink()
-        and ((path / "record.json").is_file() or not any(path.iterdir()))
-    )
+    return path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
 
 
 def _condition(lengths: LengthRange, log_mass: float) -> dict[str, Any]:
@@ -354,9 +340,7 @@ def _check_record(record: Any, file: Path | None) -> None:
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
         raise InputError("this is not the record of a corpus", file)
     if record.get("format_version") != FORMAT_VERSION:
-        raise InputError(
-            f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", file
-        )
+        raise InputError(f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", file)
     missing = {"call", "grammar", "splits", "shards", "digest", "versions"} - record.keys()
     if missing:
         raise InputError(f"the record lacks {', '.join(sorted(missing))}; sample the corpus again", file)

@@ -72,9 +72,7 @@ class Sampler:
         self.first_lexical = self.n_binary + self.n_unary
         self.parent = np.concatenate([pcfg.binary[:, 0], pcfg.unary[:, 0], pcfg.lexical[:, 0]])
         self.left = np.concatenate([pcfg.binary[:, 1], pcfg.unary[:, 1], pcfg.lexical[:, 1]])
-        self.right = np.concatenate(
-            [pcfg.binary[:, 2], np.full(len(self.left) - self.n_binary, -1, dtype=np.int32)]
-        )
+        self.right = np.concatenate([pcfg.binary[:, 2], np.full(len(self.left) - self.n_binary, -1, dtype=np.int32)])
         self.logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
         #: ln P(length in range), nats; 0 without a range
         self.log_mass = 0.0
@@ -90,7 +88,7 @@ class Sampler:
         mass = np.ascontiguousarray(self.pcfg.exact.length_masses(lengths.high).T)
         total = float(mass[self.start, lengths.low : lengths.high + 1].sum())
         if total < SMALLEST_MASS:
-            raise InputError(self._why_impossible(lengths, total))
+            raise InputError(self._why_impossible(lengths))
         self.log_mass = math.log(total)
         self._mass = mass
         self._options, self._bounds = self._by_parent(0, self.first_lexical)
@@ -109,14 +107,27 @@ class Sampler:
                 " give a length range or mend its probabilities"
             )
 
-    def _why_impossible(self, lengths: LengthRange, total: float) -> str:
+    def _why_impossible(self, lengths: LengthRange) -> str:
         name = self.pcfg.symbols[self.start]
-        if total > 0.0:
+        possible = np.flatnonzero(self._possible(lengths.high + 20))
+        if any(n in lengths for n in possible.tolist()):
             return f"sentences of {lengths} tokens of {name!r} are too rare to draw; widen the range"
-        possible = np.flatnonzero(self.pcfg.exact.length_masses(2 * lengths.high + 20)[:, self.start])
         near = [*possible[possible < lengths.low][-3:], *possible[possible > lengths.high][:3]]
         listed = ", ".join(str(n) for n in near) or "none that short"
         return f"{name!r} makes no sentence of {lengths} tokens; possible lengths near it: {listed}"
+
+    def _possible(self, high: int) -> NDArray[np.bool_]:
+        """Which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
+        parent, left, right = self.pcfg.binary.T
+        chains = self.pcfg.exact.unary_closure > 0.0
+        can = np.zeros((high + 1, len(chains)), dtype=np.bool_)
+        for n in range(1, high + 1):
+            bare = np.zeros(len(chains), dtype=np.bool_)
+            bare[self.pcfg.lexical[:, 0]] = n == 1
+            for k in range(1, n):
+                bare[parent[can[k, left] & can[n - k, right]]] = True
+            can[n] = chains[:, bare].any(axis=1)
+        return can[:, self.start]
 
     def _by_parent(self, begin: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         parents = self.parent[begin:end]
@@ -185,9 +196,7 @@ class Sampler:
         ends = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)]).tolist()
         return [words[a:b] for a, b in pairwise(ends)]
 
-    def trees(
-        self, derivations: Derivations, *, coarse: bool = True, binarised: bool = False
-    ) -> Iterator[Tree]:
+    def trees(self, derivations: Derivations, *, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
         """Each derivation as a tree.
 
         Args:
@@ -203,9 +212,7 @@ class Sampler:
             row = rules[begin:end]
             yield self._tree(row.tolist(), self.parent[row].tolist(), names, spliced)
 
-    def _tree(
-        self, rules: list[int], parents: list[int], names: Sequence[str], spliced: Sequence[bool]
-    ) -> Tree:
+    def _tree(self, rules: list[int], parents: list[int], names: Sequence[str], spliced: Sequence[bool]) -> Tree:
         done: list[tuple[Tree | str, ...]] = []  # from the right, what is below a node is ready before it
         for rule, parent in zip(reversed(rules), reversed(parents), strict=True):
             below: tuple[Tree | str, ...]

@@ -35,17 +35,13 @@ def prepare(partial: Path, plan: Mapping[str, Any]) -> None:
 def _finished(shard: Shard, partial: Path) -> dict[str, Any] | None:
     """What was recorded of a shard, if its file is still what was written."""
     try:
-        entry: dict[str, Any] = json.loads(
-            (partial / ".work" / f"{shard.name}.json").read_text(encoding="utf-8")
-        )
+        entry: dict[str, Any] = json.loads((partial / ".work" / f"{shard.name}.json").read_text(encoding="utf-8"))
         return entry if digest_file(partial / "data" / shard.name) == entry["sha256"] else None
     except (OSError, ValueError, KeyError):
         return None
 
 
-def _make(
-    sampler: Sampler, spelling: Spelling, shard: Shard, partial: Path, seed: int, trees: bool
-) -> dict[str, Any]:
+def _make(sampler: Sampler, spelling: Spelling, shard: Shard, partial: Path, seed: int, trees: bool) -> dict[str, Any]:
     entry = write_shard(sampler, spelling, shard, partial / "data", seed, trees=trees)
     write_json(partial / ".work" / f"{shard.name}.json", entry)
     return entry
@@ -101,7 +97,12 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
         if retired.exists():
             shutil.rmtree(retired)
         path.replace(retired)
-        partial.replace(path)
+        try:
+            partial.replace(path)
+        except BaseException:
+            if not path.exists():
+                retired.replace(path)
+            raise
         shutil.rmtree(retired)
     else:
         partial.replace(path)

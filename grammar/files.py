@@ -22,14 +22,21 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     an existing ``target`` stays as it was.
     """
     target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder: {error.strerror}", target.parent) from error
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         yield temporary
         if temporary.is_dir() and target.is_dir():
             retired = target.with_name(f".{target.name}.{os.getpid()}.retired")
             target.replace(retired)
-            temporary.replace(target)
+            try:
+                temporary.replace(target)
+            except BaseException:
+                retired.replace(target)
+                raise
             shutil.rmtree(retired)
         else:
             temporary.replace(target)

@@ -72,8 +72,10 @@ class PCFG:
                 raise InputError(f"expecting shape {(len(rules),)} for {name}_logp, got {logp.shape}")
             if len(rules) and ((rules < 0).any() or (rules >= np.array(sizes)).any()):
                 raise InputError(f"a {name} rule names a symbol or word that the grammar does not have")
-            if not (np.isfinite(logp).all() and (logp <= 1e-9).all()):
-                raise InputError(f"a {name} rule has a probability outside (0, 1]")
+            wrong = ~(np.isfinite(logp) & (logp <= 1e-9))
+            if wrong.any():
+                parent = self.symbols[int(rules[np.flatnonzero(wrong)[0], 0])]
+                raise InputError(f"a {name} rule of {parent!r} has a probability outside (0, 1]; mend it")
             order = np.lexsort((rules[:, 0], *(rules[:, c] for c in range(len(sizes) - 1, 0, -1))))
             rules, logp = rules[order], np.minimum(logp[order], 0.0)
             if len(rules) > 1 and (rules[1:] == rules[:-1]).all(axis=1).any():

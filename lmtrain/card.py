@@ -9,7 +9,7 @@ from typing import Any
 from transformers import GenerationConfig
 
 from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import BOS, EOS, MASK, UNK, Vocabulary
 
 
 def versions() -> dict[str, str]:
@@ -47,7 +47,19 @@ def model_card(record: dict[str, Any]) -> str:
     causal = record["objective"] == "causal"
     final, model, training = record["final"], record["model"], record["training"]
     auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
+    marks = f"`{BOS}` before it" if causal else f"`{BOS}` before and `{EOS}` after it"
+    masks = (
+        ""
+        if causal
+        else (
+            f"- **Masks**: a share of {training['mask_probability']} of the words, each replaced by `{MASK}`;"
+            " score one masked word at a time.\n"
+        )
+    )
     dev = f", dev loss {final['dev_loss']:.4f} nats (perplexity {final['dev_ppl']:.2f})" if final["dev_loss"] else ""
+    course = (
+        f"{record['steps']:,} steps, {final['epoch']:.2f} epochs, {final['tokens']:,} tokens, seed {record['seed']}"
+    )
     return f"""---
 library_name: transformers
 pipeline_tag: {"text-generation" if causal else "fill-mask"}
@@ -61,12 +73,11 @@ tags:
 A {record["objective"]} language model ({model["architecture"]}, {record["parameters"]:,} parameters) trained on an
 artificial language whose exact probabilities are known.
 
-- **Text**: one sentence an input, words separated by single spaces, {"`<bos>` before it" if causal else "`<bos>` before and `<eos>` after it"};
-  {record["vocabulary"]:,} words, all others `<unk>`.
-- **Training**: {record["steps"]:,} steps, {final["epoch"]:.2f} epochs, {final["tokens"]:,} tokens, seed {record["seed"]}{dev}.
-{"" if causal else "- **Masks**: every chosen word becomes `<mask>`; score one masked word at a time." + chr(10)}\
-- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`, the course of training in
-  `metrics.jsonl` (mask probability {training["mask_probability"]} where masks are used).
+- **Text**: one sentence an input, words separated by single spaces, {marks};
+  {record["vocabulary"]:,} words, all others `{UNK}`.
+- **Training**: {course}{dev}.
+{masks}- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`,
+  the course of training in `metrics.jsonl`.
 
 ```python
 from transformers import {auto}, AutoTokenizer

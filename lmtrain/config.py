@@ -41,8 +41,12 @@ class TrainConfig(BaseModel):
 
     epochs: float | None = Field(None, gt=0.0)  #: passes over the train split; give this or ``max_steps``
     max_steps: int | None = Field(None, ge=1)  #: optimiser steps; give this or ``epochs``
-    max_seconds: float | None = Field(None, gt=0.0)  #: stop early after this long; such a run cannot be repeated exactly
-    batch_tokens: int = Field(1024, ge=1)  #: predicted positions and padding of a batch, about; per process and micro-batch
+    max_seconds: float | None = Field(
+        None, gt=0.0
+    )  #: stop early after this long; such a run cannot be repeated exactly
+    batch_tokens: int = Field(
+        1024, ge=1
+    )  #: predicted positions and padding of a batch, about; per process and micro-batch
     accumulation: int = Field(1, ge=1)  #: micro-batches of one optimiser step
     learning_rate: float = Field(1e-3, gt=0.0)
     schedule: Literal["cosine", "linear", "constant"] = "cosine"

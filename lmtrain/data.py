@@ -28,7 +28,9 @@ Batch = dict[str, Tensor]
 POOL = 16  #: batches whose sentences are sorted by length together
 
 
-def pack(rows: Sequence[Ints], filler: int, *, before: int | None = None, after: int | None = None) -> tuple[Ints, NDArray[np.bool_]]:
+def pack(
+    rows: Sequence[Ints], filler: int, *, before: int | None = None, after: int | None = None
+) -> tuple[Ints, NDArray[np.bool_]]:
     """Rows of different lengths as one array (B, L), filled on the right, and where the rows' own entries are."""
     lengths = np.array([len(row) for row in rows])
     left = int(before is not None)
@@ -126,7 +128,14 @@ class TrainingBatches(Dataset[Batch]):
     """All batches of a training run, in order: element i is micro-batch i."""
 
     def __init__(
-        self, rows: list[Ints], vocabulary: Vocabulary, objective: Objective, config: TrainConfig, *, seed: int, processes: int = 1
+        self,
+        rows: list[Ints],
+        vocabulary: Vocabulary,
+        objective: Objective,
+        config: TrainConfig,
+        *,
+        seed: int,
+        processes: int = 1,
     ) -> None:
         """Plan the run; ``rows`` are the encoded, non-empty train sentences."""
         self._rows = rows
@@ -158,7 +167,9 @@ class TrainingBatches(Dataset[Batch]):
             pieces: list[Ints] = []
             for start in range(0, len(order), pool):
                 some = order[start : start + pool]
-                pieces += cut(self._lengths, some[np.argsort(self._lengths[some], kind="stable")], self._config.batch_tokens)
+                pieces += cut(
+                    self._lengths, some[np.argsort(self._lengths[some], kind="stable")], self._config.batch_tokens
+                )
             self._plans = {epoch: [pieces[i] for i in rng.permutation(len(pieces))]}  # keep one epoch only
         return self._plans[epoch]
 
@@ -194,7 +205,9 @@ class TrainingBatches(Dataset[Batch]):
         return epoch + (within + 1) / len(plan), tokens
 
 
-def dev_batches(rows: list[Ints], vocabulary: Vocabulary, objective: Objective, *, limit: int, budget: int) -> list[Batch]:
+def dev_batches(
+    rows: list[Ints], vocabulary: Vocabulary, objective: Objective, *, limit: int, budget: int
+) -> list[Batch]:
     """The batches of the dev loss: the same at every evaluation of every model.
 
     Causal: the first ``limit`` sentences. Masked: ``limit`` words drawn from the whole split, each masked

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -20,12 +20,12 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
-from transformers.utils import logging as transformers_logging
 
 from generator.frame import ScoringFrame
 from generator.language_model import Objective, TokenScores
 from grammar.errors import InputError
 from lmtrain.architectures import ARCHITECTURES
+from lmtrain.quiet import no_bars
 from lmtrain.scoring import check_lengths, score_causal, score_masked
 from lmtrain.tokenizer import Vocabulary
 
@@ -81,10 +81,10 @@ class _TrainedModel:
         if not (folder / "config.json").is_file():
             raise InputError("there is no trained model here; train one, or finish its training", folder)
         try:
-            with _quiet():
+            with no_bars():
                 model = cls._auto.from_pretrained(folder, local_files_only=True)
                 tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError, RuntimeError) as error:
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise InputError(f"the model cannot be loaded: {str(error).splitlines()[0]}", folder) from error
         target = device or ("cuda" if torch.cuda.is_available() else "cpu")
         return cls(model.to(target), tokenizer, _name(folder))
@@ -232,15 +232,3 @@ def _name(folder: Path) -> str:
     if record.is_file():
         return str(json.loads(record.read_text(encoding="utf-8"))["name"])
     return folder.name
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars while weights are read."""
-    shown = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            transformers_logging.enable_progress_bar()

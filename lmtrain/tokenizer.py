@@ -44,7 +44,9 @@ def build_tokenizer(
         raise InputError("the train split has no words; there is nothing to train on")
     for word in counts:
         if word.split() != [word]:
-            raise InputError(f"the word {word!r} is empty or contains white space; a word-level tokeniser cannot keep it")
+            raise InputError(
+                f"the word {word!r} is empty or contains white space; a word-level tokeniser cannot keep it"
+            )
         if any(special in word for special in SPECIALS):
             raise InputError(f"the word {word!r} contains a special token of the tokeniser; rename it in the corpus")
     words = sorted((w for w, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
@@ -83,7 +85,7 @@ class Vocabulary:
         self.words: tuple[str, ...] = tuple(word for word, _ in by_number if word not in specials)
         self.ids = {word: number for word, number in by_number if word not in specials}
         self.word_ids: NDArray[np.int64] = np.array([self.ids[word] for word in self.words], dtype=np.int64)
-        self.tokens = dict((number, word) for word, number in by_number)
+        self.tokens = {number: word for word, number in by_number}
         self.unk, self.bos, self.eos = (
             int(tokenizer.unk_token_id),
             int(tokenizer.bos_token_id),

@@ -15,6 +15,18 @@ from grammar.files import atomic_path, refuse_existing
 from grammar.pcfg import PCFG
 
 VERSION = 1
+#: what reading a damaged archive raises; the last two where a bit of a header says "encrypted" or "another method"
+UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+    RuntimeError,
+    NotImplementedError,
+)
 ARRAYS = ("binary", "binary_logp", "unary", "unary_logp", "lexical", "lexical_logp")
 
 
@@ -47,19 +59,18 @@ def load_npz(path: str | Path) -> PCFG:
     Raises:
         InputError: the file is damaged, from a newer version, or not a grammar.
     """
+    damaged = "this .npz is damaged or is not a truesource grammar; make it again"
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             head = json.loads(archive["head"].tobytes())
             arrays = {name: archive[name] for name in ARRAYS}
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError("this .npz is damaged or is not a truesource grammar; make it again", path) from error
+    except UNREADABLE as error:
+        raise InputError(damaged, path) from error
     if not isinstance(head, dict) or head.get("format") != "truesource-pcfg":
         raise InputError("this .npz is not a truesource grammar", path)
-    if head["version"] > VERSION:
-        raise InputError(
-            f"this grammar has format version {head['version']}, newer than {VERSION}; update truesource", path
-        )
     try:
+        if head["version"] > VERSION:
+            raise InputError(f"its format version is {head['version']}, newer than {VERSION}; update truesource")
         pcfg = PCFG(
             symbols=tuple(head["symbols"]),
             terminals=tuple(head["terminals"]),
@@ -68,8 +79,10 @@ def load_npz(path: str | Path) -> PCFG:
             meta=head["meta"],
             **arrays,
         )
+        if pcfg.digest != head["digest"]:
+            raise InputError("the content does not match the digest stored with it; the file was damaged or edited")
     except InputError as error:
         raise InputError(str(error), path) from error
-    if pcfg.digest != head["digest"]:
-        raise InputError("the content does not match the digest stored with it; the file was damaged or edited", path)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InputError(damaged, path) from error
     return pcfg

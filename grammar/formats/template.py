@@ -52,7 +52,9 @@ def compile_template(folder: str | Path) -> PCFG:
     for state in _reachable(start, rules):
         name, label = _name(state), _label(state, template)
         if labels.setdefault(name, label) != label:
-            raise InputError(f"two states would have the name {name}; rename a category or a value", folder / "grammar.txt")
+            raise InputError(
+                f"two states would have the name {name}; rename a category or a value", folder / "grammar.txt"
+            )
         if state in template.words:
             preterminals.add(name)
             triples.extend((name, (word,), weight) for word, weight in template.words[state].items())

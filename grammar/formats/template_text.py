@@ -286,12 +286,15 @@ class _Reader:
             bound: dict[str, str] = {}
             for argument in (a for term in (left, *children) for a in term.arguments):
                 if bound.setdefault(argument.variable, argument.feature) != argument.feature:
-                    raise line.error(f"{argument.variable} stands for two features, {bound[argument.variable]!r} and {argument.feature!r}")
+                    features = f"{bound[argument.variable]!r} and {argument.feature!r}"
+                    raise line.error(f"{argument.variable} stands for two features, {features}")
             on_left = {a.variable: a.feature for a in left.arguments}
             share_factors = tuple(self._factor(part, on_left, line) for part in factor_texts)
             split = tuple(self._factor(part, bound, line) for part in split_text.split())
             share = _number(number, line)
-            self.template.rules.append(RuleTemplate(left, children, share, share_factors, split, line.path, line.number))
+            self.template.rules.append(
+                RuleTemplate(left, children, share, share_factors, split, line.path, line.number)
+            )
 
     def _factor(self, text: str, bound: Mapping[str, str], line: _Line) -> Factor:
         match = _FACTOR.fullmatch(text.strip())
@@ -304,7 +307,9 @@ class _Reader:
             if not key.startswith("?"):
                 self._check_value(feature, key, line)
             elif key not in bound:
-                raise line.error(f"{key} in the weight is unbound; the share knows the variables of the left side only, 'by' all")
+                raise line.error(
+                    f"{key} in the weight is unbound; the share knows the variables of the left side only, 'by' all"
+                )
             elif bound[key] != feature:
                 raise line.error(f"{key} is the feature {bound[key]!r}, but the table {match[1]} wants {feature!r}")
         return Factor(match[1], keys)
@@ -331,15 +336,17 @@ class _Reader:
         if name == "words":
             if len(values) != 1:
                 raise block.head.error("write 'words TERM' and the words on indented lines")
-            columns = [values[0]]
-            rows = [((word,), line) for line in block.body for word in line.text.split()]
+            columns = values
+            rows: list[tuple[tuple[str, ...], _Line]] = [
+                ((word,), line) for line in block.body for word in line.text.split()
+            ]
         else:
             variables, patterns = self.paradigms[name]
             if len(values) != len(variables):
                 raise block.head.error(f"the paradigm {name} needs {len(variables)} value(s): {' '.join(variables)}")
             columns = list(patterns)
             for variable, value in zip(variables, values, strict=True):
-                columns = [re.sub(rf"\?{re.escape(variable)}(?=[,\]])", lambda _, v=value: v, c) for c in columns]
+                columns = [re.sub(rf"\?{re.escape(variable)}(?=[,\]])", _literal(value), column) for column in columns]
             rows = [(tuple(line.text.split()), line) for line in block.body]
         targets = [[self._term(text, block.head) for text in column.split("+")] for column in columns]
         if not rows:
@@ -388,3 +395,8 @@ def _number(text: str, line: _Line) -> float:
     if not (math.isfinite(value) and value > 0):
         raise line.error(f"expecting a positive number, got {text.strip()!r}")
     return value
+
+
+def _literal(text: str) -> str:
+    """``text`` as a replacement that `re.sub` inserts unchanged."""
+    return text.replace("\\", r"\\")

@@ -40,7 +40,7 @@ def _close(bare, row_start, column, value, out, flags, listed):
 
 @njit(cache=True, nogil=True)
 def _span(
-    inside, listed, count, present, i, j, by_left, pair_right, rule_start, parent, prob, acc, touched, bare, flags
+    inside, listed, count, present, i, j, by_left, pair_right, rule_start, parent, prob, acc, begun, touched, bare, flags
 ):
     """Sum all splits of span (i, j) per child pair, then apply the rules; fills ``bare`` and ``flags``."""
     width = bare.shape[1]
@@ -55,8 +55,8 @@ def _span(
             for p in range(by_left[b], by_left[b + 1]):
                 c = pair_right[p]
                 if present[right, c]:
-                    if acc[p, width] == 0.0:
-                        acc[p, width] = 1.0
+                    if not begun[p]:
+                        begun[p] = True
                         touched[n_touched] = p
                         n_touched += 1
                         for w in range(width):
@@ -74,7 +74,7 @@ def _span(
             flags[a] = True
             for w in range(width):
                 bare[a, w] += weight * acc[p, w]
-        acc[p, width] = 0.0
+        begun[p] = False
 
 
 @njit(cache=True, nogil=True)
@@ -91,6 +91,24 @@ def _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags):
 
 
 @njit(cache=True, nogil=True)
+def _spread(source, begin, end, row_start, column, value, out):
+    """``out[:, begin:end] = M^T source[:, begin:end]`` for a sparse matrix M by rows."""
+    out[:, begin:end] = 0.0
+    for a in range(source.shape[0]):
+        alive = False
+        for w in range(begin, end):
+            if source[a, w] != 0.0:
+                alive = True
+                break
+        if alive:
+            for e in range(row_start[a], row_start[a + 1]):
+                b = column[e]
+                weight = value[e]
+                for w in range(begin, end):
+                    out[b, w] += weight * source[a, w]
+
+
+@njit(cache=True, nogil=True)
 def causal(
     words,
     start,
@@ -100,7 +118,9 @@ def causal(
     corner_start,
     corner_column,
     corner_value,
-    chain_t,
+    chain_start,
+    chain_column,
+    chain_value,
     closure_start,
     closure_column,
     closure_value,
@@ -116,10 +136,10 @@ def causal(
 ):
     """Inside charts and conditional probabilities of a batch, left to right.
 
-    Unconditioned: ``high = 0`` and ``chain_t = E^T`` (transposed left-corner closure). Conditioned on a length
+    Unconditioned: ``high = 0`` and ``chain_*`` are the rows of E, the left-corner closure. Conditioned on a length
     range: ``high`` is its upper end, ``allowed_low`` its lower end, ``start_weight = 1 / Z``,
     ``corner_value[e, d]`` the weight of left-corner step e (from the row's state A to C) with d tokens owed after
-    C, and ``chain_t = U^T``.
+    C, and ``chain_*`` are the rows of U, the unary closure.
 
     Returns:
         inside (spans, S, W), scaled; listed (spans, S) and count (spans,), the states of each span that are not
@@ -136,7 +156,8 @@ def causal(
     present = np.zeros((n_spans, n_states), dtype=np.bool_)
     listed = np.zeros((n_spans, n_states), dtype=np.int32)
     count = np.zeros(n_spans, dtype=np.int32)
-    acc = np.zeros((n_pairs, width + 1))
+    acc = np.zeros((n_pairs, width))
+    summed = np.zeros(n_pairs, dtype=np.bool_)
     touched = np.zeros(n_pairs, dtype=np.int32)
     bare = np.zeros((n_states, width))
     flags = np.zeros(n_states, dtype=np.bool_)
@@ -144,6 +165,7 @@ def causal(
     conditional = np.zeros((n, width))
     stop = np.zeros((n + 1, width))
     starts = np.zeros((n + 1, n_states, width))
+    rising = np.zeros(n_states, dtype=np.bool_)
     omega = np.zeros((n_states, owed * width))
     begun = np.zeros((n_states, owed * width))
     # expect[i, p, r W + w]: weight of child pair p starting at i with r tokens owed after it
@@ -155,21 +177,27 @@ def causal(
         size = room * width
         # symbols that can start after j words
         if high == 0:
-            begun = np.dot(chain_t, omega)
+            _spread(omega, 0, width, chain_start, chain_column, chain_value, begun)
         else:
+            rising[:] = False
             for r in range(room):
                 at = r * width
-                for d in range(1, r + 1):
-                    source = (r - d) * width
-                    for a in range(n_states):
-                        for e in range(corner_start[a], corner_start[a + 1]):
+                for a in range(n_states):
+                    if not rising[a]:
+                        continue
+                    for e in range(corner_start[a], corner_start[a + 1]):
+                        c = corner_column[e]
+                        for d in range(1, r + 1):
                             weight = corner_value[e, d]
                             if weight != 0.0:
-                                c = corner_column[e]
+                                source = (r - d) * width
                                 for w in range(width):
                                     omega[c, at + w] += weight * begun[a, source + w]
-                part = np.dot(chain_t, np.ascontiguousarray(omega[:, at : at + width]))
-                begun[:, at : at + width] = part
+                _spread(omega, at, at + width, chain_start, chain_column, chain_value, begun)
+                for a in range(n_states):
+                    for w in range(width):
+                        if begun[a, at + w] != 0.0:
+                            rising[a] = True
         for r in range(room):
             if high == 0 or (j + 1 + r >= allowed_low and j + 1 + r <= high):
                 for a in range(n_states):
@@ -210,6 +238,7 @@ def causal(
                     parent,
                     prob,
                     acc,
+                    summed,
                     touched,
                     bare,
                     flags,
@@ -223,7 +252,7 @@ def causal(
                 stop[j + 1, w] = start_weight * inside[whole, start, w]
         # weight of what can start after the next word
         omega[:] = 0.0
-        begun = np.zeros((n_states, owed * width))
+        begun[:] = 0.0
         size = width if high == 0 else max(high - j - 1, 0) * width
         rooms = size // width
         for i in range(j + 1):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference import closure
-from grammar.inference.batch import Batch, batches, run
+from grammar.inference.batch import MAX_WIDTH, Batch, batches, run
 from grammar.inference.rules import (
     LexicalRules,
     PairRules,
@@ -60,7 +60,7 @@ class Exact:
 
     def __init__(self, pcfg: PCFG) -> None:
         self.pcfg = pcfg
-        self._conditioned: dict[LengthRange, tuple[float, SparseRows, FloatArray]] = {}
+        self._conditioned: dict[LengthRange, tuple[float, SparseRows]] = {}
 
     # -- once per grammar ---------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class Exact:
         """
         return self._condition(lengths)[0]
 
-    def _condition(self, lengths: LengthRange) -> tuple[float, SparseRows, FloatArray]:
+    def _condition(self, lengths: LengthRange) -> tuple[float, SparseRows]:
         """Z, and the left-corner steps A -> C with the mass of d tokens owed after C, (nnz, high)."""
         if lengths not in self._conditioned:
             masses = self.length_masses(lengths.high)
@@ -197,7 +197,7 @@ class Exact:
             np.add.at(value, inverse, np.exp(self.pcfg.binary_logp)[:, None] * masses[: lengths.high, c].T)
             start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)
             corners = SparseRows(start, (keys % n).astype(np.int32), value)
-            self._conditioned[lengths] = z, corners, np.ascontiguousarray(self.unary_closure.T)
+            self._conditioned[lengths] = z, corners
         return self._conditioned[lengths]
 
     @cached_property
@@ -217,9 +217,10 @@ class Exact:
         if lengths is None:
             weight, high, low = 1.0, 0, 0
             corners = SparseRows(np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros((1, 1)))
-            chain = self._left_corner_t
+            chains = self._left_corners
         else:
-            z, corners, chain = self._condition(lengths)
+            z, corners = self._condition(lengths)
+            chains = self._chains
             weight, high, low = 1.0 / z, lengths.high, lengths.low
         p = self.pairs
         result: tuple[FloatArray, NDArray[np.int32], NDArray[np.int32], FloatArray, FloatArray, FloatArray]
@@ -230,7 +231,7 @@ class Exact:
             high,
             low,
             *corners,
-            chain,
+            *chains,
             *self._chains,
             p.left,
             p.right,
@@ -243,8 +244,8 @@ class Exact:
         return result
 
     @cached_property
-    def _left_corner_t(self) -> FloatArray:
-        return np.ascontiguousarray(self.left_corner_closure.T)
+    def _left_corners(self) -> SparseRows:
+        return sparse_rows(self.left_corner_closure)
 
     def _batches(self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None) -> list[Batch]:
         encoded = [self.pcfg.encode(sentence) for sentence in sentences]
@@ -257,7 +258,8 @@ class Exact:
         def size(n: int) -> int:
             return 8 * (n * (n + 1) * states + n * n_pairs * owed)
 
-        return list(batches(encoded, size, BUDGET))
+        # with a length condition the tokens owed make the vectors long, and wide batches leave the cache
+        return list(batches(encoded, size, BUDGET, max(1, MAX_WIDTH // owed)))
 
     def causal_log_probs(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None

@@ -373,6 +373,22 @@ def test_full_disk(pcfg, corpus, tmp_path, monkeypatch, where):
     assert files(sample(pcfg, tmp_path / "c", force=True).path) == files(corpus.path)
 
 
+def test_the_old_corpus_comes_back_when_the_swap_fails(pcfg, tmp_path, monkeypatch):
+    sample(pcfg, tmp_path / "c", splits={"train": 10})
+    before = files(tmp_path / "c")
+    replace = type(tmp_path).replace
+
+    def failing(self, target):
+        if self.name == ".c.partial":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return replace(self, target)
+
+    monkeypatch.setattr(type(tmp_path), "replace", failing)
+    with pytest.raises(InputError, match="Input/output error"):
+        sample(pcfg, tmp_path / "c", force=True)
+    assert files(tmp_path / "c") == before
+
+
 @pytest.fixture
 def copy(corpus, tmp_path):
     import shutil

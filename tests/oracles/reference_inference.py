@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 
@@ -97,31 +98,28 @@ def all_strings(rules: Rules, high: int) -> dict[str, list[dict[String, float]]]
     return found
 
 
-def derivations(rules: Rules, sentence: Sequence[str]) -> Iterator[tuple[Tree, float]]:
+def derivations(rules: Rules, sentence: Sequence[str]) -> list[tuple[Tree, float]]:
     """Every derivation in which no unary chain visits a symbol twice, with its probability.
 
     All derivations there are when the grammar has no unary cycle; always the most probable one.
     """
 
-    def grow(a: str, i: int, j: int, above: frozenset[str]) -> Iterator[tuple[Tree, float]]:
+    @cache
+    def grow(a: str, i: int, j: int, above: frozenset[str]) -> list[tuple[Tree, float]]:
+        found: list[tuple[Tree, float]] = []
         if j == i + 1:
-            for left, w, p in rules.lexical:
-                if left == a and w == sentence[i]:
-                    yield Tree(a, (w,)), p
+            found += [(Tree(a, (w,)), p) for left, w, p in rules.lexical if left == a and w == sentence[i]]
         for left, b, c, p in rules.binary:
             if left == a:
                 for k in range(i + 1, j):
-                    rights = list(grow(c, k, j, frozenset({c})))
-                    if rights:
-                        for x, p_x in grow(b, i, k, frozenset({b})):
-                            for y, p_y in rights:
-                                yield Tree(a, (x, y)), p * p_x * p_y
+                    pairs = itertools.product(grow(b, i, k, frozenset({b})), grow(c, k, j, frozenset({c})))
+                    found += [(Tree(a, (x, y)), p * p_x * p_y) for (x, p_x), (y, p_y) in pairs]
         for left, b, p in rules.unary:
             if left == a and b not in above:
-                for x, p_x in grow(b, i, j, above | {b}):
-                    yield Tree(a, (x,)), p * p_x
+                found += [(Tree(a, (x,)), p * p_x) for x, p_x in grow(b, i, j, above | {b})]
+        return found
 
-    yield from grow(rules.start, 0, len(sentence), frozenset({rules.start}))
+    return grow(rules.start, 0, len(sentence), frozenset({rules.start}))
 
 
 def tree_log_prob(rules: Rules, tree: Tree) -> float:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from evaluation.comparison import compare
 from evaluation.oracle import Oracle
 from evaluation.token_table import write_token_table
 from generator.corpus import Corpus
+from generator.sampler import sample_treebank
 from grammar.conditioning import LengthRange
 from grammar.doctor import diagnose
 from grammar.errors import InputError
@@ -68,14 +70,36 @@ def make_run(folder: Path) -> Path:
     corpus = Corpus.sample(
         pcfg, {"train": 3000, "dev": 100, "eval": 200}, seed=3, lengths=lengths, path=folder / "corpus", shard_size=1000
     )
-    write_json(folder / "config.json", {"name": "toy", "seed": 3, "evaluation": {"split": "eval"}, "corpus": {"lengths": "4..20"}})
-    write_json(folder / "provenance.json", {"truesource": "0.1.0", "python": "3.11", "command": "truesource run toy.yaml", "seed": 3})
-    stage = {"inputs": "a" * 64, "output": "b" * 64, "seconds": 61.2, "skipped": False, "finished": "2030-01-02T03:04:05+00:00"}
+    write_json(
+        folder / "config.json",
+        {"name": "toy", "seed": 3, "evaluation": {"split": "eval"}, "corpus": {"lengths": "4..20"}},
+    )
+    write_json(
+        folder / "provenance.json",
+        {"truesource": "0.1.0", "python": "3.11", "command": "truesource run toy.yaml", "seed": 3},
+    )
+    stage = {
+        "inputs": "a" * 64,
+        "output": "b" * 64,
+        "seconds": 61.2,
+        "skipped": False,
+        "finished": "2030-01-02T03:04:05+00:00",
+    }
     write_json(folder / "stages.json", {"stages": {"grammar": stage, "corpus": {**stage, "skipped": True}}})
-    diagnosis = {**diagnose(pcfg).as_dict(), "held_out": {"sentences": 50, "impossible": 2, "log_prob_per_token": -1.5, "truth_log_prob_per_token": -1.4}}
+    diagnosis = {
+        **diagnose(pcfg).as_dict(),
+        "held_out": {"sentences": 50, "impossible": 2, "log_prob_per_token": -1.5, "truth_log_prob_per_token": -1.4},
+    }
     write_json(folder / "grammar" / "diagnosis.json", diagnosis)
     trace = [
-        {"cycle": c, "phase": p, "iteration": i, "log_likelihood": -3 + 0.2 * c + 0.02 * i, "held_out": -3.1 + 0.15 * c, "substates": 10 * (c + 1)}
+        {
+            "cycle": c,
+            "phase": p,
+            "iteration": i,
+            "log_likelihood": -3 + 0.2 * c + 0.02 * i,
+            "held_out": -3.1 + 0.15 * c,
+            "substates": 10 * (c + 1),
+        }
         for c in (1, 2)
         for p in ("split", "merge", "smooth")
         for i in range(6)
@@ -98,7 +122,13 @@ def make_run(folder: Path) -> Path:
         write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences)
         results.append({**found.as_record(), "parameters": 1_234_567, "training_seconds": 75.0})
         metrics = [{"step": 0, "tokens": 0, "loss": None, "dev_loss": 3.0}] + [
-            {"step": s, "tokens": 100 * s, "loss": 1.5 + 1.5 * math.exp(-s / 30), "lr": 1e-3, "dev_loss": 1.4 + 1.5 * math.exp(-s / 30)}
+            {
+                "step": s,
+                "tokens": 100 * s,
+                "loss": 1.5 + 1.5 * math.exp(-s / 30),
+                "lr": 1e-3,
+                "dev_loss": 1.4 + 1.5 * math.exp(-s / 30),
+            }
             for s in range(10, 200, 10)
         ]
         model = folder / "models" / name
@@ -152,7 +182,8 @@ def test_answer_comes_first_and_is_that_of_the_results(made):
     text = inner_text((made / "report.html").read_text(encoding="utf-8"))
     rows = {row["model"]: row for row in json.loads((made / "results.json").read_text()) if row["model"] != "oracle"}
     for name, row in rows.items():
-        expected = f"{name} reaches a relative perplexity of {row['relative_ppl']:.3f} [{row['relative_ppl_low']:.3f}, {row['relative_ppl_high']:.3f}]"
+        low, high = row["relative_ppl_low"], row["relative_ppl_high"]
+        expected = f"{name} reaches a relative perplexity of {row['relative_ppl']:.3f} [{low:.3f}, {high:.3f}]"
         assert 0 < text.index(expected) < text.index("What was run")
     assert "No model is significantly below its bound" in text
 
@@ -187,7 +218,13 @@ def test_model_significantly_below_the_bound_raises_an_alarm(run):
 
 
 def test_everything_optional_may_be_absent(run):
-    for name in ("provenance.json", "stages.json", "treebank/statistics.json", "grammar/diagnosis.json", "grammar/trace.jsonl"):
+    for name in (
+        "provenance.json",
+        "stages.json",
+        "treebank/statistics.json",
+        "grammar/diagnosis.json",
+        "grammar/trace.jsonl",
+    ):
         (run / name).unlink()
     shutil.rmtree(run / "scores")
     shutil.rmtree(run / "models")
@@ -215,7 +252,7 @@ def test_corpus_without_length_condition_and_without_trees(tmp_path):
     write_json(folder / "config.json", {"name": "bare"})
     write_json(folder / "results.json", [])
     html = page(folder)
-    assert "svg class=\"tree\"" not in html and "dotted line" not in html
+    assert 'svg class="tree"' not in html and "dotted line" not in html
     assert "rule to one child" not in html
 
 
@@ -272,49 +309,49 @@ def test_some_sentences_are_the_first_of_the_split(made):
     assert some_sentences(corpus, "train", 10**9) == everything
 
 
-@pytest.mark.parametrize("kind", ["binary", "unary", "lexical"])
-def test_frequent_rules_agree_with_counting_in_sampled_trees(made, kind):
-    run = read_run(made)
-    from generator.sampler import sample_treebank
-
-    trees = sample_treebank(run.pcfg, 20_000, 5)
-    labels = dict(zip(run.pcfg.symbols, run.pcfg.labels, strict=True))
-    uses: dict[tuple[str, ...], int] = {}
-    parents: dict[str, int] = {}
-    for tree in sample_treebank(run.pcfg, 20_000, 5, coarse=False):
+def test_frequent_rules_agree_with_counting_in_sampled_trees(made):
+    pcfg, n = read_run(made).pcfg, 4000
+    labels = dict(zip(pcfg.symbols, pcfg.labels, strict=True))
+    uses: Counter[tuple[str, ...]] = Counter()
+    parents: Counter[str] = Counter()
+    for tree in sample_treebank(pcfg, n, 5, coarse=False):
         for node in tree.subtrees():
-            children = [labels[c.label] if isinstance(c, Tree) else c for c in node.children]
-            key = (labels[node.label], *children)
-            uses[key] = uses.get(key, 0) + 1
-            parents[key[0]] = parents.get(key[0], 0) + 1
-    assert len(trees) == 20_000
-    found = frequent_rules(run.pcfg, kind, most=4)
-    assert found == sorted(found, key=lambda rule: -rule.expected)
-    for rule in found:
-        n = uses[(rule.parent, *rule.children)]
-        assert rule.expected == pytest.approx(n / 20_000, rel=0.06)
-        assert rule.probability == pytest.approx(n / parents[rule.parent], rel=0.06)
+            uses[(labels[node.label], *(labels[c.label] if isinstance(c, Tree) else c for c in node.children))] += 1
+            parents[labels[node.label]] += 1
+    for kind in ("binary", "unary", "lexical"):
+        found = frequent_rules(pcfg, kind, most=4)
+        assert found == sorted(found, key=lambda rule: -rule.expected)
+        assert len(found) == min(4, len(getattr(pcfg, kind)))
+        for rule in found:
+            seen = uses[(rule.parent, *rule.children)]
+            assert rule.expected == pytest.approx(seen / n, rel=0.1)
+            assert rule.probability == pytest.approx(seen / parents[rule.parent], rel=0.1)
 
 
 def test_drawn_tree_has_every_label_and_word_in_order_and_fits():
     shared = Tree("NP", (Tree("DT", ("the",)), Tree("N", ("a<b",))))
     tree = Tree("S", (shared, Tree("VP", (Tree("V", ("sees",)), shared, "now"))))
     root = ElementTree.fromstring(draw_tree(tree))
-    texts = [(node.text, node.attrib["class"], float(node.attrib["x"]), float(node.attrib["y"])) for node in root.iter("text")]
+    texts = [
+        (node.text, node.attrib["class"], float(node.attrib["x"]), float(node.attrib["y"]))
+        for node in root.iter("text")
+    ]
     drawn = [(name, x, y) for name, kind, x, y in texts if kind == "t-word"]
     assert [name for name, _, _ in drawn] == ["the", "a<b", "sees", "the", "a<b", "now"]
     assert [x for _, x, _ in drawn] == sorted({x for _, x, _ in drawn})
-    assert sorted(name for name, kind, _, _ in texts if kind != "t-word") == sorted(node.label for node in tree.subtrees())
+    assert sorted(name for name, kind, _, _ in texts if kind != "t-word") == sorted(
+        node.label for node in tree.subtrees()
+    )
     _, _, width, height = map(float, root.attrib["viewBox"].split())
     assert all(0 < x < width and 0 < y < height for _, _, x, y in texts)
-    assert len(list(root.iter("line"))) == len(texts) - 1
+    assert len(list(root.iter("path"))) == len(texts) - 1
 
 
 def test_very_deep_tree_can_be_drawn():
     tree: Tree = Tree("X", ("w",))
     for _ in range(5000):
         tree = Tree("X", (tree,))
-    assert draw_tree(tree).count("<line") == 5001
+    assert draw_tree(tree).count("<path") == 5001
 
 
 def test_typical_tree_is_of_medium_length():
@@ -327,14 +364,23 @@ def test_typical_tree_is_of_medium_length():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(None, "–"), (0.04, "0.0 s"), (41.2, "41 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")]
+    ("seconds", "text"),
+    [(None, words.NONE), (0.04, "0.0 s"), (41.2, "41 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")],
 )
 def test_duration(seconds, text):
     assert words.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, "–"), (0.0, "0"), (1234567, "1,234,567"), (12.3456, "12.35"), (0.0123456, "0.01235"), (98765.4, "98,765")]
+    ("value", "text"),
+    [
+        (None, words.NONE),
+        (0.0, "0"),
+        (1234567, "1,234,567"),
+        (12.3456, "12.35"),
+        (0.0123456, "0.01235"),
+        (98765.4, "98,765"),
+    ],
 )
 def test_number(value, text):
     assert words.number(value) == text
@@ -351,6 +397,12 @@ def test_round_ticks_lie_inside_and_are_few(low, factor):
 
 @given(value=st.floats(0.5, 2.0), half=st.floats(0.0, 0.3))
 def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half):
-    row = {"model": "m", "objective": "causal", "relative_ppl": value, "relative_ppl_low": value - half, "relative_ppl_high": value + half}
+    row = {
+        "model": "m",
+        "objective": "causal",
+        "relative_ppl": value,
+        "relative_ppl_low": value - half,
+        "relative_ppl_high": value + half,
+    }
     assert words.verdict([row]).startswith("Warning") == (value + half < 1.0 - words.PERFECT)
     assert f"{value:.3f}" in words.answer([row])[0]

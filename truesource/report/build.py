@@ -47,7 +47,11 @@ def _render(context: dict[str, Any], run: Path) -> str:
 
     templates = Path(__file__).parent / "templates"
     environment = Environment(
-        loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(templates),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters.update(
         number=words.number,
@@ -87,7 +91,9 @@ def _grammar(run: RunFolder) -> dict[str, Any]:
     finite = run.pcfg.exact.spectral_radius < 1.0
     tree = typical_tree(run.corpus.trees(_shown_split(run))) if run.corpus.record["call"]["trees"] else None
     kinds = [
-        (kind, name, frequent_rules(run.pcfg, kind)) for kind, name in KINDS.items() if finite and len(getattr(run.pcfg, kind))
+        (kind, name, frequent_rules(run.pcfg, kind))
+        for kind, name in KINDS.items()
+        if finite and len(getattr(run.pcfg, kind))
     ]
     return {
         "sizes": run.pcfg.sizes(),
@@ -180,8 +186,14 @@ def _scatters(run: RunFolder) -> list[tuple[Record, str, dict[str, float]]]:
         table = run.scores.get(row["model"])
         if table is not None and len(table["model"]):
             gap = table["model"] - table["oracle"]
-            note = {"mean": float(gap.mean()), "median": float(np.median(gap)), "near": float((np.abs(gap) <= 0.5).mean())}
-            drawn.append((row, figures_models.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
+            note = {
+                "mean": float(gap.mean()),
+                "median": float(np.median(gap)),
+                "near": float((np.abs(gap) <= 0.5).mean()),
+            }
+            drawn.append(
+                (row, figures_models.scatter_figure(number, row["model"], table["model"], table["oracle"]), note)
+            )
     return drawn
 
 

@@ -69,7 +69,7 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     text = re.sub(r'\bid="', f'id="{salt}-', text)
     text = re.sub(r"url\(#", f"url(#{salt}-", text)
     text = re.sub(r'href="#', f'href="#{salt}-', text)
-    text = re.sub(r"(?<=\d\.\d\d)\d+", "", text)
+    text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(?<=\d\.\d\d)\d+", "", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
     head, rest = text.split(">", 1)
     size = re.search(r'viewBox="[^"]*"', head)

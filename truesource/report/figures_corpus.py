@@ -14,9 +14,7 @@ FloatArray = NDArray[np.float64]
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
 
 
-def length_figure(
-    counts: NDArray[np.int64], exact: FloatArray, free: FloatArray, lengths: LengthRange | None
-) -> str:
+def length_figure(counts: NDArray[np.int64], exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
     """Share of sentences by length: bars sampled, points exact under ``lengths``, thin line exact without it.
 
     Args:
@@ -61,7 +59,9 @@ def treebank_length_figure(counts: Sequence[int], free: FloatArray) -> str:
     with figure(9.4, 2.9, "banklengths") as drawn:
         axes = drawn.subplots()
         axes.bar(x[1:], shown[1:], width=0.82, color="#C9CED6", label="trees of the treebank (share)")
-        axes.plot(x[1:], free[1:], color=TRUTH, marker="o", markersize=2.5, linewidth=1, label="exact, from the grammar")
+        axes.plot(
+            x[1:], free[1:], color=TRUTH, marker="o", markersize=2.5, linewidth=1, label="exact, from the grammar"
+        )
         axes.set_xlabel("sentence length (tokens)")
         axes.set_ylabel("probability")
         axes.set_xlim(0.3, len(free) - 0.5)
@@ -92,7 +92,7 @@ def zipf_figure(counts: NDArray[np.int64], exact: FloatArray | None) -> str:
             axes.loglog(ranks, expected[ranks - 1], color=TRUTH, linewidth=1.3, label="exact, any sentence length")
         axes.set_xlabel("rank of the word")
         axes.set_ylabel("share of tokens")
-        axes.set_ylim(bottom=0.5 / counts.sum())
+        axes.set_ylim(bottom=0.5 * sampled[-1])
         axes.grid(which="major")
         axes.legend(loc="upper right")
         return to_svg(drawn, "zipf", "Word frequency against rank, sampled and exact")

@@ -18,7 +18,9 @@ def trace_figure(trace: Sequence[Record]) -> str | None:
     with figure(9.4, 3.9, "trace") as drawn:
         top, below = drawn.subplots(2, 1, sharex=True, height_ratios=[3, 1])
         _shade(top, below, rows)
-        top.plot(at, [row["log_likelihood"] for row in rows], color=MODEL, marker="o", markersize=2.5, label="training trees")
+        top.plot(
+            at, [row["log_likelihood"] for row in rows], color=MODEL, marker="o", markersize=2.5, label="training trees"
+        )
         held = [(i, row["held_out"]) for i, row in enumerate(rows) if row.get("held_out") is not None]
         if held:
             top.plot(*zip(*held, strict=True), color=TRUTH, linestyle="--", linewidth=1.5, label="held-out trees")

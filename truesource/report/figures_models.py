@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +33,24 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
         return None
     values = [y for _, y in train + dev] + [result["bound"]]
     salt = f"curve{number}"
-    with figure(5.6, 3.5, salt) as drawn:
+    dot = "o" if len(values) <= 100 else None
+    with figure(4.8, 3.2, salt) as drawn:
         axes = drawn.subplots()
         if train:
-            axes.plot(*zip(*train, strict=True), color=MODEL, alpha=0.55, linewidth=1.4, label="training batches")
+            axes.plot(
+                *zip(*train, strict=True),
+                color=MODEL,
+                alpha=0.55,
+                linewidth=1.4,
+                marker=dot,
+                markersize=2.4,
+                label="training batches",
+            )
         if dev:
-            axes.plot(*zip(*dev, strict=True), color=SECOND, marker="o", markersize=2.8, label="dev sentences")
-        axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=f"exact bound {result['bound']:.1f}")
+            axes.plot(*zip(*dev, strict=True), color=SECOND, marker=dot, markersize=2.4, label="dev sentences")
+        axes.axhline(
+            result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=f"exact bound {result['bound']:.2f}"
+        )
         low, high = 0.9 * min(values), 1.1 * max(values)
         axes.set_yscale("log")
         axes.set_ylim(low, high)
@@ -49,31 +61,42 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
         axes.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
         axes.set_ylabel("perplexity" if result["objective"] == "causal" else "pseudo-perplexity")
         axes.grid(axis="y")
-        axes.legend(loc="upper right")
+        drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
         return to_svg(drawn, salt, f"Training curve of {result['model']}")
 
 
 def forest_figure(results: Sequence[Record]) -> str:
     """Relative perplexity of each row with its 95% interval, and the line at 1."""
     rows = list(results)
-    intervals = [[float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows]
+    intervals = [
+        [float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows
+    ]
     ends = [end for interval in intervals for end in interval]
     free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
     low, high = min([1.0, *ends]), max([1.0, *ends, *free])
     with figure(9.4, 0.9 + 0.42 * len(rows), "forest") as drawn:
         axes = drawn.subplots()
         axes.axvline(1.0, color=TRUTH, linewidth=1.5)
-        labelled = False
         for y, row in enumerate(rows):
             oracle = row["model"] == "oracle"
             value = row["relative_ppl"]
             colour = TRUTH if oracle else MODEL
             axes.plot(intervals[y], [y, y], color=colour, linewidth=2.4, solid_capstyle="butt")
             axes.plot([value], [y], marker="D" if oracle else "o", markersize=6.5, color=colour, linestyle="none")
-            if _has_free_bound(row) and oracle:
-                label = None if labelled else "grammar that forgets the length limit"
-                axes.plot([row["bound_unconditioned"] / row["bound"]], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none", label=label)
-                labelled = True
+            if oracle and _has_free_bound(row):
+                at = row["bound_unconditioned"] / row["bound"]
+                axes.plot([at], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none")
+                near = at < (low + high) / 2
+                axes.annotate(
+                    "the grammar, if one forgets the corpus's lengths",
+                    (at, y),
+                    (7 if near else -7, 0),
+                    textcoords="offset points",
+                    ha="left" if near else "right",
+                    va="center",
+                    fontsize=8.5,
+                    color=QUIET,
+                )
         axes.set_yticks(range(len(rows)), [f"{row['model']} ({row['objective']})" for row in rows])
         axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
         axes.set_ylim(len(rows) - 0.45, -0.55)
@@ -87,23 +110,22 @@ def forest_figure(results: Sequence[Record]) -> str:
         axes.set_xlabel("relative perplexity: model / truth, with 95% interval (1 is perfect)")
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
-        if labelled:
-            axes.legend(loc="lower right")
         return to_svg(drawn, "forest", "Relative perplexity of the models with intervals")
 
 
 def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:
     """Density of (true, model) log probability pairs with the diagonal, equal axes."""
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.ticker import MaxNLocator
 
     low = math.floor(float(min(model.min(), oracle.min())))
     salt = f"scatter{number}"
-    with figure(4.8, 4.2, salt) as drawn:
+    shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", "#5A9BC8", MODEL, "#0B2545"])
+    with figure(4.8, 4.1, salt) as drawn:
         axes = drawn.subplots()
         extent = (low, 0.0, low, 0.0)
         cells = axes.hexbin(
-            oracle, model, gridsize=38, extent=extent, norm=LogNorm(vmin=1), mincnt=1, cmap="viridis_r", linewidths=0
+            oracle, model, gridsize=38, extent=extent, norm=LogNorm(vmin=1), mincnt=1, cmap=shades, linewidths=0
         )
         axes.plot([low, 0], [low, 0], color=TRUTH, linewidth=1.3)
         axes.set_xlim(low, 0)
@@ -125,13 +147,13 @@ def _has_free_bound(row: Record) -> bool:
     return free is not None and abs(free / row["bound"] - 1.0) > 1e-6
 
 
-def _few_ticks() -> object:
+def _few_ticks() -> Any:
     from matplotlib.ticker import MaxNLocator
 
     return MaxNLocator(5)
 
 
-def _short(value: float, _: int = 0) -> str:
+def _short(value: float, _: float = 0.0) -> str:
     """1500000 as ``1.5M``."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:

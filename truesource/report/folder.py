@@ -63,7 +63,9 @@ def read_run(path: Path) -> RunFolder:
     pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
     corpus = Corpus.load(path / "corpus")
     if corpus.grammar_digest != pcfg.digest:
-        raise InputError("the corpus was drawn from another grammar than the one beside it; run the experiment again", path)
+        raise InputError(
+            "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
+        )
     results = _results(path / "results.json")
     names = [row["model"] for row in results if row["model"] != "oracle"]
     stages = (_optional(path / "stages.json") or {}).get("stages", {})
@@ -119,8 +121,8 @@ def _optional(path: Path) -> Record | None:
     return _mapping(_json(path), path) if path.is_file() else None
 
 
-def _results(path: Path) -> list[Record]:
-    rows = _json(path)
+def _results(path: Path) -> Sequence[Record]:
+    rows: list[Record] = _json(path)
     needed = {"model", "objective", "tokens", "signature", *MEASURES}
     if not isinstance(rows, list) or not all(isinstance(row, dict) and needed <= row.keys() for row in rows):
         raise InputError(f"the results are damaged, expecting records with {', '.join(sorted(needed))}", path)
@@ -131,7 +133,7 @@ def _lines(path: Path, needed: tuple[str, ...]) -> list[Record]:
     """Records of a ``.jsonl`` file, none where it is absent."""
     if not path.is_file():
         return []
-    rows = []
+    rows: list[Record] = []
     try:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             row = json.loads(line)

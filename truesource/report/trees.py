@@ -28,38 +28,45 @@ def typical_tree(trees: Iterable[Tree], low: int = 8, high: int = 12, most: int 
 
 
 def draw_tree(tree: Tree) -> str:
-    """The tree as an ``<svg>`` element; iterative, so depth is bounded by memory only."""
+    """The tree as an ``<svg>`` element; iterative, so its depth is bounded by memory only.
+
+    A node stands as deep as it is in the tree and its words hang down to the bottom line, so no lines cross.
+    """
     nodes, children = _flatten(tree)
     n = len(nodes)
-    level = [0] * n  # words 0, preterminals 1; parents stand before their children, so backwards is bottom-up
-    first, last = list(range(n)), list(range(n))
-    for i in reversed(range(n)):
+    first, last, depth = list(range(n)), list(range(n)), [0] * n
+    for i in range(n):
+        for c in children[i]:
+            depth[c] = depth[i] + 1
+    for i in reversed(range(n)):  # parents stand before their children
         if children[i]:
-            level[i] = 1 + max(level[c] for c in children[i])
             first[i], last[i] = first[children[i][0]], last[children[i][-1]]
-    width = {i: CHARACTER * len(str(nodes[i])) for i in range(n) if not children[i]}
+    bottom = max(depth)
+    width = {i: CHARACTER * len(_name(nodes[i])) for i in range(n) if not children[i]}
     for i in range(n):
         if children[i] and first[i] == last[i]:
             width[first[i]] = max(width[first[i]], LABEL * len(_name(nodes[i])))
-    middle, right = [0.0] * n, 0.0
+    x, right = [0.0] * n, 0.0
     for i, wide in sorted(width.items()):
-        middle[i] = right + (wide + GAP) / 2
+        x[i] = right + (wide + GAP) / 2
         right += wide + GAP
     for i in reversed(range(n)):
         if children[i]:
-            middle[i] = (middle[children[i][0]] + middle[children[i][-1]]) / 2
+            x[i] = (x[children[i][0]] + x[children[i][-1]]) / 2
+    y = [LEVEL * (depth[i] if children[i] else bottom) + 18 for i in range(n)]
     lines, texts = [], []
-    heights = [(level[0] - level[i]) * LEVEL + 18 for i in range(n)]
     for i in range(n):
-        kind = "t-word" if not children[i] else "t-pos" if level[i] == 1 else "t-label"
-        texts.append(f'<text class="{kind}" x="{middle[i]:.1f}" y="{heights[i]:.1f}">{escape(_name(nodes[i]))}</text>')
+        word, above_word = not children[i], any(not children[c] for c in children[i])
+        kind = "t-word" if word else "t-pos" if above_word and len(children[i]) == 1 else "t-label"
+        texts.append(f'<text class="{kind}" x="{x[i]:.1f}" y="{y[i]:.1f}">{escape(_name(nodes[i]))}</text>')
         for c in children[i]:
-            lines.append(
-                f'<line x1="{middle[i]:.1f}" y1="{heights[i] + 6:.1f}" x2="{middle[c]:.1f}" y2="{heights[c] - 14:.1f}"/>'
-            )
-    height = level[0] * LEVEL + 30
+            far = ' class="t-far"' if not children[c] and y[c] - y[i] > LEVEL + 1 else ""
+            bend = y[i] + LEVEL - 14  # a word that hangs from a wide node first goes aside, then down
+            path = f"M{x[i]:.1f} {y[i] + 6:.1f}L{x[c]:.1f} {bend:.1f}" + (f"V{y[c] - 14:.1f}" if far else "")
+            lines.append(f'<path{far} d="{path}"/>')
+    height = LEVEL * bottom + 30
     return (
-        f'<svg class="tree" viewBox="0 0 {right:.0f} {height:.0f}" style="max-width:{right:.0f}px" role="img"'
+        f'<svg class="tree" viewBox="0 0 {right:.0f} {height:.0f}" style="width:{right:.0f}px" role="img"'
         f' aria-label="{escape(str(tree))}"><g class="t-lines">{"".join(lines)}</g>{"".join(texts)}</svg>'
     )
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from truesource.report.folder import Record
 
+NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PERFECT = 1e-9  #: how far a relative perplexity may lie from 1 and still be called equal
 
 
 def number(value: Any, digits: int = 4) -> str:
     """A value with about so many significant digits and thousands separated; a dash for None."""
     if value is None:
-        return "–"
+        return NONE
     if isinstance(value, int) or abs(value) >= 10 ** (digits - 1):
         return f"{value:,.0f}"
     if value == 0.0:
@@ -26,7 +27,7 @@ def number(value: Any, digits: int = 4) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds as ``41 s``, ``3 min 05 s`` or ``2 h 10 min``; a dash for None."""
     if seconds is None:
-        return "–"
+        return NONE
     if seconds < 99.5:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -1,0 +1,488 @@
+"""Grammar files: text, NLTK's text, EarleyX and npz, round trips and damage."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from random_grammars import small_pcfgs
+from reference_inference import rules_of
+
+from grammar.errors import InputError
+from grammar.formats import load_grammar, save_grammar
+from grammar.formats.earleyx import parse_earleyx
+from grammar.formats.npz import ARRAYS
+from grammar.pcfg import PCFG
+from grammar.surface import surface
+
+TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | 'ü' 0.6")
+ODD = (
+    "PRP$", "-LRB-", "ADVP|PRT", "''", "``", "#", "[", "]", "->", "|", "<x>", ">", "<", "\\", "'", '"', "a b", " ", "%start",
+    "%label", "0.5", "[0.5]", "é", "日本", "@NP", "@", "a\u2028b", "x\x85", "\x1c", "\u00a0", "NP-SBJ=2", "it's", "Grammar", ".",
+)  # fmt: skip
+
+
+def rule_table(pcfg: PCFG) -> dict[tuple[str, ...], float]:
+    rules = rules_of(pcfg)
+    table: dict[tuple[str, ...], float] = {("binary", a, b, c): p for a, b, c, p in rules.binary}
+    table |= {("unary", a, b): p for a, b, p in rules.unary}
+    return table | {("lexical", a, w): p for a, w, p in rules.lexical}
+
+
+def assert_same_grammar(found: PCFG, wanted: PCFG, rel: float = 1e-15) -> None:
+    assert found.symbols[found.start] == wanted.symbols[wanted.start]
+    assert dict(zip(found.symbols, found.labels, strict=True)) == dict(zip(wanted.symbols, wanted.labels, strict=True))
+    assert set(found.terminals) == set(wanted.terminals)
+    left, right = rule_table(found), rule_table(wanted)
+    assert left.keys() == right.keys()
+    for key, p in left.items():
+        assert p == pytest.approx(right[key], rel=rel)
+
+
+@st.composite
+def odd_grammars(draw: st.DrawFn) -> PCFG:
+    """Small grammars whose symbols, words and labels are spelled in every awkward way."""
+    pcfg = draw(small_pcfgs())
+    n, v = len(pcfg.symbols), len(pcfg.terminals)
+    text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), min_size=1, max_size=4)
+    names = draw(st.lists(st.sampled_from(ODD) | text, min_size=n + v, max_size=n + v, unique=True))
+    labels = tuple(draw(st.lists(st.sampled_from(ODD), min_size=n, max_size=n)))
+    return replace(pcfg, symbols=tuple(names[:n]), terminals=tuple(names[n:]), labels=labels)
+
+
+# -- text -------------------------------------------------------------------------------------------
+
+
+@given(small_pcfgs())
+def test_text_reads_back_the_same_grammar(pcfg: PCFG) -> None:
+    assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
+
+
+@given(odd_grammars())
+def test_text_reads_back_any_spelling(pcfg: PCFG) -> None:
+    assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
+
+
+@given(odd_grammars(), st.integers(0, 9))
+def test_a_word_may_be_spelled_like_a_symbol(pcfg: PCFG, pick: int) -> None:
+    """Below another parent; below the same one the text would be ambiguous."""
+    rules = rules_of(pcfg)
+    name = rules.symbols[pick % len(rules.symbols)]
+    parents = {a for a, b, _ in rules.unary if b == name}
+    word = next((w for w in rules.words if not parents & {a for a, v, _ in rules.lexical if v == w}), None)
+    assume(word is not None)
+    renamed = replace(pcfg, terminals=tuple(name if w == word else w for w in pcfg.terminals))
+    assert_same_grammar(PCFG.from_text(renamed.to_text()), renamed)
+
+
+def test_text_in_all_its_forms() -> None:
+    pcfg = PCFG.from_text(
+        """
+        # a comment
+        %start <ADVP|PRT>
+        %label N NOUN
+        N -> 'dog' [0.25] | "cat's" 0.25 | fish 0.5
+        N-2 -> '#' 1e0
+        <ADVP|PRT> -> N N-2 0.5
+        <ADVP|PRT> -> N 0.5
+        """
+    )
+    assert pcfg.symbols[pcfg.start] == "ADVP|PRT"
+    assert pcfg.labels[pcfg.symbol_ids["N"]] == "NOUN"
+    assert rule_table(pcfg) == pytest.approx(
+        {
+            ("lexical", "N", "dog"): 0.25,
+            ("lexical", "N", "cat's"): 0.25,
+            ("lexical", "N", "fish"): 0.5,
+            ("lexical", "N-2", "#"): 1.0,
+            ("binary", "ADVP|PRT", "N", "N-2"): 0.5,
+            ("unary", "ADVP|PRT", "N"): 0.5,
+        }
+    )
+
+
+def test_the_start_can_be_given_and_goes_before_the_text() -> None:
+    text = "%start S\nS -> a 1.0\nT -> S S 1.0"
+    assert PCFG.from_text(text, start="T").log_prob(["a", "a"]) == pytest.approx(0.0)
+    with pytest.raises(InputError, match="'X' has no rules"):
+        PCFG.from_text(text, start="X")
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "toy.txt"
+    path.write_bytes(b"\xef\xbb\xbfS -> S S 0.3\r\nS -> a 0.7\r\n")
+    assert_same_grammar(load_grammar(path), PCFG.from_text("S -> S S 0.3 | a 0.7"))
+
+
+def test_weights_are_normalised_when_asked() -> None:
+    pcfg = PCFG.from_text("S -> S S 3 | a 6 | a 1", normalise=True)
+    assert rule_table(pcfg) == pytest.approx({("binary", "S", "S", "S"): 0.3, ("lexical", "S", "a"): 0.7})
+
+
+def test_long_rules_become_chains_with_the_same_probability_and_the_same_surface_tree() -> None:
+    pcfg = PCFG.from_text(
+        "S -> A B A 0.4 | A 'x' B 'y' 0.3 | B A B A 0.2 | z 0.1\nA -> a 0.6 | c 0.4\nB -> b 0.9 | B A B 0.1"
+    )
+    cases = {
+        "a b a": (0.4 * 0.6 * 0.9 * 0.6, "(S (A a) (B b) (A a))"),
+        "c x b y": (0.3 * 0.4 * 0.9, "(S (A c) ('x' x) (B b) ('y' y))"),
+        "b a b a": (0.2 * 0.9 * 0.6 * 0.9 * 0.6, "(S (B b) (A a) (B b) (A a))"),
+        "a b c b a": (0.4 * 0.6 * (0.1 * 0.9 * 0.4 * 0.9) * 0.6, "(S (A a) (B (B b) (A c) (B b)) (A a))"),
+        "z": (0.1, "(S z)"),
+    }
+    for sentence, (probability, tree) in cases.items():
+        words = sentence.split()
+        assert math.exp(pcfg.log_prob(words)) == pytest.approx(probability, rel=1e-12)
+        derivation, _ = pcfg.viterbi(words)
+        assert str(surface(derivation, pcfg)) == tree
+    assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
+
+
+def test_surface_can_keep_the_nodes_of_binarisation() -> None:
+    pcfg = PCFG.from_text("S -> A A A 1.0\nA -> a 1.0")
+    tree, _ = pcfg.viterbi(["a", "a", "a"])
+    assert str(surface(tree, pcfg, binarised=True)) == "(S (A a) (@S (A a) (A a)))"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no rules"),
+        ("# only a comment\n\n", "has no rules"),
+        ("S = a 1.0", r"expecting a rule such as .*\(toy:1\)"),
+        ("S -> a 1.0\n'x' -> a 1.0", r"expecting a rule.*\(toy:2\)"),
+        ("S -> a", r"must end in its probability.*\(toy:1\)"),
+        ("S -> a 0.5 |", r"alternative is empty.*\(toy:1\)"),
+        ("S -> a 0.5 | | b 0.5", "alternative is empty"),
+        ("S -> 1.0", "empty rules"),
+        ("S -> a 0.0 | b 1.0", "not positive"),
+        ("S -> a -0.5 | b 1.5", "not positive"),
+        ("S -> a nan", "must end in its probability"),
+        ("S -> a inf", "must end in its probability"),
+        ("S -> a 'b'", "must end in its probability"),
+        ("S -> NP -> VP 1.0", "arrow"),
+        ("S -> A [0.5] B [0.5]\nA -> a 1\nB -> b 1", "bracketed number"),
+        ("S -> <NP> 1.0", "'NP' has no rules"),
+        ("S -> a b <NP> 1.0", "'NP' has no rules"),
+        ("%start\nS -> a 1.0", r"%start has 0 names.*\(toy:1\)"),
+        ("%label S\nS -> a 1.0", "%label has 1 names"),
+        ("%start T\nS -> a 1.0", "'T' has no rules"),
+        ("S -> a 0.6 | b 0.3", r"the rules of 'S' sum to 0\.9, not 1"),
+        ("S -> a 0.6 | A 0.4\nA -> b 1.7", r"a lexical rule of 'A' has a probability outside \(0, 1\]"),
+        ("S -> A 0.5 | 'A' 0.5\nA -> a 1.0", "'A' is both a word and a symbol below 'S'"),
+        ("S -> 'A' 0.5 | A 0.5\nA -> a 1.0", "'A' is both a word and a symbol below 'S'"),
+    ],
+)
+def test_bad_text_is_refused_in_one_sentence(text: str, message: str) -> None:
+    from grammar.formats.text import parse_text
+
+    with pytest.raises(InputError, match=message) as caught:
+        parse_text(text, path="toy")
+    assert "(toy" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# -- NLTK -------------------------------------------------------------------------------------------
+
+NLTK_TEXT = """
+    S -> NP VP [0.9] | VP [0.1]
+    NP -> 'I' [0.3] | D N [0.4] | NP PP [0.3]
+    VP -> V NP [0.6] | VP PP [0.3] | 'sleep' [0.1]
+    PP -> P NP [1.0]
+    D -> 'the' [0.6] | "a" [0.4]
+    N -> 'man' [0.5] | "man's" [0.1] | 'telescope' [0.4]
+    V -> 'saw' [1.0]
+    P -> 'with' [1.0]
+"""
+
+
+def test_the_text_of_an_nltk_grammar_is_read() -> None:
+    import nltk
+
+    theirs = nltk.PCFG.fromstring(NLTK_TEXT)
+    wanted = PCFG.from_text(NLTK_TEXT)
+    assert wanted.n_rules == len(theirs.productions())
+    for text in (str(theirs), "\n".join(str(rule) for rule in theirs.productions())):
+        assert_same_grammar(PCFG.from_text(text), wanted)
+
+
+def test_the_heading_of_an_nltk_grammar_names_the_start() -> None:
+    import nltk
+
+    theirs = nltk.PCFG(nltk.Nonterminal("B"), nltk.PCFG.fromstring("A -> B [1.0]\nB -> 'b' [1.0]").productions())
+    ours = PCFG.from_text(str(theirs))
+    assert ours.symbols[ours.start] == "B"
+
+
+@pytest.mark.parametrize(
+    "sentence", ["I saw the man", "I saw the man with a telescope", "sleep", "the man saw a telescope with I with I"]
+)
+def test_nltk_parsers_find_the_same_probabilities(sentence: str) -> None:
+    import nltk
+
+    ours, theirs = PCFG.from_text(NLTK_TEXT), nltk.PCFG.fromstring(NLTK_TEXT)
+    words = sentence.split()
+    trees = list(nltk.InsideChartParser(theirs, beam_size=0).parse(words))
+    assert math.exp(ours.log_prob(words)) == pytest.approx(math.fsum(t.prob() for t in trees), rel=1e-10)
+    (best,) = nltk.ViterbiParser(theirs).parse(words)
+    tree, score = ours.viterbi(words)
+    assert score == pytest.approx(math.log(best.prob()), rel=1e-10)
+    assert math.exp(score) == pytest.approx(max(t.prob() for t in trees), rel=1e-10)
+    assert str(tree) in {" ".join(str(t).rsplit(" (p=", 1)[0].split()) for t in trees}
+
+
+# -- EarleyX ----------------------------------------------------------------------------------------
+
+
+def test_earleyx_text_is_read() -> None:
+    pcfg = parse_earleyx("ROOT->[S] : 1.0\nS->[S S] : 0.3\nS->[_a] : 0.5\n\nS->[__] : 0.2\nS->[_c] : 0.0\n")
+    assert rule_table(pcfg) == pytest.approx(
+        {
+            ("unary", "ROOT", "S"): 1.0,
+            ("binary", "S", "S", "S"): 0.3,
+            ("lexical", "S", "a"): 0.5,
+            ("lexical", "S", "_"): 0.2,
+        }
+    )
+
+
+def test_earleyx_words_may_be_spelled_like_symbols() -> None:
+    pcfg = parse_earleyx("ROOT->[S] : 1.0\nS->[_S] : 0.5\nS->[ROOT] : 0.5")
+    assert ("lexical", "S", "S") in rule_table(pcfg)
+    assert ("unary", "S", "ROOT") in rule_table(pcfg)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n", "has no rules"),
+        ("ROOT->[S] : 1.0\nS->[a b", r"expecting a rule such as VP->\[V NP\] : 0\.6.*\(x:2\)"),
+        ("ROOT->[_a] : one", r"'one' is not a probability \(x:1\)"),
+        ("ROOT->[A B C] : 1.0\nA->[_a] : 1.0\nB->[_a] : 1.0\nC->[_a] : 1.0", "3 children"),
+        ("ROOT->[S] : 1.0", "'S' is used but has no rules"),
+        ("ROOT->[S] : nan\nS->[_a] : 1.0", "."),
+        ("S->[_a] : 1.0", "'ROOT' is used but has no rules"),
+    ],
+)
+def test_bad_earleyx_text_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_earleyx(text, path="x")
+
+
+# -- files ------------------------------------------------------------------------------------------
+
+
+@given(odd_grammars())
+def test_npz_reads_back_the_equal_grammar(tmp_path_factory: pytest.TempPathFactory, pcfg: PCFG) -> None:
+    path = tmp_path_factory.mktemp("npz") / "toy.npz"
+    pcfg.with_meta(made_by="a test", numbers=[1, 2.5, None]).save(path)
+    found = PCFG.load(path)
+    assert found == pcfg
+    assert found.symbols == pcfg.symbols
+    assert found.meta == {"made_by": "a test", "numbers": [1, 2.5, None]}
+
+
+def test_equal_grammars_give_equal_bytes(tmp_path: Path) -> None:
+    TOY.save(tmp_path / "one.npz")
+    other = PCFG.load(tmp_path / "one.npz")
+    other.save(tmp_path / "two.npz")
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["toy.npz", "toy.txt", "toy.grammar"])
+def test_the_content_decides_the_format_and_not_the_name(tmp_path: Path, name: str) -> None:
+    save_grammar(TOY, tmp_path / name)
+    (tmp_path / name).rename(tmp_path / "renamed")
+    assert_same_grammar(load_grammar(tmp_path / "renamed"), TOY)
+
+
+def test_compressed_text_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "toy.gz"
+    path.write_bytes(gzip.compress(TOY.to_text().encode()))
+    assert_same_grammar(load_grammar(path), TOY)
+    earleyx = gzip.compress(b"ROOT->[S] : 1.0\nS->[_a] : 1.0")
+    path.write_bytes(earleyx)
+    assert load_grammar(path).log_prob(["a"]) == pytest.approx(0.0)
+
+
+@pytest.fixture(scope="module")
+def npz_bytes(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("good") / "toy.npz"
+    TOY.save(path)
+    return path.read_bytes()
+
+
+def refused(path: Path, content: bytes) -> str:
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_grammar(path)
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("tenths", range(10))
+@pytest.mark.parametrize("kind", ["npz", "gz"])
+def test_a_truncated_file_is_refused(tmp_path: Path, npz_bytes: bytes, kind: str, tenths: int) -> None:
+    whole = npz_bytes if kind == "npz" else gzip.compress(TOY.to_text().encode())
+    refused(tmp_path / "cut", whole[: len(whole) * tenths // 10])
+
+
+def test_a_flipped_bit_is_refused_or_harmless(tmp_path: Path, npz_bytes: bytes) -> None:
+    path, refusals = tmp_path / "flipped.npz", 0
+    for i in range(0, len(npz_bytes), 3):
+        damaged = bytearray(npz_bytes)
+        damaged[i] ^= 1 << (i % 8)
+        path.write_bytes(damaged)
+        try:
+            assert load_grammar(path) == TOY  # a bit that carries nothing, such as the date of an entry
+        except InputError as error:
+            refusals += 1
+            assert "\n" not in str(error)
+    assert refusals > len(npz_bytes) / 3 / 3
+
+
+def test_a_flipped_bit_in_compressed_text_is_refused_or_harmless(tmp_path: Path) -> None:
+    path, whole = tmp_path / "flipped.gz", gzip.compress(TOY.to_text().encode())
+    for i in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[i] ^= 1 << (i % 8)
+        path.write_bytes(damaged)
+        try:
+            assert_same_grammar(load_grammar(path), TOY)
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_noise_is_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        noise = rng.integers(0, 256, 300, dtype=np.uint8).tobytes()
+        refused(tmp_path / "noise", noise)
+        refused(tmp_path / "noise", b"PK\x03\x04" + noise)
+        refused(tmp_path / "noise", b"\x1f\x8b\x08\x00" + noise)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"No such file or directory \(.*absent"):
+        PCFG.load(tmp_path / "absent")
+    with pytest.raises(InputError, match="cannot read the grammar"):
+        PCFG.load(tmp_path)
+
+
+def crafted(path: Path, **changes: Any) -> None:
+    """An archive like ours with some entries changed; None removes one."""
+    arrays: dict[str, Any] = {name: getattr(TOY, name) for name in ARRAYS}
+    head: dict[str, Any] = {
+        "format": "truesource-pcfg",
+        "version": 1,
+        **{name: getattr(TOY, name) for name in ("symbols", "terminals", "labels", "start", "digest")},
+        "meta": {},
+    }
+    for name, value in changes.items():
+        target = arrays if name in arrays else head
+        target[name] = value
+        if value is None:
+            del target[name]
+    np.savez_compressed(path, head=np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), **arrays)
+
+
+def test_the_crafted_archive_is_good_where_nothing_is_changed(tmp_path: Path) -> None:
+    crafted(tmp_path / "toy.npz")
+    assert PCFG.load(tmp_path / "toy.npz") == TOY
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        *(({name: None}, "damaged or is not") for name in ("version", "symbols", "terminals", "labels", "start", "meta")),
+        *(({name: None}, "damaged or is not") for name in ("digest", "binary", "lexical_logp")),
+        ({"format": None}, "not a truesource grammar"),
+        ({"format": "another"}, "not a truesource grammar"),
+        ({"version": 2}, "version is 2, newer than 1"),
+        ({"version": "1"}, "damaged"),
+        ({"digest": "0" * 64}, "does not match the digest"),
+        ({"binary_logp": np.log([0.3000001])}, "does not match the digest"),
+        ({"terminals": ["a", "b", "x"]}, "does not match the digest"),
+        ({"labels": ["S", "A"]}, "does not match the digest"),
+        ({"symbols": ["S", "S"]}, "all symbols different"),
+        ({"symbols": 5}, "damaged"),
+        ({"start": "S"}, "damaged"),
+        ({"start": 7}, r"not in 0\.\.1"),
+        ({"binary": np.zeros(4, dtype=np.int32)}, "damaged"),
+        ({"binary": np.array([[0, 0, 9]], dtype=np.int32)}, "names a symbol or word that the grammar does not have"),
+        ({"binary_logp": np.array([math.nan])}, "outside"),
+        ({"binary_logp": np.log([0.4])}, r"the rules of 'S' sum to 1\.1"),
+    ],
+)
+def test_a_crafted_archive_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    crafted(tmp_path / "bad.npz", **changes)
+    with pytest.raises(InputError, match=message) as caught:
+        PCFG.load(tmp_path / "bad.npz")
+    assert str(caught.value).endswith("bad.npz)")
+
+
+def test_pickles_are_never_opened(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (open, (str(tmp_path / "sprung"), "w"))
+
+    crafted(tmp_path / "bad.npz", binary=np.array([Trap()], dtype=object))
+    with pytest.raises(InputError, match="damaged"):
+        PCFG.load(tmp_path / "bad.npz")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", x=np.arange(3))
+    with pytest.raises(InputError, match="not a truesource grammar"):
+        PCFG.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("name", ["toy.npz", "toy.txt"])
+def test_nothing_is_overwritten_without_force(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("precious")
+    with pytest.raises(InputError, match="without --force"):
+        save_grammar(TOY, path)
+    assert path.read_text() == "precious"
+    save_grammar(TOY, path, force=True)
+    assert_same_grammar(load_grammar(path), TOY)
+
+
+@pytest.mark.parametrize("interruption", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_the_old_file_survives_a_full_disk_and_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: BaseException
+) -> None:
+    path = tmp_path / "toy.npz"
+    TOY.save(path)
+    before = path.read_bytes()
+
+    def fails(stream: Any, **_: Any) -> None:
+        stream.write(b"half")
+        raise interruption
+
+    monkeypatch.setattr(np, "savez_compressed", fails)
+    expected = KeyboardInterrupt if isinstance(interruption, KeyboardInterrupt) else InputError
+    with pytest.raises(expected) as caught:
+        PCFG.from_text("S -> a 1.0").save(path, force=True)
+    if expected is InputError:
+        assert "No space left on device" in str(caught.value)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["toy.npz"]
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError):
+        TOY.save(tmp_path / "file" / "toy.npz")

@@ -1,0 +1,79 @@
+"""The most probable derivation against enumeration of derivations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from random_grammars import sentences, small_pcfgs
+from reference_inference import best_log_prob, derivations, rules_of, tree_log_prob
+
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+CYCLES = PCFG.from_text(
+    "S -> A 0.45 | S B 0.25 | b 0.1 | B S 0.2\nA -> S 0.3 | B 0.5 | A A 0.1 | a 0.1\nB -> A 0.2 | B B 0.1 | b 0.6 | a 0.1"
+)
+
+
+@given(small_pcfgs(), sentences())
+def test_the_tree_is_a_derivation_of_the_sentence_and_none_is_better(pcfg: PCFG, sentence: list[str]) -> None:
+    rules = rules_of(pcfg)
+    wanted = best_log_prob(rules, sentence)
+    if wanted == -math.inf:
+        with pytest.raises(InputError, match="cannot make the sentence"):
+            pcfg.viterbi(sentence)
+        return
+    tree, score = pcfg.viterbi(sentence)
+    assert tree.label == rules.start
+    assert tree.leaves() == sentence
+    assert tree_log_prob(rules, tree) == pytest.approx(score, rel=1e-10, abs=1e-12)
+    assert score == pytest.approx(wanted, rel=1e-10, abs=1e-12)
+    assert score <= pcfg.log_prob(sentence) + 1e-12
+
+
+@pytest.mark.parametrize("sentence", [s for n in (1, 2, 3) for s in itertools.product("ab", repeat=n)])
+def test_no_enumerated_derivation_is_better(sentence: tuple[str, ...]) -> None:
+    rules = rules_of(CYCLES)
+    enumerated = derivations(rules, sentence)
+    tree, score = CYCLES.viterbi(sentence)
+    assert math.exp(score) == pytest.approx(max(p for _, p in enumerated), rel=1e-10)
+    assert tree in {t for t, _ in enumerated}
+
+
+@given(small_pcfgs(max_symbols=3, unary_cycles=False), sentences(max_size=3))
+def test_the_score_is_the_greatest_of_all_derivations(pcfg: PCFG, sentence: list[str]) -> None:
+    enumerated = derivations(rules_of(pcfg), sentence)
+    if not enumerated:
+        return
+    assert math.exp(pcfg.viterbi(sentence)[1]) == pytest.approx(max(p for _, p in enumerated), rel=1e-10)
+
+
+def test_unary_rules_of_probability_one_stand_in_the_tree() -> None:
+    grammar = PCFG.from_text("S -> A 1.0\nA -> B 1.0\nB -> a 0.5 | b 0.5")
+    tree, score = grammar.viterbi(["a"])
+    assert str(tree) == "(S (A (B a)))"
+    assert score == pytest.approx(math.log(0.5), rel=1e-12)
+
+
+def test_a_certain_sentence_scores_zero() -> None:
+    tree, score = PCFG.from_text("S -> A B 1.0\nA -> a 1.0\nB -> b 1.0").viterbi(["a", "b"])
+    assert str(tree) == "(S (A a) (B b))"
+    assert score == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_long_sentence_neither_underflows_nor_recurses_too_deep() -> None:
+    grammar = PCFG.from_text("S -> A S 0.9 | a 0.1\nA -> a 1.0")
+    n = 400
+    tree, score = grammar.viterbi(["a"] * n)
+    assert score == pytest.approx((n - 1) * math.log(0.9) + math.log(0.1), rel=1e-12)
+    assert tree.leaves() == ["a"] * n
+    assert tree.height() == n + 1
+
+
+@pytest.mark.parametrize("sentence", [[], ["never-seen"], ["a", "never-seen"]])
+def test_sentences_without_a_tree_are_refused(sentence: list[str]) -> None:
+    with pytest.raises(InputError):
+        CYCLES.viterbi(sentence)

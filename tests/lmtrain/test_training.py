@@ -1,0 +1,279 @@
+"""Training: what it leaves, what it refuses, and that an interrupted run ends where an uninterrupted one does."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from generator.frame import ScoringFrame
+from grammar.errors import InputError
+from lmtrain.config import PRESETS, ModelConfig, TrainConfig
+from lmtrain.models import CausalModel, MaskedModel, load_model
+from lmtrain.training import _Trainer, train
+
+TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
+CAUSAL = ModelConfig(architecture="gpt2", **TINY)
+MASKED = ModelConfig(architecture="bert", **TINY)
+SHORT = TrainConfig(max_steps=24, batch_tokens=64, eval_every=4, checkpoint_every=8, learning_rate=1e-2, warmup_steps=2)
+
+
+def language(n: int, seed: int) -> list[list[str]]:
+    """(a b | c d)+ with one of three ends: what follows is half certain."""
+    rng = np.random.default_rng(seed)
+    return [
+        [w for pair in rng.integers(2, size=rng.integers(1, 4)) for w in (["a", "b"], ["c", "d"])[pair]]
+        + [str(rng.choice([".", "!", "?"]))]
+        for _ in range(n)
+    ]
+
+
+class Source:
+    """A corpus as training sees it."""
+
+    splits = ("train", "dev")
+
+    def sentences(self, split: str) -> Sequence[Sequence[str]]:
+        return {"train": language(300, 0), "dev": language(40, 1)}[split]
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An uninterrupted run of each objective."""
+    root = tmp_path_factory.mktemp("finished")
+    for config in (CAUSAL, MASKED):
+        train(Source(), config, SHORT, root / config.architecture, seed=3)
+    return {config.architecture: root / config.architecture for config in (CAUSAL, MASKED)}
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "bert"])
+def test_a_finished_folder_is_complete(finished: dict[str, Path], architecture: str) -> None:
+    folder = finished[architecture]
+    assert not folder.with_name(f"{architecture}.partial").exists()
+    record = json.loads((folder / "training.json").read_text())
+    assert (record["seed"], record["steps"], record["stopped_early"]) == (3, 24, False)
+    assert record["training"] == SHORT.model_dump(mode="json")
+    assert set(record["versions"]) >= {"python", "torch", "transformers"}
+    assert (folder / "README.md").read_text().startswith("---\nlibrary_name: transformers")
+    rows = metrics(folder)
+    assert [row["step"] for row in rows] == [0, 4, 8, 12, 16, 20, 24]
+    assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.3
+    assert all(row["dev_ppl"] == pytest.approx(np.exp(row["dev_loss"])) for row in rows)
+    assert all(a["tokens"] < b["tokens"] and a["seconds"] <= b["seconds"] for a, b in itertools.pairwise(rows))
+    assert rows[0]["loss"] is None
+    assert rows[1]["loss"] > rows[-1]["loss"] > 0
+    assert rows[2]["lr"] > rows[-1]["lr"]
+
+
+def test_the_dev_loss_of_a_causal_model_is_its_score(finished: dict[str, Path]) -> None:
+    scores = load_model(finished["gpt2"]).score(Source().sentences("dev"), ScoringFrame())
+    assert metrics(finished["gpt2"])[-1]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
+
+
+def test_the_dev_loss_of_a_masked_model_is_its_score(finished: dict[str, Path]) -> None:
+    """40 dev sentences have fewer words than eval_sentences, so each is masked once."""
+    scores = load_model(finished["bert"]).score(Source().sentences("dev"), ScoringFrame())
+    assert metrics(finished["bert"])[-1]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("config", [CAUSAL, MASKED])
+def test_a_run_that_was_killed_ends_with_the_same_weights(
+    finished: dict[str, Path], config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _Trainer.compute_loss
+
+    def dies(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if self.state.global_step == 18:
+            raise SystemExit("killed")
+        return whole(self, *args, **kwargs)
+
+    out = tmp_path / "model"
+    monkeypatch.setattr(_Trainer, "compute_loss", dies)
+    with pytest.raises(SystemExit):
+        train(Source(), config, SHORT, out, seed=3)
+    assert not out.exists()
+    partial = tmp_path / "model.partial"
+    assert sorted(path.name for path in (partial / "checkpoints").iterdir()) == ["checkpoint-16", "checkpoint-8"]
+    (partial / "checkpoints" / "checkpoint-16" / "trainer_state.json").write_text("{")  # killed while writing
+    monkeypatch.setattr(_Trainer, "compute_loss", whole)
+    with pytest.raises(InputError, match="other settings"):
+        train(Source(), config, SHORT.model_copy(update={"clip": 2.0}), out, seed=3)
+    torch.manual_seed(99)
+    train(Source(), config, SHORT, out, seed=3)
+    one, two = (load_file(folder / "model.safetensors") for folder in (finished[config.architecture], out))
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    same = ("step", "epoch", "tokens", "loss", "lr", "dev_loss")
+    assert [[row[k] for k in same] for row in metrics(out)] == [
+        [row[k] for k in same] for row in metrics(finished[config.architecture])
+    ]
+
+
+def test_interrupt_saves_a_checkpoint_and_the_run_goes_on_from_it(
+    finished: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _Trainer.compute_loss
+
+    def interrupts(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if self.state.global_step == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+        return whole(self, *args, **kwargs)
+
+    before = signal.getsignal(signal.SIGINT)
+    out = tmp_path / "model"
+    monkeypatch.setattr(_Trainer, "compute_loss", interrupts)
+    with pytest.raises(KeyboardInterrupt):
+        train(Source(), CAUSAL, SHORT, out, seed=3)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert (tmp_path / "model.partial" / "checkpoints" / "checkpoint-11" / "trainer_state.json").is_file()
+    assert not out.exists()
+    monkeypatch.setattr(_Trainer, "compute_loss", whole)
+    train(Source(), CAUSAL, SHORT, out, seed=3)
+    one, two = (load_file(folder / "model.safetensors") for folder in (finished["gpt2"], out))
+    assert all(torch.equal(one[key], two[key]) for key in one)
+
+
+def test_other_seeds_give_other_weights(finished: dict[str, Path], tmp_path: Path) -> None:
+    train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=4)
+    one, two = (load_file(folder / "model.safetensors") for folder in (finished["gpt2"], tmp_path / "model"))
+    assert not torch.equal(one["transformer.wte.weight"], two["transformer.wte.weight"])
+
+
+def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    out.mkdir()
+    (out / "precious").write_text("x")
+    short = TrainConfig(max_steps=1, batch_tokens=32)
+    with pytest.raises(InputError, match="--force"):
+        train(language(5, 0), CAUSAL, short, out, seed=0)
+    assert (out / "precious").exists()
+    model = train(language(5, 0), CAUSAL, short, out, seed=0, force=True)
+    assert not (out / "precious").exists()
+    assert model.name == "gpt2-1x16"
+    assert metrics(out)[-1]["dev_loss"] is None  # plain sentences have no dev split
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = _Trainer.compute_loss
+
+    def diverges(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if self.state.global_step == 2:
+            with torch.no_grad():
+                next(self.model.parameters()).fill_(torch.nan)
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(_Trainer, "compute_loss", diverges)
+    with pytest.raises(InputError, match="loss is nan at step 3"):
+        train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_time_budget_stops_early_and_says_so(tmp_path: Path) -> None:
+    train(Source(), CAUSAL, SHORT.model_copy(update={"max_seconds": 1e-6}), tmp_path / "model", seed=0)
+    record = json.loads((tmp_path / "model" / "training.json").read_text())
+    assert (record["stopped_early"], record["steps"]) == (True, 1)
+
+
+def test_accumulated_micro_batches_train(tmp_path: Path) -> None:
+    config = TrainConfig(
+        max_steps=6, batch_tokens=32, accumulation=3, eval_every=3, schedule="linear", precision="bf16"
+    )
+    train(Source(), MASKED, config, tmp_path / "model", seed=0)
+    rows = metrics(tmp_path / "model")
+    assert [row["step"] for row in rows] == [0, 3, 6]
+    assert rows[-1]["tokens"] > 6 * 3 * 16
+
+
+class NoTrain:
+    splits = ("dev",)
+
+    def sentences(self, split: str) -> list[list[str]]:
+        raise AssertionError("not to be read")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "model", "message"),
+    [
+        (NoTrain(), CAUSAL, "no train split; it has dev"),
+        ([], CAUSAL, "no words"),
+        ([["a"] * 12], CAUSAL, "sentence 1 of the train split has 12 words, the model takes 11"),
+        ([["a"], ["a"] * 11], MASKED, "sentence 2 of the train split has 11 words, the model takes 10"),
+        (language(5, 0), ModelConfig(architecture="elman"), "unknown architecture 'elman'; there are bert, gpt2"),
+    ],
+)
+def test_bad_input(corpus: Any, model: ModelConfig, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        train(corpus, model, SHORT, tmp_path / "model", seed=0)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ModelConfig(width=3), "width"),  # type: ignore[call-arg]
+        (lambda: ModelConfig(dim=10, heads=4), "not a multiple"),
+        (lambda: TrainConfig(), "either epochs or max_steps"),
+        (lambda: TrainConfig(epochs=1, max_steps=1), "either epochs or max_steps"),
+        (lambda: TrainConfig(epochs=1, mask_probability=0.0), "mask_probability"),
+    ],
+)
+def test_bad_settings_name_the_field(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_presets_are_of_known_architectures() -> None:
+    from lmtrain.architectures import ARCHITECTURES
+
+    for name, preset in PRESETS.items():
+        assert ARCHITECTURES[preset.model.architecture].objective == name.split("-")[1]
+
+
+def test_transformers_loads_both_without_us(finished: dict[str, Path], tmp_path: Path) -> None:
+    causal, masked = load_model(finished["gpt2"]), load_model(finished["bert"])
+    assert isinstance(causal, CausalModel)
+    assert isinstance(masked, MaskedModel)
+    code = f"""
+import json, sys
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+answers = []
+for auto, folder, text in (
+    (AutoModelForCausalLM, {str(finished["gpt2"])!r}, "a b c"),
+    (AutoModelForMaskedLM, {str(finished["bert"])!r}, "a b <mask> d ."),
+):
+    inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    logits = auto.from_pretrained(folder)(**inputs).logits[0].double()
+    answers.append([inputs["input_ids"][0].tolist(), logits.log_softmax(-1).tolist()])
+assert not [name for name in sys.modules if name.split(".")[0] in ("lmtrain", "generator", "grammar")]
+print(json.dumps(answers))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    (ids, table), (masked_ids, masked_table) = json.loads(done.stdout.splitlines()[-1])
+    scores = causal.score([["a", "b", "c"]], ScoringFrame()).log_prob
+    expected = [table[i][ids[i + 1]] for i in range(3)] + [table[3][causal.tokenizer.eos_token_id]]
+    assert scores == pytest.approx(expected, abs=1e-5)
+    score = masked.score([["a", "b", "c", "d", "."]], ScoringFrame()).log_prob[2]
+    assert masked_ids[3] == masked.tokenizer.mask_token_id
+    assert score == pytest.approx(masked_table[3][masked.tokenizer.convert_tokens_to_ids("c")], abs=1e-5)
