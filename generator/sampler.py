@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -144,9 +144,7 @@ class Sampler:
         return np.asarray(_kernels.row_sums_running(bounds, weights[options]))
 
     def __getstate__(self) -> dict[str, Any]:
-        bare = object.__new__(PCFG)  # another process needs none of what the grammar keeps computed
-        bare.__dict__.update({field.name: getattr(self.pcfg, field.name) for field in fields(PCFG)})
-        return {**self.__dict__, "pcfg": bare, "_rows": None}
+        return {**self.__dict__, "_rows": None}
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
         """Draw ``n`` derivations; ``state`` (from `random_state`) moves on.

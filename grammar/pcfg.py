@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,6 +117,10 @@ class PCFG:
             (self.unary, self.unary_logp),
             (self.lexical, self.lexical_logp),
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process gets the arrays, none of what was computed and kept."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     # -- making one ---------------------------------------------------------------------------------
 

@@ -19,7 +19,9 @@ STRICT = ConfigDict(extra="forbid")
 
 
 def _length_range(value: Any) -> Any:
-    return LengthRange.parse(value) if isinstance(value, str) else value
+    if value is None or isinstance(value, LengthRange):
+        return value
+    return LengthRange.parse(str(value))
 
 
 #: written ``6..25`` (inclusive), or none
@@ -103,7 +105,9 @@ class CorpusConfig(Section):
     """What is sampled."""
 
     lengths: Lengths = LengthRange(6, 25)
-    splits: dict[str, int] = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
+    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = {
+        "train": 40_000, "dev": 1000, "test": 1000, "eval": 1000
+    }  # fmt: skip
     trees: bool = True
     shard_size: int = Field(50_000, ge=1)
     workers: int = Field(1, ge=1)
@@ -135,7 +139,14 @@ class ModelEntry(Section):
         training = base.training.model_dump() if base else {}
         if "max_steps" in self.training or "epochs" in self.training:
             training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
-        return ModelConfig(**{**model, "name": self.name}), TrainConfig(**{**training, **self.training})
+        try:
+            shape = ModelConfig(**{**model, "name": self.name})
+        except ValidationError as error:
+            raise ValueError(explain(error, "model")) from error
+        try:
+            return shape, TrainConfig(**{**training, **self.training})
+        except ValidationError as error:
+            raise ValueError(explain(error, "training")) from error
 
 
 class EvaluationConfig(Section):
@@ -167,7 +178,23 @@ class RunConfig(Section):
             raise ValueError("model names must differ, and 'oracle' is taken")
         if self.evaluation.split not in self.corpus.splits:
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
+        if self.models and "train" not in self.corpus.splits:
+            raise ValueError("corpus.splits needs a split train for the models to learn from")
         return self
+
+
+def explain(error: ValidationError, section: str = "") -> str:
+    """The first mistake that pydantic found as ``key: what is wrong``, and how many more there are.
+
+    Args:
+        error: what pydantic raised.
+        section: the key that everything in it stands under.
+    """
+    first, more = error.errors()[0], error.error_count() - 1
+    where = ".".join(str(part) for part in ((section,) if section else ()) + first["loc"])
+    what = "unknown key" if first["type"] in ("extra_forbidden", "unexpected_keyword_argument") else first["msg"]
+    rest = f" (and {more} more)" if more else ""
+    return f"{where + ': ' if where else ''}{what.removeprefix('Value error, ')}{rest}"
 
 
 def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConfig:
@@ -194,26 +221,35 @@ def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConf
     try:
         return RunConfig(**{str(key): value for key, value in values.items()})
     except ValidationError as error:
-        first, more = error.errors()[0], error.error_count() - 1
-        where = ".".join(str(part) for part in first["loc"])
-        what = "unknown key" if first["type"] in ("extra_forbidden", "unexpected_keyword_argument") else first["msg"]
-        what = what.removeprefix("Value error, ")
-        rest = f" (and {more} more)" if more else ""
-        raise InputError(f"{where + ': ' if where else ''}{what}{rest}", path) from error
+        raise InputError(explain(error), path) from error
+
+
+def parse_value(override: str, text: str) -> Any:
+    """The value of an override, read as YAML.
+
+    Raises:
+        InputError: it is not YAML.
+    """
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"the value of the override {override!r} is not YAML; close brackets and quotes") from error
 
 
 def _override(values: dict[str, Any], override: str) -> None:
-    import yaml
-
     key, separator, text = override.partition("=")
-    if not separator or not key:
-        raise InputError(f"an override is written key.subkey=value, got {override!r}")
     *parents, last = key.split(".")
+    if not separator or not all([*parents, last]):
+        raise InputError(f"an override is written key.subkey=value, got {override!r}")
     for parent in parents:
-        inner = values.setdefault(parent, {}) if isinstance(values, dict) else values[int(parent)]
+        if values.get(parent) is None:
+            values[parent] = {}
+        inner = values[parent]
         if isinstance(inner, list):
-            raise InputError(f"{key} names a list; write the whole list, such as models=[...]")
+            raise InputError(f"{parent} is a list, so {key} cannot be set; write the whole list, such as models=[...]")
         if not isinstance(inner, dict):
             raise InputError(f"{key} cannot be set: {parent} is a plain value")
         values = inner
-    values[last] = yaml.safe_load(text)
+    values[last] = parse_value(override, text)

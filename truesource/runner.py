@@ -7,7 +7,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.metadata import version
@@ -55,12 +56,12 @@ class Run:
         return Corpus.load(self.folder / "corpus")
 
     def resolve(self, name: str) -> str:
-        """A path of the configuration, environment variables filled in, relative to its folder.
+        """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.
 
         Raises:
             InputError: a variable is not set.
         """
-        filled = os.path.expandvars(name)
+        filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
         if unset := re.search(r"\$\{?(\w+)", filled):
             raise InputError(f"the configuration names {name!r}, but the environment variable {unset[1]} is not set")
         return str(self.base / filled)
@@ -71,7 +72,7 @@ class Stage:
     """One step: see `truesource.stages`."""
 
     name: str
-    made: str  #: file or folder that must exist for the stage to be skipped, relative to the run folder
+    made: tuple[str, ...]  #: patterns of the files it makes, relative to the run folder
     inputs: Callable[[Run], Any]
     make: Callable[[Run], str]
 
@@ -82,19 +83,30 @@ def plan(config: RunConfig) -> list[Stage]:
 
     stages = []
     if config.treebank is not None:
-        stages.append(Stage("treebank", "treebank/treebank.mrg.gz", treebank.inputs, treebank.make))
-    stages.append(Stage("grammar", "grammar/grammar.npz", grammar.inputs, grammar.make))
-    stages.append(Stage("corpus", "corpus/record.json", corpus.inputs, corpus.make))
+        made = ("treebank/*.mrg.gz", "treebank/statistics.json")
+        stages.append(Stage("treebank", made, treebank.inputs, treebank.make))
+    made = ("grammar/grammar.npz", "grammar/diagnosis.json", "grammar/trace.jsonl")
+    stages.append(Stage("grammar", made, grammar.inputs, grammar.make))
+    made = ("corpus/record.json", "corpus/symbols.json", "corpus/data/*.parquet")
+    stages.append(Stage("corpus", made, corpus.inputs, corpus.make))
 
-    def entry(module: Any, kind: str, model: ModelEntry, made: str) -> Stage:
+    def entry(module: Any, kind: str, model: ModelEntry, made: tuple[str, ...]) -> Stage:
         return Stage(
             f"{kind}:{model.name}", made, partial(module.inputs, model=model), partial(module.make, model=model)
         )
 
-    stages += [entry(train, "train", m, f"models/{m.name}/training.json") for m in config.models]
-    stages.append(Stage("score:oracle", "scores/oracle-causal.json", score.oracle_inputs, score.make_oracle))
-    stages += [entry(score, "score", m, f"scores/{m.name}.json") for m in config.models]
-    stages.append(Stage("report", "report.html", report.inputs, report.make))
+    def scores(name: str) -> tuple[str, ...]:
+        return f"scores/{name}.json", f"scores/{name}.parquet"
+
+    for m in config.models:
+        folder = f"models/{m.name}"
+        stages.append(
+            entry(train, "train", m, (f"{folder}/*.json", f"{folder}/metrics.jsonl", f"{folder}/model.safetensors"))
+        )
+    made = (*scores("oracle-causal"), *scores("oracle-masked"))
+    stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))
+    stages += [entry(score, "score", m, scores(m.name)) for m in config.models]
+    stages.append(Stage("report", ("results.json", "report.html"), report.inputs, report.make))
     return stages
 
 
@@ -114,48 +126,98 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
         The report.
 
     Raises:
-        InputError: the run folder holds something else, or a stage refuses its input.
+        InputError: the run folder holds something else, another process is at work in it, or a stage
+            refuses its input.
     """
     folder = runs / config.name
     state_file = folder / "stages.json"
-    if folder.exists() and any(folder.iterdir()) and not state_file.is_file() and not force:
+    if folder.exists() and not force and not state_file.is_file() and _foreign(folder):
         raise InputError(f"{folder} exists and is not a run; choose another name or use --force")
-    state = _read_state(state_file) if not force else {}
-    run = Run(config, folder, base)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", config.model_dump(mode="json"))
-    write_json(state_file, {"stages": state})
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the run folder: {error.strerror or error}", folder) from error
+    with _alone(folder):
+        state = _read_state(state_file) if not force else {}
+        write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
+        write_json(folder / "config.json", config.model_dump(mode="json"))
+        _run_stages(Run(config, folder, base), state, state_file)
+    return folder / "report.html"
+
+
+def _run_stages(run: Run, state: dict[str, Any], state_file: Path) -> None:
     started = now()
-    stages = plan(config)
+    stages = plan(run.config)
     for number, stage in enumerate(stages, start=1):
-        if stage.name == "report":
-            write_json(folder / "provenance.json", provenance(config.seed, started))
         inputs = digest_json({"version": version("truesource"), "inputs": stage.inputs(run)})
         known = state.get(stage.name)
-        if known and known["inputs"] == inputs and (folder / stage.made).exists():
+        if known and known["inputs"] == inputs and _is_whole(run.folder, known["files"]):
             log.info("[%d/%d] %s: unchanged, skipped", number, len(stages), stage.name)
             state[stage.name] = {**known, "skipped": True}
         else:
             log.info("[%d/%d] %s", number, len(stages), stage.name)
             state.pop(stage.name, None)
             write_json(state_file, {"stages": state})
+            if stage.name == "report":
+                write_json(run.folder / "provenance.json", provenance(run.config.seed, started))
             begun = time.perf_counter()
             output = stage.make(run)
             seconds = time.perf_counter() - begun
             log.info("[%d/%d] %s: done in %.1f s", number, len(stages), stage.name, seconds)
             state[stage.name] = {
-                "inputs": inputs, "output": output, "seconds": round(seconds, 2), "skipped": False, "finished": now()
-            }  # fmt: skip
+                "inputs": inputs,
+                "output": output,
+                "seconds": round(seconds, 2),
+                "skipped": False,
+                "finished": now(),
+                "files": _sizes(run.folder, stage.made),
+            }
         run.outputs[stage.name] = state[stage.name]["output"]
         write_json(state_file, {"stages": state})
-    return folder / "report.html"
+
+
+def _foreign(folder: Path) -> bool:
+    """Whether a folder without a state holds something; what a kill leaves starts with a dot."""
+    return not folder.is_dir() or any(not path.name.startswith(".") for path in folder.iterdir())
+
+
+def _sizes(folder: Path, patterns: tuple[str, ...]) -> dict[str, int]:
+    """Bytes of the files a stage has made, by name relative to the run folder."""
+    files = sorted(path for pattern in patterns for path in folder.glob(pattern))
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+
+
+def _is_whole(folder: Path, files: dict[str, int]) -> bool:
+    """Whether all that a stage made still stands there, none of it cut short."""
+    return bool(files) and all(
+        (folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items()
+    )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep a second process out of a run folder; the system frees the lock however the first one ends."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield
+        return
+    with (folder / ".lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError("another process is at work on this run; wait for it or stop it", folder) from None
+        yield
 
 
 def _read_state(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        stages = json.loads(path.read_text(encoding="utf-8"))["stages"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError("the state of the run is damaged; use --force to make every stage again", path) from error
-    return dict(stages)
+        stages = dict(json.loads(path.read_text(encoding="utf-8"))["stages"])
+        whole = all({"inputs", "output", "files"} <= entry.keys() for entry in stages.values())
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise InputError("the state of the run is damaged; use --force to make every stage again", path)
+    return stages

@@ -51,6 +51,7 @@ def pair(model: TokenScores, oracle: TokenScores) -> Paired:
     if not (np.array_equal(sentence, oracle.sentence[kept[1]]) and np.array_equal(position, oracle.position[kept[1]])):
         raise InputError("model and oracle count different positions; give the oracle the model's vocabulary")
     if len(sentence) == 0:
-        reason = "are impossible for the model or the oracle" if len(excluded) else "have no position the frame counts"
+        impossible = "are impossible for the model or the oracle"
+        reason = impossible if len(excluded) == model.n_sentences else f"have no position that counts, or {impossible}"
         raise InputError(f"no position is left to compare: all {model.n_sentences} sentences {reason}")
     return Paired(model.log_prob[kept[0]], oracle.log_prob[kept[1]], sentence, position, excluded, model.n_sentences)

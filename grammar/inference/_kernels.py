@@ -40,7 +40,22 @@ def _close(bare, row_start, column, value, out, flags, listed):
 
 @njit(cache=True, nogil=True)
 def _span(
-    inside, listed, count, present, i, j, by_left, pair_right, rule_start, parent, prob, acc, begun, touched, bare, flags
+    inside,
+    listed,
+    count,
+    present,
+    i,
+    j,
+    by_left,
+    pair_right,
+    rule_start,
+    parent,
+    prob,
+    acc,
+    begun,
+    touched,
+    bare,
+    flags,
 ):
     """Sum all splits of span (i, j) per child pair, then apply the rules; fills ``bare`` and ``flags``."""
     width = bare.shape[1]

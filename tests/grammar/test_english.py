@@ -254,6 +254,7 @@ PAIRS = [
     ("she will eat the cake tomorrow .", "she ate the cake tomorrow ."),
     ("the teacher 's dog sleeps .", "the teacher dog sleeps ."),
     ("Mary is older than John .", "Mary is old than John ."),
+    ("Mary is more beautiful than John .", "Mary is more old than John ."),
 ]
 
 

@@ -405,7 +405,10 @@ def test_the_crafted_archive_is_good_where_nothing_is_changed(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        *(({name: None}, "damaged or is not") for name in ("version", "symbols", "terminals", "labels", "start", "meta")),
+        *(
+            ({name: None}, "damaged or is not")
+            for name in ("version", "symbols", "terminals", "labels", "start", "meta")
+        ),
         *(({name: None}, "damaged or is not") for name in ("digest", "binary", "lexical_logp")),
         ({"format": None}, "not a truesource grammar"),
         ({"format": "another"}, "not a truesource grammar"),

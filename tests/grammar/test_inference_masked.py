@@ -47,7 +47,9 @@ def test_what_stands_under_the_mask_does_not_matter(pcfg: PCFG, sentence: list[s
 
 
 @given(small_pcfgs(), sentences(max_size=4), st.integers(0, 2), st.integers(0, 2))
-def test_a_length_condition_changes_no_masked_probability(pcfg: PCFG, sentence: list[str], below: int, above: int) -> None:
+def test_a_length_condition_changes_no_masked_probability(
+    pcfg: PCFG, sentence: list[str], below: int, above: int
+) -> None:
     """The ratio of *conditioned* string probabilities is the same distribution."""
     n = len(sentence)
     if joint(rules_of(pcfg), [None] * n) == 0.0:

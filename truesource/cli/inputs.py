@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
-    """Sentences of a corpus folder's split, or of a text file (one tokenised sentence a line); and the corpus's condition."""
+    """Sentences of a corpus folder's split (and its condition), or of a text file, one tokenised sentence a line."""
     if path.is_dir():
         from generator.corpus import Corpus
 

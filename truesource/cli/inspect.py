@@ -30,7 +30,8 @@ def command(
     typer.echo(f"total mass {found.total_mass:.9f}, spectral radius {found.spectral_radius:.6f}")
     if found.mean_length is not None and found.derivational_entropy is not None:
         typer.echo(
-            f"mean length {found.mean_length:.3f} tokens, derivational entropy {found.derivational_entropy:.3f} nats a sentence"
+            f"mean length {found.mean_length:.3f} tokens,"
+            f" derivational entropy {found.derivational_entropy:.3f} nats a sentence"
         )
     for problem in found.problems:
         typer.echo(f"! {problem}")

@@ -46,5 +46,6 @@ def command(
     )
     tokens = sum(corpus.n_tokens(name) for name in corpus.splits)
     typer.echo(
-        f"Wrote {output}: {n:,} sentences, {tokens:,} tokens. Next: truesource train {output} --preset tiny-causal -o model/"
+        f"Wrote {output}: {n:,} sentences, {tokens:,} tokens."
+        f" Next: truesource train {output} --preset tiny-causal -o model/"
     )

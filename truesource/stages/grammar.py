@@ -46,7 +46,7 @@ def make(run: Run) -> str:
     else:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
         pcfg, trace = _induce(run, bank, held_out)
-    require_consistent(pcfg)
+    require_consistent(pcfg, config.file and run.resolve(config.file))
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ def inputs(run: Run) -> Any:
     for key in ("files", "held_out_files"):
         if getattr(config, key):
             value[key] = [digest_file(path) for path in find_files(_paths(run, getattr(config, key)))]
+    if config.dataset is not None:
+        value["dataset"] = _digests(Path(run.resolve(config.dataset.path)))
     return value
 
 
@@ -60,6 +63,12 @@ def make(run: Run) -> str:
         },
     )
     return train.digest if held_out is None else f"{train.digest}+{held_out.digest}"
+
+
+def _digests(path: Path) -> list[str]:
+    """Of a file, or of all files of a folder; none where nothing is there, which the reader then explains."""
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    return [digest_file(file) for file in files]
 
 
 def _config(run: Run) -> TreebankConfig:

@@ -1,0 +1,256 @@
+"""One model against the truth."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from random_grammars import length_ranges, small_pcfgs
+from reference_inference import all_strings, rules_of
+
+from evaluation.comparison import Comparison, compare, oracle_for
+from evaluation.oracle import Oracle
+from evaluation.token_table import read_token_table, write_token_table
+from generator.frame import FRAMES, ScoringFrame
+from generator.language_model import Objective, TokenScores, assemble_scores
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
+SAMPLE = [["a"], ["b", "a"], ["a", "a", "b"], ["b"], ["a", "b"], ["a", "b", "a"]]
+
+
+@dataclass
+class Unigram:
+    """Words independent of their context; the end of the sentence is one of them."""
+
+    probability: dict[str, float]
+    stop: float
+    vocabulary: tuple[str, ...] | None = None
+    objective: Objective = "causal"
+    name: str = "unigram"
+    seen: list[list[str]] = field(default_factory=list)
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        rows, unknown = [], []
+        for sentence in sentences:
+            read = [w if w in self.probability else "<unk>" for w in sentence]
+            values = [self.probability.get(w, 0.0) for w in read]
+            if self.objective == "causal":
+                values.append(self.stop)
+            rows.append(np.array([math.log(p) if p > 0.0 else -math.inf for p in values]))
+            unknown.append(np.array([w == "<unk>" for w in read]))
+        return assemble_scores(rows, unknown, frame)
+
+
+def whole_language(pcfg: PCFG, low: int, high: int, scale: int) -> list[list[str]]:
+    """Every string of the range as often as its probability (a multiple of 1/scale) says."""
+    strings = all_strings(rules_of(pcfg), high)[pcfg.symbols[pcfg.start]]
+    found: list[list[str]] = []
+    for s, p in ((s, p) for m in range(low, high + 1) for s, p in strings[m].items()):
+        assert p * scale == pytest.approx(round(p * scale), abs=1e-9)
+        found += [list(s)] * round(p * scale)
+    return found
+
+
+# -- the oracle against itself ----------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(
+    small_pcfgs(),
+    st.sampled_from(["causal", "masked"]),
+    st.none() | length_ranges(5),
+    st.none() | st.sets(st.sampled_from("abc")),
+    st.sampled_from([ScoringFrame(), ScoringFrame(first=False), FRAMES["paper"]]),
+    st.integers(0, 99),
+)
+def test_the_oracle_scored_as_a_model_gives_exactly_the_bound(
+    pcfg: PCFG,
+    objective: Objective,
+    lengths: LengthRange | None,
+    vocabulary: set[str] | None,
+    frame: ScoringFrame,
+    seed: int,
+) -> None:
+    if lengths is not None:
+        assume(pcfg.exact.length_pmf(lengths.high)[lengths.low :].sum() > 1e-9)
+    oracle = Oracle(pcfg, objective, lengths=lengths, vocabulary=vocabulary)
+    sentences = Oracle(pcfg, lengths=lengths).sample(12, seed)
+    if len(oracle.score(sentences, frame).log_prob) == 0:
+        return
+    found = compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+    assert found.paired.excluded.tolist() == []
+    for name in ("relative_ppl", "rho", "r2", "r2_identity", "r2_released"):
+        assert found.measures[name] == (1.0, 1.0, 1.0), name
+    assert found.measures["ppl"] == found.measures["bound"]
+    if objective == "masked":
+        assert found.bound_unconditioned is None
+    elif lengths is None:
+        assert found.bound_unconditioned == found.measures["bound"]
+
+
+# -- a wrong model ----------------------------------------------------------------------------------
+
+
+def test_log_relative_perplexity_is_the_exact_divergence_per_token() -> None:
+    """Evaluated on the whole language in its true proportions, the estimate is the divergence itself."""
+    grammar = PCFG.from_text("S -> A B 0.5 | A 0.5\nA -> a 0.5 | b 0.5\nB -> c 0.25 | a 0.75")
+    sentences = whole_language(grammar, 1, 2, 16)
+    assert len(sentences) == 16
+    model = Unigram({"a": 0.35, "b": 0.2, "c": 0.05}, stop=0.4)
+    strings = {s: p for table in all_strings(rules_of(grammar), 2)["S"] for s, p in table.items()}
+    log_q = {s: sum(math.log(model.probability[w]) for w in s) + math.log(0.4) for s in strings}
+    divergence = math.fsum(p * (math.log(p) - log_q[s]) for s, p in strings.items())
+    tokens = math.fsum(p * (len(s) + 1) for s, p in strings.items())
+    found = compare(model, grammar, sentences, lengths=None)
+    assert math.log(found.measures["relative_ppl"].value) == pytest.approx(divergence / tokens, rel=1e-12)
+    assert found.measures["relative_ppl"].value > 1.0
+    entropy = -math.fsum(p * math.log(p) for p in strings.values())
+    assert math.log(found.measures["bound"].value) == pytest.approx(entropy / tokens, rel=1e-12)
+
+
+def test_the_divergence_from_a_truncated_language_needs_the_conditioned_bound() -> None:
+    lengths = LengthRange(1, 3)
+    sentences = whole_language(TOY, 1, 3, 512)
+    strings = {s: p for table in all_strings(rules_of(TOY), 3)["S"] for s, p in table.items()}
+    z = math.fsum(strings.values())
+    tokens = math.fsum(p / z * (len(s) + 1) for s, p in strings.items())
+    model = Unigram({"a": 0.4, "b": 0.2}, stop=0.4)
+    found = compare(model, TOY, sentences, lengths=lengths)
+    entropy = -math.fsum(p / z * math.log(p / z) for p in strings.values())
+    assert math.log(found.measures["bound"].value) == pytest.approx(entropy / tokens, rel=1e-12)
+    # the unconditioned grammar pays ln 1/Z a sentence for the lengths it thinks possible
+    assert found.bound_unconditioned is not None
+    excess = math.log(found.bound_unconditioned.value / found.measures["bound"].value)
+    assert excess == pytest.approx(-math.log(z) / tokens, rel=1e-10)
+    assert "given:1..3" in found.signature
+
+
+def test_a_collapsed_model_meets_the_bound_of_the_collapsed_language() -> None:
+    """Everything but 'a' reads <unk>; the model that knows the collapsed truth is at the bound."""
+    model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
+    strings = whole_language(TOY, 1, 3, 512)
+    found = compare(model, TOY, strings, lengths=LengthRange(1, 3))
+    twin = compare(Oracle(TOY, lengths=LengthRange(1, 3), vocabulary=["a"]), TOY, strings, lengths=LengthRange(1, 3))
+    finer = compare(Oracle(TOY, lengths=LengthRange(1, 3)), TOY, strings, lengths=LengthRange(1, 3))
+    assert found.measures["bound"] == twin.measures["bound"]
+    assert found.measures["bound"].value == finer.measures["bound"].value  # b is the only word that reads <unk>
+    assert found.measures["relative_ppl"].value > 1.0
+
+
+def test_a_wrong_masked_model_is_above_the_masked_bound() -> None:
+    """Here every word is independent given the length: 2/3 a, 1/3 b; a model with 1/2 each pays the divergence."""
+    sentences = whole_language(TOY, 1, 3, 512)
+    model = Unigram({"a": 0.5, "b": 0.5}, stop=1.0, objective="masked")
+    found = compare(model, TOY, sentences, lengths=LengthRange(1, 3))
+    divergence = 2 / 3 * math.log(4 / 3) + 1 / 3 * math.log(2 / 3)
+    assert math.log(found.measures["relative_ppl"].value) == pytest.approx(divergence, rel=1e-10)
+    assert found.measures["ppl"].value == pytest.approx(2.0)
+    assert found.bound_unconditioned is None
+
+
+# -- what is counted --------------------------------------------------------------------------------
+
+
+def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
+    model = Unigram({"a": 0.5}, stop=0.5)  # does not know b
+    sentences = [["a"], ["b"], ["a", "a"], ["a", "never-seen"], ["a"] * 9]
+    found = compare(model, TOY, sentences, lengths=LengthRange(1, 5))
+    assert found.paired.excluded.tolist() == [1, 3, 4]
+    record = found.as_record()
+    assert (record["sentences"], record["excluded"], record["tokens"]) == (2, 3, 5)
+    assert "excluded:3" in found.signature
+    assert all(not isinstance(v, float) or math.isfinite(v) for v in record.values())
+    with pytest.raises(InputError, match="no position is left to compare: all 1 sentences are impossible"):
+        compare(model, TOY, [["b"]], lengths=None)
+
+
+def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:
+    model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
+    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=FRAMES["paper"])
+    assert list(zip(found.paired.sentence.tolist(), found.paired.position.tolist(), strict=True)) == [(0, 1), (1, 1)]
+    assert found.measures["ppl"].value == pytest.approx(1 / 0.3)
+    for part in ("eos:out", "first:out", "unk:skip"):
+        assert part in found.signature.split("|")
+
+
+def test_the_oracle_of_a_model_shares_its_vocabulary_and_objective() -> None:
+    model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",), objective="masked")
+    oracle = oracle_for(model, TOY, LengthRange(1, 2))
+    assert (oracle.objective, oracle.vocabulary, oracle.lengths) == ("masked", ("a",), LengthRange(1, 2))
+
+
+# -- signatures and records -------------------------------------------------------------------------
+
+
+def signed(
+    pcfg: PCFG = TOY,
+    sentences: Sequence[Sequence[str]] = SAMPLE,
+    lengths: LengthRange | None = LengthRange(1, 3),
+    frame: ScoringFrame = ScoringFrame(),
+    seed: int = 0,
+    vocabulary: tuple[str, ...] | None = None,
+    objective: Objective = "causal",
+) -> Comparison:
+    oracle = Oracle(pcfg, objective, lengths=lengths, vocabulary=vocabulary)
+    return compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+
+
+def test_the_signature_changes_with_every_choice_and_with_nothing_else() -> None:
+    variants = [
+        signed(),
+        signed(pcfg=PCFG.from_text("S -> S S 0.25 | a 0.4 | b 0.35")),
+        signed(sentences=[*SAMPLE[1:], SAMPLE[0]]),
+        signed(lengths=LengthRange(1, 4)),
+        signed(lengths=None),
+        signed(frame=ScoringFrame(eos=False)),
+        signed(frame=ScoringFrame(first=False)),
+        signed(frame=ScoringFrame(unk="skip")),
+        signed(seed=1),
+        signed(vocabulary=("a",)),
+        signed(vocabulary=("b",)),
+        signed(vocabulary=("a", "b")),
+        signed(objective="masked"),
+    ]
+    assert len({c.signature for c in variants}) == len(variants)
+    assert signed().signature == variants[0].signature
+    for part in ("objective:causal", "given:1..3", "eos:in", "first:in", "unk:token", "unit:nats/token", "tokens:18"):
+        assert part in variants[0].signature.split("|")
+
+
+def test_a_masked_signature_has_no_end_of_sentence_and_no_length_range() -> None:
+    parts = signed(objective="masked").signature.split("|")
+    assert {"eos:out", "given:length", "objective:masked"} <= set(parts)
+
+
+def test_a_record_holds_every_number_with_its_interval() -> None:
+    record = signed().as_record()
+    for name in ("ppl", "bound", "relative_ppl", "rho", "r2", "r2_identity", "r2_released", "bound_unconditioned"):
+        assert record[f"{name}_low"] <= record[name] * (1 + 1e-12)
+        assert record[name] <= record[f"{name}_high"] * (1 + 1e-12)
+    assert (record["model"], record["objective"]) == ("oracle", "causal")
+    assert (record["tokens"], record["sentences"], record["excluded"]) == (18, 6, 0)
+
+
+# -- the per-token table ----------------------------------------------------------------------------
+
+
+def test_the_token_table_reads_back(tmp_path: Path) -> None:
+    found = signed()
+    write_token_table(tmp_path / "tokens.parquet", found.paired, SAMPLE)
+    table = read_token_table(tmp_path / "tokens.parquet")
+    for name in ("sentence", "position", "model", "oracle"):
+        assert table[name].tolist() == getattr(found.paired, name).tolist()
+    import pyarrow.parquet as pq
+
+    words = pq.read_table(tmp_path / "tokens.parquet").column("token").to_pylist()
+    assert words == list(itertools.chain.from_iterable([*s, "</s>"] for s in SAMPLE))
