@@ -84,9 +84,14 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
             unreachable symbols are harmless and pass.
     """
     found = diagnose(pcfg)
-    serious = [p for p in found.problems if "cannot be reached" not in p]
-    if serious and (found.spectral_radius >= 1.0 - 1e-12 or found.total_mass < 1.0 - MASS_TOLERANCE):
+    if is_serious(found):
+        serious = [p for p in found.problems if "cannot be reached" not in p]
         raise InputError("; ".join(serious), None if path is None else str(path))
+
+
+def is_serious(found: Diagnosis) -> bool:
+    """Whether derivations may not end, so that the grammar cannot be sampled."""
+    return found.spectral_radius >= 1.0 - 1e-12 or found.total_mass < 1.0 - MASS_TOLERANCE
 
 
 def derivational_entropy(pcfg: PCFG) -> float:

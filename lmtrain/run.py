@@ -7,12 +7,14 @@ import math
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import (
@@ -158,6 +160,19 @@ def _start_at_unigram(model: PreTrainedModel, rows: list[Ints]) -> None:
             bias.copy_(torch.from_numpy(np.log(counts / counts.sum())))
 
 
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Turn what safetensors and torch raise where they cannot write, a full disk above all, into `OSError`."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    except RuntimeError as error:
+        if "inline_container" not in str(error) and "PytorchStreamWriter" not in str(error):
+            raise
+        raise OSError("a checkpoint could not be written whole, the disk may be full") from error
+
+
 class LossTrainer(Trainer):  # type: ignore[misc]
     """The loss is the mean cross-entropy over the positions that our batches name."""
 
@@ -174,6 +189,10 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the training loss is {loss.item()} at step {self.state.global_step + 1}")
         return loss
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        with disk_errors():
+            super()._save_checkpoint(model, trial)
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]
@@ -255,5 +274,3 @@ class Watch(TrainerCallback):  # type: ignore[misc]
                 count += len(losses)
         model.train(was_training)
         return total / count
-
-

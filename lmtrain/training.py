@@ -19,7 +19,7 @@ from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.models import CausalModel, MaskedModel, load_model
 from lmtrain.quiet import no_bars
-from lmtrain.run import Run, is_main_process
+from lmtrain.run import Run, disk_errors, is_main_process
 
 
 class SentenceSource(Protocol):
@@ -123,7 +123,7 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
             same = False
         if same and resume:
             return _last_checkpoint(partial / "checkpoints")
-        if not same and not force:
+        if not same and not force and any(not path.name.startswith(".") for path in partial.iterdir()):
             raise InputError(f"{partial} is an unfinished run of other settings; delete it or use --force")
         if is_main_process():
             shutil.rmtree(partial)
@@ -179,7 +179,7 @@ def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None
         "final": last,
         "versions": versions(),
     }
-    with atomic_path(out) as folder, no_bars():
+    with atomic_path(out) as folder, no_bars(), disk_errors():
         run.model.save_pretrained(folder)
         run.tokenizer.save_pretrained(folder)
         shutil.copy(partial / "metrics.jsonl", folder / "metrics.jsonl")

@@ -82,6 +82,7 @@ def plan(config: RunConfig) -> list[Stage]:
     from truesource.stages import corpus, grammar, report, score, train, treebank
 
     stages = []
+    made: tuple[str, ...]
     if config.treebank is not None:
         made = ("treebank/*.mrg.gz", "treebank/statistics.json")
         stages.append(Stage("treebank", made, treebank.inputs, treebank.make))

@@ -34,11 +34,15 @@ def load_grammar(path: str | Path) -> PCFG:
 
 
 def save_grammar(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
-    """Write ``.npz`` for that suffix, else text."""
-    from grammar.files import refuse_existing, write_text
+    """Write ``.npz`` for that suffix, else text, packed where the name ends in ``.gz``."""
+    from grammar.files import atomic_path, refuse_existing, write_text
 
     if Path(path).suffix == ".npz":
         pcfg.save(path, force=force)
+    elif Path(path).suffix == ".gz":
+        refuse_existing(path, force)
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(gzip.compress(pcfg.to_text().encode(), mtime=0))
     else:
         refuse_existing(path, force)
         write_text(path, pcfg.to_text())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -35,7 +36,9 @@ def parse_earleyx(text: str, *, start: str = "ROOT", path: str | Path | None = N
         try:
             weight = float(match["p"])
         except ValueError:
-            raise InputError(f"{match['p']!r} is not a probability", path, number) from None
+            weight = math.nan
+        if not (math.isfinite(weight) and weight >= 0.0):
+            raise InputError(f"{match['p']!r} is not a probability", path, number)
         if weight > 0.0:
             rules.append((match["parent"], tuple(match["children"].split()), weight))
     if not rules:

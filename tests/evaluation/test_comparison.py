@@ -25,6 +25,7 @@ from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
+SHORT = LengthRange(1, 3)
 SAMPLE = [["a"], ["b", "a"], ["a", "a", "b"], ["b"], ["a", "b"], ["a", "b", "a"]]
 
 
@@ -195,8 +196,8 @@ def test_the_oracle_of_a_model_shares_its_vocabulary_and_objective() -> None:
 def signed(
     pcfg: PCFG = TOY,
     sentences: Sequence[Sequence[str]] = SAMPLE,
-    lengths: LengthRange | None = LengthRange(1, 3),
-    frame: ScoringFrame = ScoringFrame(),
+    lengths: LengthRange | None = SHORT,
+    frame: ScoringFrame | None = None,
     seed: int = 0,
     vocabulary: tuple[str, ...] | None = None,
     objective: Objective = "causal",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from random_grammars import length_ranges, sentences, small_pcfgs
+from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from evaluation.oracle import Oracle
@@ -88,10 +88,11 @@ def test_causal_scores_sum_to_the_probability_of_the_collapsed_string_in_the_ran
             assert math.exp(sums[i]) == pytest.approx(total[tuple(oracle.read(sentence))] / z, rel=1e-10)
 
 
-@given(small_pcfgs(), st.sets(st.sampled_from("abc")), st.lists(sentences(), min_size=1, max_size=4))
+@given(cases(most=3), st.sets(st.sampled_from("abc")))
 def test_scores_are_those_of_the_next_token_distribution(
-    pcfg: PCFG, vocabulary: set[str], batch: list[list[str]]
+    case: tuple[PCFG, list[list[str]]], vocabulary: set[str]
 ) -> None:
+    pcfg, batch = case
     oracle = Oracle(pcfg, vocabulary=vocabulary)
     found = oracle.score(batch, DEFAULT)
     for i, sentence in enumerate(batch):
@@ -108,13 +109,21 @@ def test_scores_are_those_of_the_next_token_distribution(
                 assert math.exp(score) == pytest.approx(following.probability[at], rel=1e-10)
 
 
-@given(small_pcfgs(), length_ranges(5), st.lists(sentences(), min_size=1, max_size=5))
+@given(cases(most=4), length_ranges(5))
 def test_masked_scores_do_not_depend_on_the_length_condition(
-    pcfg: PCFG, lengths: LengthRange, batch: list[list[str]]
+    case: tuple[PCFG, list[list[str]]], lengths: LengthRange
 ) -> None:
+    pcfg, batch = case
     free = Oracle(pcfg, "masked").score(batch, DEFAULT)
     conditioned = Oracle(pcfg, "masked", lengths=lengths).score(batch, DEFAULT)
     assert free.log_prob.tolist() == conditioned.log_prob.tolist()
+
+
+def test_the_next_token_is_given_the_length_condition_too() -> None:
+    oracle = Oracle(TOY, lengths=LengthRange(2, 2))
+    assert oracle.next_token(["a"]).stop == 0.0
+    assert oracle.next_token(["a", "b"]).stop == pytest.approx(1.0, rel=1e-12)
+    assert Oracle(TOY).next_token(["a"]).stop > 0.0
 
 
 def test_conditions_are_named() -> None:

@@ -85,6 +85,18 @@ def test_a_closure_that_does_not_converge_is_refused() -> None:
             closure(np.array(matrix), "unary closure")
 
 
+def test_closure_entries_without_a_path_are_exactly_zero() -> None:
+    """Elimination leaves rounding noise there; a chart must not take it for a rule."""
+    rng = np.random.default_rng(4)
+    matrix = np.tril(rng.random((40, 40)) * (rng.random((40, 40)) < 0.1))
+    matrix = (matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-9) * 0.9)[order := rng.permutation(40)][
+        :, order
+    ]
+    found = closure(matrix, "unary closure")
+    assert ((found > 0.0) == reachable(matrix)).all()
+    np.testing.assert_allclose(found @ (np.eye(40) - matrix), np.eye(40), atol=1e-12)
+
+
 def test_reachable_follows_paths_and_counts_each_state_itself() -> None:
     graph = np.array([[0.0, 0.5, 0.0], [0.0, 0.0, 0.1], [0.0, 0.0, 0.0]])
     assert reachable(graph).tolist() == [[True, True, True], [False, True, True], [False, False, True]]

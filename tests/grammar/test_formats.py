@@ -26,8 +26,9 @@ from grammar.surface import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | 'ü' 0.6")
 ODD = (
-    "PRP$", "-LRB-", "ADVP|PRT", "''", "``", "#", "[", "]", "->", "|", "<x>", ">", "<", "\\", "'", '"', "a b", " ", "%start",
-    "%label", "0.5", "[0.5]", "é", "日本", "@NP", "@", "a\u2028b", "x\x85", "\x1c", "\u00a0", "NP-SBJ=2", "it's", "Grammar", ".",
+    "PRP$", "-LRB-", "ADVP|PRT", "''", "``", "#", "[", "]", "->", "|", "<x>", ">", "<", "\\", "'", '"', "a b", " ",
+    "%start", "%label", "0.5", "[0.5]", "é", "日本", "@NP", "@", "a\u2028b", "x\x85", "\x1c", "\u00a0", "NP-SBJ=2",
+    "it's", "Grammar", ".",
 )  # fmt: skip
 
 
@@ -269,7 +270,8 @@ def test_earleyx_words_may_be_spelled_like_symbols() -> None:
         ("ROOT->[_a] : one", r"'one' is not a probability \(x:1\)"),
         ("ROOT->[A B C] : 1.0\nA->[_a] : 1.0\nB->[_a] : 1.0\nC->[_a] : 1.0", "3 children"),
         ("ROOT->[S] : 1.0", "'S' is used but has no rules"),
-        ("ROOT->[S] : nan\nS->[_a] : 1.0", "."),
+        ("ROOT->[S] : nan\nS->[_a] : 1.0", r"'nan' is not a probability \(x:1\)"),
+        ("ROOT->[S] : 1.0\nS->[_a] : -0.1", r"'-0.1' is not a probability \(x:2\)"),
         ("S->[_a] : 1.0", "'ROOT' is used but has no rules"),
     ],
 )

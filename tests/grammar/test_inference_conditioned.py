@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from random_grammars import length_ranges, sentences, small_pcfgs
+from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, rules_of
 
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
+Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")
 
 
@@ -39,8 +40,10 @@ def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG, len
             assert found.stop == pytest.approx(1.0, rel=1e-10)
 
 
-@given(small_pcfgs(), length_ranges(6), sentences(max_size=5))
-def test_prefix_probability_is_the_wildcard_sum(pcfg: PCFG, lengths: LengthRange, prefix: list[str]) -> None:
+@given(cases(), length_ranges(6), st.integers(1, 5))
+def test_prefix_probability_is_the_wildcard_sum(case: Case, lengths: LengthRange, size: int) -> None:
+    pcfg, (sentence,) = case
+    prefix = sentence[:size]
     rules = rules_of(pcfg)
     assume(sum(length_mass(rules, lengths.high)[lengths.low :]) > 0.0)
     wanted = conditioned_prefix(rules, prefix, lengths.low, lengths.high)
@@ -90,9 +93,10 @@ def test_the_length_pmf_is_renormalised_within_the_range(pcfg: PCFG, lengths: Le
     np.testing.assert_allclose(pcfg.exact.length_pmf(2, lengths), wanted[:3], rtol=1e-10, atol=0.0)
 
 
-@given(small_pcfgs(), sentences(max_size=4))
-def test_a_range_that_holds_everything_changes_nothing(pcfg: PCFG, sentence: list[str]) -> None:
+@given(cases())
+def test_a_range_that_holds_everything_changes_nothing(case: Case) -> None:
     """The wider the range, the nearer to the unconditioned scores; exact once no mass is left outside."""
+    pcfg, (sentence,) = case
     wide = LengthRange(1, 60)
     left = 1.0 - pcfg.exact.range_mass(wide)
     free, conditioned = pcfg.exact.causal_log_probs([sentence])[0], pcfg.exact.causal_log_probs([sentence], wide)[0]
@@ -104,10 +108,9 @@ def test_a_range_that_holds_everything_changes_nothing(pcfg: PCFG, sentence: lis
         assert gap.max() <= 2.0 * abs(left) / (1.0 - abs(left)) + 1e-10
 
 
-@given(small_pcfgs(), length_ranges(5), st.lists(sentences(), min_size=1, max_size=8))
-def test_a_score_does_not_depend_on_the_rest_of_the_batch(
-    pcfg: PCFG, lengths: LengthRange, batch: list[list[str]]
-) -> None:
+@given(cases(most=8), length_ranges(5))
+def test_a_score_does_not_depend_on_the_rest_of_the_batch(case: Case, lengths: LengthRange) -> None:
+    pcfg, batch = case
     assume(pcfg.exact.length_pmf(lengths.high)[lengths.low :].sum() > 0.0)
     together = pcfg.exact.causal_log_probs([*batch, *reversed(batch)], lengths)
     for i, sentence in enumerate(batch):

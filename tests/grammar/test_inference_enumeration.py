@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_grammars import sentences, small_pcfgs
+from random_grammars import cases, sentences, small_pcfgs
 from reference_inference import (
     all_strings,
     derivations,
@@ -26,6 +26,7 @@ from reference_inference import (
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
+Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")
 FINITE = PCFG.from_text("S -> A B 0.7 | A 0.2 | s 0.1\nA -> B B 0.25 | B 0.25 | a 0.5\nB -> b 0.6 | a 0.4")
 AMBIGUOUS = PCFG.from_text("S -> S S 0.25 | A S 0.2 | a 0.3 | b 0.25\nA -> A A 0.2 | S A 0.1 | a 0.4 | c 0.3")
@@ -52,8 +53,9 @@ def test_string_probability_is_that_of_enumeration(pcfg: PCFG) -> None:
     np.testing.assert_allclose(np.exp(pcfg.exact.string_log_probs(asked)), wanted, rtol=1e-10, atol=0.0)
 
 
-@given(small_pcfgs(max_symbols=3, unary_cycles=False), sentences(max_size=3))
-def test_string_probability_is_the_sum_over_all_derivations(pcfg: PCFG, sentence: list[str]) -> None:
+@given(cases(max_size=3, max_symbols=3, unary_cycles=False))
+def test_string_probability_is_the_sum_over_all_derivations(case: Case) -> None:
+    pcfg, (sentence,) = case
     wanted = math.fsum(p for _, p in derivations(rules_of(pcfg), sentence))
     assert math.exp(pcfg.log_prob(sentence)) == pytest.approx(wanted, rel=1e-10, abs=0.0)
 
@@ -65,8 +67,9 @@ def test_bracketing_grammar_counts_binary_trees(n: int, catalan: int) -> None:
     assert math.exp(BRACKETS.log_prob(["a"] * n)) == pytest.approx(wanted, rel=1e-12)
 
 
-@given(small_pcfgs(), st.lists(sentences(), min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_a_score_does_not_depend_on_the_rest_of_the_batch(pcfg: PCFG, batch: list[list[str]], random: object) -> None:
+@given(cases(most=12), st.randoms(use_true_random=False))
+def test_a_score_does_not_depend_on_the_rest_of_the_batch(case: Case, random: object) -> None:
+    pcfg, batch = case
     alone = [pcfg.exact.causal_log_probs([s])[0] for s in batch]
     masked_alone = [pcfg.exact.masked_log_probs([s])[0] for s in batch]
     order = [*range(len(batch)), *range(len(batch))]  # every sentence twice
@@ -125,8 +128,10 @@ def test_next_token_and_stop_sum_to_one_at_every_possible_prefix(pcfg: PCFG) -> 
         assert found.probability.sum() + found.stop == pytest.approx(1.0, rel=1e-10), prefix
 
 
-@given(small_pcfgs(), sentences(max_size=4))
-def test_prefix_probability_is_that_of_the_backward_recursion(pcfg: PCFG, prefix: list[str]) -> None:
+@given(cases(max_size=5), st.integers(1, 5))
+def test_prefix_probability_is_that_of_the_backward_recursion(case: Case, size: int) -> None:
+    pcfg, (sentence,) = case
+    prefix = sentence[:size]
     wanted = prefix_probability(rules_of(pcfg), prefix)
     assert math.exp(pcfg.prefix_log_prob(prefix)) == pytest.approx(wanted, rel=1e-10, abs=0.0)
 
@@ -153,8 +158,9 @@ def test_prefix_probability_is_the_sum_over_its_continuations(pcfg: PCFG) -> Non
         assert np.exp(parts).sum() == pytest.approx(math.exp(pcfg.prefix_log_prob(prefix)), rel=1e-10)
 
 
-@given(small_pcfgs(), st.lists(sentences(), min_size=1, max_size=6))
-def test_causal_scores_are_ratios_of_prefix_probabilities(pcfg: PCFG, batch: list[list[str]]) -> None:
+@given(cases(max_size=5, most=4))
+def test_causal_scores_are_ratios_of_prefix_probabilities(case: Case) -> None:
+    pcfg, batch = case
     rules = rules_of(pcfg)
     for sentence, scores in zip(batch, pcfg.exact.causal_log_probs(batch), strict=True):
         assert scores.shape == (len(sentence) + 1,)
@@ -279,8 +285,9 @@ def test_a_sentence_of_one_token() -> None:
     np.testing.assert_allclose(np.exp(scores), [1.0, 0.7], rtol=1e-12)
 
 
-@given(small_pcfgs(), sentences(), st.integers(0, 4), sentences(max_size=2))
-def test_an_unknown_word_is_impossible_and_never_nan(pcfg: PCFG, left: list[str], at: int, right: list[str]) -> None:
+@given(cases(), st.integers(0, 4), sentences(max_size=2))
+def test_an_unknown_word_is_impossible_and_never_nan(case: Case, at: int, right: list[str]) -> None:
+    pcfg, (left,) = case
     sentence = [*left[:at], "never-seen", *right]
     place = len(left[:at])
     scores = pcfg.exact.causal_log_probs([sentence])[0]

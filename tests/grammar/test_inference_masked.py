@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_grammars import sentences, small_pcfgs
+from random_grammars import cases
 from reference_inference import joint, rules_of
 
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
+Case = tuple[PCFG, list[list[str]]]
 
-@given(small_pcfgs(), sentences())
-def test_masked_is_substitution_of_every_word(pcfg: PCFG, sentence: list[str]) -> None:
+
+@given(cases())
+def test_masked_is_substitution_of_every_word(case: Case) -> None:
+    pcfg, (sentence,) = case
     rules = rules_of(pcfg)
     scores = pcfg.exact.masked_log_probs([sentence])[0]
     assert scores.shape == (len(sentence),)
@@ -34,8 +37,9 @@ def test_masked_is_substitution_of_every_word(pcfg: PCFG, sentence: list[str]) -
         assert math.exp(scores[i]) == pytest.approx(truth, rel=1e-12, abs=0.0)
 
 
-@given(small_pcfgs(), sentences(max_size=4), st.integers(0, 3))
-def test_what_stands_under_the_mask_does_not_matter(pcfg: PCFG, sentence: list[str], at: int) -> None:
+@given(cases(), st.integers(0, 3))
+def test_what_stands_under_the_mask_does_not_matter(case: Case, at: int) -> None:
+    pcfg, (sentence,) = case
     i = at % len(sentence)
     if joint(rules_of(pcfg), [*sentence[:i], None, *sentence[i + 1 :]]) == 0.0:
         return
@@ -46,11 +50,10 @@ def test_what_stands_under_the_mask_does_not_matter(pcfg: PCFG, sentence: list[s
         np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=0.0)
 
 
-@given(small_pcfgs(), sentences(max_size=4), st.integers(0, 2), st.integers(0, 2))
-def test_a_length_condition_changes_no_masked_probability(
-    pcfg: PCFG, sentence: list[str], below: int, above: int
-) -> None:
+@given(cases(), st.integers(0, 2), st.integers(0, 2))
+def test_a_length_condition_changes_no_masked_probability(case: Case, below: int, above: int) -> None:
     """The ratio of *conditioned* string probabilities is the same distribution."""
+    pcfg, (sentence,) = case
     n = len(sentence)
     if joint(rules_of(pcfg), [None] * n) == 0.0:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hypothesis import strategies as st
-from reference_inference import rules_of, spectral_radius
+from reference_inference import all_strings, rules_of, spectral_radius
 
 from grammar.conditioning import LengthRange
 from grammar.pcfg import PCFG
@@ -16,42 +16,56 @@ WORDS = ("a", "b", "c", "d")
 
 
 def build(weights: dict[tuple[str, tuple[str, ...]], Fraction], damping: Fraction) -> PCFG:
-    """A proper grammar; phrasal rules give up the share ``damping`` to the word ``a``."""
-    totals: dict[str, Fraction] = {}
+    """A proper grammar; phrasal rules of recursive symbols give up the share ``damping`` to the word ``a``."""
+    totals: dict[str, Fraction] = dict.fromkeys((left for left, _ in weights), Fraction(0))
     for (left, _), weight in weights.items():
-        totals[left] = totals.get(left, Fraction(0)) + weight
-    rules = [
-        (left, children, float(weight / totals[left] * (1 if children[0] in WORDS else 1 - damping)))
-        for (left, children), weight in weights.items()
-    ]
-    if damping:
-        given: dict[str, Fraction] = dict.fromkeys(totals, Fraction(0))
-        for (left, children), weight in weights.items():
-            if children[0] not in WORDS:
-                given[left] += weight / totals[left] * damping
-        rules += [(left, ("a",), float(share)) for left, share in given.items() if share > 0]
+        totals[left] += weight
+    recursive = {left for left in totals if left in descendants(weights, left)}
+    rules: list[tuple[str, tuple[str, ...], float]] = []
+    for (left, children), weight in weights.items():
+        kept = 1 - damping if left in recursive and children[0] not in WORDS else Fraction(1)
+        rules.append((left, children, float(weight / totals[left] * kept)))
+        if kept < 1:
+            rules.append((left, ("a",), float(weight / totals[left] * damping)))
     return PCFG.from_rules(rules, start="S", words=lambda _, children: children[0] in WORDS)
+
+
+def descendants(weights: dict[tuple[str, tuple[str, ...]], Fraction], left: str) -> set[str]:
+    """Symbols that occur below ``left``."""
+    found: set[str] = set()
+    while True:
+        more = {c for (a, children) in weights if a == left or a in found for c in children if c not in WORDS}
+        if more <= found:
+            return found
+        found |= more
 
 
 @st.composite
 def small_pcfgs(draw: st.DrawFn, max_symbols: int = 5, max_words: int = 4, unary_cycles: bool = True) -> PCFG:
     """Random grammars of 1 to 5 symbols and 1 to 4 words, all rule kinds on any symbol, consistent.
 
-    Unary cycles, self loops, left recursion, symbols with words and phrases, symbols that the start
-    does not reach: all occur. The spectral radius over all symbols is below 0.85, so every symbol is productive.
+    Unary cycles, self loops, left recursion, symbols with words and phrases or with phrases only, symbols that
+    the start does not reach: all occur. The spectral radius over all symbols is below 0.85, so every symbol is
+    productive.
     """
     names = NAMES[: draw(st.integers(1, max_symbols))]
     words = WORDS[: draw(st.integers(1, max_words))]
     weights: dict[tuple[str, tuple[str, ...]], Fraction] = {}
     weight = st.integers(1, 9).map(Fraction)
+    recursion = draw(st.sampled_from([True, True, False]))
     for i, left in enumerate(names):
-        below = names if unary_cycles else names[i + 1 :]
-        spelled = draw(st.lists(st.sampled_from(words), max_size=3, unique=True))
-        pairs = draw(st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names)), max_size=3, unique=True))
-        singles = draw(st.lists(st.sampled_from(below), max_size=2, unique=True)) if below else []
+        later = names[i + 1 :]
+        children, below = (names if recursion else later), (names if recursion and unary_cycles else later)
+        last = i == len(names) - 1  # some words below, whatever else is drawn
+        spelled = draw(st.lists(st.sampled_from(words), min_size=int(last), max_size=2, unique=True))
+        few = draw(st.integers(0, min(2, len(children) ** 2)))
+        two = [(b, c) for b in children for c in children]
+        pairs = draw(st.lists(st.sampled_from(two), min_size=few, max_size=3, unique=True)) if two else []
+        few = draw(st.integers(0, min(1, len(below))))
+        singles = draw(st.lists(st.sampled_from(below), min_size=few, max_size=2, unique=True)) if below else []
         kinds: list[tuple[str, ...]] = [*((w,) for w in spelled), *pairs, *((s,) for s in singles)]
-        for children in kinds or [(words[0],)]:
-            weights[left, children] = draw(weight)
+        for kind in kinds or [(words[0],)]:
+            weights[left, kind] = draw(weight)
     damping = Fraction(0)
     while True:
         pcfg = build(weights, damping)
@@ -63,6 +77,23 @@ def small_pcfgs(draw: st.DrawFn, max_symbols: int = 5, max_words: int = 4, unary
 def sentences(max_size: int = 5, words: tuple[str, ...] = WORDS) -> st.SearchStrategy[list[str]]:
     """Sentences that a grammar may or may not be able to make."""
     return st.lists(st.sampled_from(words), min_size=1, max_size=max_size)
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn, max_size: int = 4, most: int = 1, max_symbols: int = 5, unary_cycles: bool = True
+) -> tuple[PCFG, list[list[str]]]:
+    """A small grammar and 1 to ``most`` sentences: most are possible, of any length up to ``max_size``."""
+    pcfg = draw(small_pcfgs(max_symbols=max_symbols, unary_cycles=unary_cycles))
+    tables = [sorted(table) for table in all_strings(rules_of(pcfg), max_size)["S"] if table]
+    found = []
+    for _ in range(draw(st.integers(1, most))):
+        if draw(st.sampled_from([True, True, True, False])) and tables:
+            table = tables[-draw(st.integers(1, len(tables)))]  # longer ones are drawn more often
+            found.append(list(table[draw(st.integers(0, len(table) - 1))]))
+        else:
+            found.append(draw(sentences(max_size)))
+    return pcfg, found
 
 
 def length_ranges(most: int = 6) -> st.SearchStrategy[LengthRange]:

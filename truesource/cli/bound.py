@@ -24,22 +24,35 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Score sentences exactly: causal and masked bounds, per token."""
+    """Score sentences exactly: the perplexity that no model can beat in the long run.
+
+    The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity.
+    """
     from evaluation.bound import bound_records, sentence_records
     from grammar.conditioning import LengthRange
-    from grammar.files import refuse_existing, write_json
+    from grammar.errors import InputError
+    from grammar.files import write_json
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import read_sentences
+    from truesource.cli.inputs import claim_file, list_lines, read_sentences, warn_of_other_grammar
 
+    if not causal and not masked:
+        raise InputError("--no-causal and --no-masked together leave nothing to measure")
     if json is not None:
-        refuse_existing(json, force)
+        claim_file(json, force)
     pcfg = PCFG.load(grammar)
+    warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     scores = sentence_records(pcfg, sentences, lengths=condition, causal=causal, masked=masked)
     summary = bound_records(pcfg, scores, lengths=condition)
+    left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
+    if left_out:
+        what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")
+        typer.echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}", err=True)
     for score in summary:
         typer.echo(str(score))
+    wrote = "Nothing written; --json FILE keeps the numbers of every token"
     if json is not None:
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
-        typer.echo(f"Wrote {json}. Next: truesource score MODEL {corpus} --oracle {grammar}")
+        wrote = f"Wrote {json}"
+    typer.echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")

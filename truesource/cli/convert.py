@@ -14,13 +14,15 @@ NAME = "convert"
 
 def command(
     source: Annotated[Path, typer.Argument(help="Grammar: .npz, NLTK or our text, EarleyX text (.gz too).")],
-    target: Annotated[Path, typer.Argument(help="File to write: .npz, else text.")],
+    target: Annotated[Path, typer.Argument(help="File to write: .npz, or text under any other name (packed if .gz).")],
     force: Force = False,
 ) -> None:
     """Convert a grammar; the format of the source is found from its content."""
     from grammar.formats import save_grammar
     from grammar.pcfg import PCFG
+    from truesource.cli.inputs import claim_file
 
+    claim_file(target, force)
     pcfg = PCFG.load(source)
     save_grammar(pcfg, target, force=force)
     typer.echo(f"Wrote {target}: {pcfg!r}. Next: truesource inspect {target}")

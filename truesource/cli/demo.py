@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from truesource.cli.options import Force, Runs
+import typer
+
+from truesource.cli.options import Runs
 
 NAME = "demo"
 
 
-def command(runs: Runs = Path("runs"), force: Force = False) -> None:
+def command(
+    runs: Runs = Path("runs"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Make every stage again, also those that are up to date.")
+    ] = False,
+) -> None:
     """Run the whole chain on the embedded English grammar, in a few minutes on two cores.
 
     The same as `truesource run` on the packaged demo.yaml.

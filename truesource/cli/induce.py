@@ -20,16 +20,21 @@ def command(
     seed: Seed = 1,
     force: Force = False,
 ) -> None:
-    """Induce a probabilistic grammar from a treebank (split-merge, Petrov et al. 2006)."""
+    """Induce a probabilistic grammar from a treebank (split-merge, Petrov et al. 2006).
+
+    After Ctrl-C the same command goes on from the last finished phase.
+    """
     from collections import Counter
+    from dataclasses import asdict
 
     from grammar.doctor import require_consistent
     from grammar.estimate import SplitMerge, relative_frequency, split_merge
-    from grammar.files import refuse_existing
+    from grammar.files import digest_json
     from grammar.formats import save_grammar
     from grammar.treebank import Treebank
+    from truesource.cli.inputs import claim_file
 
-    refuse_existing(output, force)
+    claim_file(output, force)
     config = SplitMerge(cycles=cycles, lexicon=lexicon)
     bank = Treebank.read(treebank)
     typer.echo(str(bank.statistics()))
@@ -39,7 +44,8 @@ def command(
     if cycles == 0:
         pcfg = relative_frequency(binarised)
     else:
-        checkpoint = output.with_name(f".{output.name}.checkpoint")
+        call = digest_json([asdict(config), seed, binarised.digest])[:12]  # other settings never meet its checkpoint
+        checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
         pcfg = split_merge(binarised, config, seed=seed, checkpoint=checkpoint).pcfg
     require_consistent(pcfg)
     save_grammar(pcfg, output, force=force)

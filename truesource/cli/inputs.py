@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from grammar.errors import InputError
+from grammar.files import refuse_existing
 
 if TYPE_CHECKING:
     from grammar.conditioning import LengthRange
+    from grammar.pcfg import PCFG
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
@@ -23,6 +29,43 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     return read(path), None
 
 
+def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
+    """Say on stderr when a corpus folder was not drawn from this very grammar."""
+    if not corpus.is_dir():
+        return
+    from generator.corpus import Corpus
+
+    drawn_from = Corpus.load(corpus).grammar_digest
+    if drawn_from != pcfg.digest:
+        typer.echo(
+            f"Warning: {corpus} was drawn from another grammar ({drawn_from[:8]}, this is {pcfg.digest[:8]}),"
+            " so these numbers are no bounds, unless the two differ by rounding only.",
+            err=True,
+        )
+
+
+def list_lines(numbers: Sequence[int], most: int = 5) -> str:
+    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
+    listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
+    return f"line{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+def claim_file(path: Path, force: bool) -> None:
+    """Refuse a file that cannot be written, before any work is done for it.
+
+    Raises:
+        InputError: it exists and ``force`` is false, it is a folder, or its folder cannot be written to.
+    """
+    if path.is_dir():
+        raise InputError("this is a folder; name a file to write", path)
+    refuse_existing(path, force)
+    above = path.absolute().parent
+    while not above.exists() and above != above.parent:
+        above = above.parent
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise InputError("cannot write here: it is not a folder, or not one of yours", above)
+
+
 def parse_splits(text: str, total: int) -> dict[str, int]:
     """``train=.98,dev=.01,test=.01`` as whole numbers of sentences that add up to ``total``."""
     shares: dict[str, float] = {}
@@ -34,10 +77,12 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
             separator = ""
         if not separator or not name.strip() or not shares[name.strip()] > 0.0:
             raise InputError(f"splits are written train=.98,dev=.01,test=.01, got {text!r}")
+    if len(shares) < text.count(",") + 1:
+        raise InputError(f"a split stands twice in {text!r}")
     if abs(sum(shares.values()) - 1.0) > 1e-9:
         raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}, not 1")
     sizes = {name: int(share * total) for name, share in shares.items()}
     sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
     if min(sizes.values()) < 1:
-        raise InputError(f"{total} sentences are too few for the splits {text!r}: one would be empty")
+        raise InputError(f"{total} sentences are too few for the splits {text!r}; ask for more, or for --split train=1")
     return sizes

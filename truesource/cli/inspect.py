@@ -17,13 +17,17 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Examine a grammar: sizes, consistency, expected length, entropy, unreachable symbols."""
-    from grammar.doctor import diagnose
-    from grammar.files import refuse_existing, write_json
+    """Examine a grammar: sizes, consistency, expected length, entropy, symbols of no use.
+
+    A line that starts with ! is a problem.
+    """
+    from grammar.doctor import diagnose, is_serious
+    from grammar.files import write_json
     from grammar.pcfg import PCFG
+    from truesource.cli.inputs import claim_file
 
     if json is not None:
-        refuse_existing(json, force)
+        claim_file(json, force)
     found = diagnose(PCFG.load(grammar))
     typer.echo(f"symbols {found.symbols:,}, words {found.words:,}")
     typer.echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
@@ -35,8 +39,13 @@ def command(
         )
     for problem in found.problems:
         typer.echo(f"! {problem}")
-    if not found.problems:
-        typer.echo(f"No problem found. Next: truesource sample {grammar} -n 100000 -o corpus/")
+    wrote = "" if found.problems else "No problem found. "
     if json is not None:
         write_json(json, found.as_dict())
-        typer.echo(f"Wrote {json}.")
+        wrote += f"Wrote {json}. "
+    step = (
+        f"mend {grammar}, then inspect it again"
+        if is_serious(found)
+        else f"truesource sample {grammar} -n 100000 -o corpus/"
+    )
+    typer.echo(f"{wrote}Next: {step}")

@@ -10,6 +10,8 @@ import typer
 
 from truesource.cli import bound, cite, convert, demo, induce, inspect, parse, report, run, sample, score, train
 
+INTERRUPTED = 130  #: exit code after Ctrl-C
+
 app = typer.Typer(
     name="truesource",
     no_args_is_help=True,
@@ -62,6 +64,7 @@ def main() -> None:
     except InputError as error:
         typer.echo(f"truesource: {error}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.echo("truesource: stopped; the same command goes on from here", err=True)
-        sys.exit(130)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:  # typer makes this of KeyboardInterrupt
+            typer.echo("truesource: stopped; what was finished is kept, run the same command again to go on", err=True)
+        raise

@@ -18,15 +18,16 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Penn bracketings to write.")],
     force: Force = False,
 ) -> None:
-    """Parse sentences: the most probable derivation, unbinarised, subsymbols projected to treebank labels."""
+    """Write the most probable tree of every sentence, with treebank labels; () where the grammar has none."""
     from generator.text import read_sentences
     from grammar.errors import InputError
-    from grammar.files import refuse_existing, write_text
+    from grammar.files import write_text
     from grammar.pcfg import PCFG
     from grammar.progress import track
     from grammar.surface import surface
+    from truesource.cli.inputs import claim_file, list_lines
 
-    refuse_existing(output, force)
+    claim_file(output, force)
     pcfg = PCFG.load(grammar)
     sentences = read_sentences(text)
     lines, failed = [], []
@@ -38,9 +39,6 @@ def command(
             failed.append(number)
     write_text(output, "\n".join(lines) + "\n")
     if failed:
-        some = ", ".join(map(str, failed[:5])) + (", ..." if len(failed) > 5 else "")
-        typer.echo(
-            f"{len(failed)} of {len(sentences)} sentences cannot be made by the grammar and read (): lines {some}",
-            err=True,
-        )
+        what = "cannot be made by the grammar and read ()"
+        typer.echo(f"{len(failed)} of {len(sentences)} sentences {what}: {list_lines(failed)}", err=True)
     typer.echo(f"Wrote {output}: {len(sentences) - len(failed):,} trees. Next: truesource bound {grammar} {text}")

@@ -11,7 +11,7 @@ NAME = "report"
 
 
 def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/demo.")]) -> None:
-    """Make the HTML report of a finished run again."""
+    """Make the HTML report of a finished run again, over the old one."""
     from truesource.report import build_report
 
     typer.echo(f"Wrote {build_report(run)}. Next: open it in a browser.")

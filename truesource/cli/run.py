@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli.options import Force, Runs
+from truesource.cli.options import Runs
 
 NAME = "run"
 
@@ -16,7 +16,9 @@ def command(
     config: Annotated[Path, typer.Argument(help="YAML configuration; data/demo.yaml is a documented example.")],
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override a key: --set corpus.lengths=4..30")] = None,
     runs: Runs = Path("runs"),
-    force: Force = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Make every stage again, also those that are up to date.")
+    ] = False,
 ) -> None:
     """Run an experiment: treebank, grammar, corpus, models, comparison, report.
 

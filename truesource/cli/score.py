@@ -24,27 +24,36 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Compare a model with the exact truth on the same tokens."""
+    """Compare a model with the exact truth on the same tokens.
+
+    A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
+    """
     from evaluation.comparison import compare
     from generator.frame import FRAMES
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
-    from grammar.files import refuse_existing, write_json
+    from grammar.files import write_json
     from grammar.pcfg import PCFG
-    from lmtrain.models import load_model
-    from truesource.cli.inputs import read_sentences
+    from truesource.cli.inputs import claim_file, read_sentences, warn_of_other_grammar
     from truesource.cli.table import print_results
 
     if frame not in FRAMES:
         raise InputError(f"unknown frame {frame!r}; there are {', '.join(FRAMES)}")
     if json is not None:
-        refuse_existing(json, force)
+        claim_file(json, force)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
-    result = compare(load_model(model), PCFG.load(oracle), sentences, lengths=condition, frame=FRAMES[frame])
-    record = result.as_record()
+    pcfg = PCFG.load(oracle)
+    warn_of_other_grammar(corpus, pcfg)
+    from lmtrain.models import load_model  # torch, after the quick checks
+
+    record = compare(load_model(model), pcfg, sentences, lengths=condition, frame=FRAMES[frame]).as_record()
+    if record["excluded"]:
+        typer.echo(f"{record['excluded']} of {len(sentences)} sentences are impossible and left out", err=True)
     print_results([record])
     typer.echo(record["signature"])
+    wrote = "Nothing written; --json FILE keeps these numbers"
     if json is not None:
         write_json(json, [record])
-        typer.echo(f"Wrote {json}.")
+        wrote = f"Wrote {json}"
+    typer.echo(f"{wrote}. Next: truesource cite")

@@ -1,0 +1,105 @@
+"""Exact sentence scores and the bounds they add up to, against enumeration."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_grammars import length_ranges, sentences, small_pcfgs
+from reference_inference import all_strings, length_mass, rules_of
+
+from evaluation.bound import bound_records, sentence_records
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+PRODUCT = PCFG.from_text("S -> A B 1.0\nA -> a 0.25 | b 0.75\nB -> c 0.5 | d 0.5")
+
+
+def test_records_of_independent_words() -> None:
+    (record,) = sentence_records(PRODUCT, [["a", "c"]], lengths=None)
+    assert record["tokens"] == ["a", "c"]
+    assert record["possible"] is True
+    assert record["logprob"] == pytest.approx(math.log(0.125))
+    assert record["surprisal"] == pytest.approx([-math.log(0.25), -math.log(0.5)])
+    assert record["stop_surprisal"] == pytest.approx(0.0, abs=1e-12)
+    assert record["masked_logprob"] == pytest.approx([math.log(0.25), math.log(0.5)])
+
+
+def test_bounds_pool_tokens_over_sentences() -> None:
+    records = sentence_records(PRODUCT, [["a", "c"], ["b", "d"], ["b", "c"]], lengths=None)
+    causal, masked = bound_records(PRODUCT, records, lengths=None)
+    total = -(math.log(0.125) + 2 * math.log(0.375))
+    assert (causal.name, masked.name) == ("causal_bound", "masked_bound")
+    assert causal.value == pytest.approx(math.exp(total / 9))  # with three ends of sentence
+    assert masked.value == pytest.approx(math.exp(total / 6))
+    assert causal.low is not None and causal.high is not None
+    assert causal.low <= causal.value <= causal.high
+    assert "|eos:in|" in causal.signature and "tokens:9" in causal.signature
+    assert "|eos:out|" in masked.signature and "tokens:6" in masked.signature
+
+
+def test_only_what_was_asked_for() -> None:
+    causal = sentence_records(PRODUCT, [["a", "c"]], lengths=None, masked=False)
+    masked = sentence_records(PRODUCT, [["a", "c"]], lengths=None, causal=False)
+    assert "masked_logprob" not in causal[0]
+    assert "surprisal" not in masked[0]
+    assert [score.name for score in bound_records(PRODUCT, causal, lengths=None)] == ["causal_bound"]
+    assert [score.name for score in bound_records(PRODUCT, masked, lengths=None)] == ["masked_bound"]
+
+
+def test_impossible_sentences_are_counted_and_left_out() -> None:
+    good, bad = ["a", "c"], [["zebra", "c"], ["c", "a"], ["a", "c", "c"]]
+    records = sentence_records(PRODUCT, [bad[0], good, *bad[1:]], lengths=None)
+    assert [record["possible"] for record in records] == [False, True, False, False]
+    assert [record["logprob"] is None for record in records] == [True, False, True, True]
+    json.dumps(records, allow_nan=False)
+    alone = bound_records(PRODUCT, records[1:2], lengths=None)
+    among = bound_records(PRODUCT, records, lengths=None)
+    assert [score.value for score in among] == [score.value for score in alone]
+    assert all("sentences:1|impossible:3" in score.signature for score in among)
+
+
+def test_nothing_possible_is_refused() -> None:
+    records = sentence_records(PRODUCT, [["zebra"], ["c"]], lengths=None)
+    with pytest.raises(InputError, match="none of the 2 sentences"):
+        bound_records(PRODUCT, records, lengths=None)
+
+
+def test_a_sentence_outside_the_range_is_impossible() -> None:
+    grammar = PCFG.from_text("S -> S S 0.3 | a 0.7")
+    records = sentence_records(grammar, [["a"], ["a", "a"]], lengths=LengthRange(2, 4))
+    assert [record["possible"] for record in records] == [False, True]
+
+
+@given(small_pcfgs(), st.lists(sentences(4), min_size=1, max_size=4), st.none() | length_ranges(4))
+def test_against_enumeration(grammar: PCFG, texts: list[list[str]], lengths: LengthRange | None) -> None:
+    rules = rules_of(grammar)
+    strings = {s: p for table in all_strings(rules, 4)["S"] for s, p in table.items()}
+    inside = 1.0 if lengths is None else sum(length_mass(rules, lengths.high)[lengths.low :])
+    total, count = 0.0, 0
+    possible = []
+    for text in texts:
+        fits = lengths is None or len(text) in lengths
+        p = strings.get(tuple(text), 0.0) / inside if fits and inside > 0.0 else 0.0
+        possible.append(p > 0.0)
+        if p > 0.0:
+            total, count = total - math.log(p), count + len(text) + 1
+    if inside <= 0.0:
+        return
+    records = sentence_records(grammar, texts, lengths=lengths)
+    assert [record["possible"] for record in records] == possible
+    for record in records:
+        if record["possible"]:
+            spent = math.fsum(record["surprisal"]) + record["stop_surprisal"]
+            assert spent == pytest.approx(-record["logprob"], abs=1e-9)
+            assert min([*record["surprisal"], record["stop_surprisal"]]) >= -1e-12
+            assert max(record["masked_logprob"]) <= 1e-12
+    if count:
+        causal = bound_records(grammar, records, lengths=lengths)[0]
+        assert causal.value == pytest.approx(math.exp(total / count), rel=1e-9)
+        assert np.isfinite([causal.low, causal.high]).all()

@@ -1,0 +1,540 @@
+"""The command as a newcomer with bad luck meets it: every verb, and bad input of every kind."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from grammar.pcfg import PCFG
+from grammar.treebank import Treebank
+from truesource.cli.main import main
+
+VERBS = ("demo", "run", "induce", "sample", "parse", "bound", "train", "score", "report", "convert", "inspect", "cite")
+TOY = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.5 | V 0.3 | VP PP 0.2
+PP -> P NP 1.0
+D -> the 0.6 | a 0.4
+N -> dog 0.4 | cat 0.3 | man 0.2 | park 0.1
+V -> sees 0.6 | walks 0.4
+P -> in 0.5 | with 0.5
+"""
+BANK = """\
+( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
+( (S (NP (N man)) (VP (V walks))) )
+( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
+"""
+TEXT = "the dog sees a cat\nman walks\n"
+TINY = ("--set", "model.dim=16", "--set", "model.heads=2", "--set", "model.layers=1", "--set", "training.max_steps=4")
+SPLIT = ("--lengths", "2..8", "--split", "train=.6,dev=.1,eval=.3")
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def last(self) -> str:
+        """Last line on stdout."""
+        return self.out.rstrip("\n").rpartition("\n")[2]
+
+
+Command = Callable[..., Outcome]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs `truesource ARGS` in this process, through `main`."""
+
+    def run(*args: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            assert stop.code is None or isinstance(stop.code, int)
+            code = stop.code or 0
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a grammar, a treebank, text and all kinds of broken files, as working directory."""
+    files = {
+        "toy.txt": TOY,
+        "bank.mrg": BANK,
+        "text.txt": TEXT,
+        "unbalanced.mrg": "( (S (N dog)) )\n( (S (NP (D the) (N dog)) (VP (V sees)) )\n",
+        "stray.mrg": "( (S (N dog)) )\n( (S (N dog)) ))\n",
+        "empty.mrg": "",
+        "blank.mrg": "\n\n",
+        "leaf.mrg": "( (S (N dog)) )\n( (S (D the) (N )) )\n",
+        "nosum.txt": "S -> A B 1.0\nA -> a 0.5 | b 0.4\nB -> c 1.0\n",
+        "explode.txt": "S -> S S 0.7 | a 0.3\n",
+        "leak.txt": "S -> A 0.5 | a 0.5\nA -> A A 1.0\n",
+        "noprob.txt": "S -> A B 1.0\nA -> a\nB -> c 1.0\n",
+        "unreachable.txt": "S -> A A 1.0\nA -> a 1.0\nX -> b 1.0\n",
+        "unproductive.txt": "S -> A A 1.0\nA -> a 1.0\nX -> X X 1.0\n",
+        "gap.txt": "the dog sees\n\nman walks\n",
+        "empty.txt": "",
+        "zebra.txt": "zebra\ndog dog\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    whole = (tmp_path / "toy.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "flipped.npz").write_bytes(whole[:600] + bytes([whole[600] ^ 255]) + whole[601:])
+    (tmp_path / "noise.npz").write_bytes(bytes(range(128, 256)) * 4)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+# -- bad input --------------------------------------------------------------------------------------
+
+BAD = [
+    ("induce unbalanced.mrg -o new", ["unbalanced.mrg:2"]),
+    ("induce stray.mrg -o new", ["closing bracket without an opening one", "stray.mrg:2"]),
+    ("induce empty.mrg -o new", ["holds no tree", "empty.mrg"]),
+    ("induce blank.mrg -o new", ["holds no tree"]),
+    ("induce leaf.mrg -o new", ["(N ) has no children", "leaf.mrg:2"]),
+    ("induce text.txt -o new", ["text outside brackets: 'the'", "text.txt:1"]),
+    ("induce noise.npz -o new", ["not UTF-8", "noise.npz:1"]),
+    ("induce missing.mrg -o new", ["no such file", "missing.mrg"]),
+    ("induce folder -o new", ["no treebank file", "folder"]),
+    ("induce no*thing -o new", ["no file matches"]),
+    ("induce bank.mrg -o new --lexicon magic", ["'generate' only, got 'magic'"]),
+    ("induce bank.mrg -o folder", ["is a folder; name a file"]),
+    ("induce bank.mrg -o toy.txt/new.npz", ["cannot write here", "toy.txt"]),
+    ("inspect nosum.txt", ["'A' sum to 0.9, not 1", "nosum.txt"]),
+    ("inspect noprob.txt", ["must end in its probability", "noprob.txt:2"]),
+    ("inspect empty.txt", ["no rules", "empty.txt"]),
+    ("inspect bank.mrg", ["expecting a rule such as", "bank.mrg:1"]),
+    ("inspect missing.npz", ["No such file", "missing.npz"]),
+    ("inspect folder", ["Is a directory", "folder"]),
+    ("inspect cut.npz", ["damaged", "cut.npz"]),
+    ("inspect flipped.npz", ["damaged", "flipped.npz"]),
+    ("inspect noise.npz", ["neither an .npz grammar nor UTF-8", "noise.npz"]),
+    ("convert nosum.txt new.npz", ["'A' sum to 0.9"]),
+    ("convert toy.npz folder", ["is a folder; name a file"]),
+    ("sample nosum.txt -n 200 -o new", ["'A' sum to 0.9"]),
+    (
+        "sample explode.txt -n 200 -o new",
+        ["spectral radius is 1.4", "S -> S S (0.7)", "leaks through S", "explode.txt"],
+    ),
+    ("sample leak.txt -n 200 -o new", ["only 0.5 of the probability mass", "leaks through A", "A -> A A (1)"]),
+    ("sample toy.npz -n 200 -o new --lengths 25..6", ["low <= high"]),
+    ("sample toy.npz -n 200 -o new --lengths short", ["6..25 (inclusive) or none, got 'short'"]),
+    ("sample toy.npz -n 200 -o new --lengths 1..1", ["1..1"]),
+    ("sample toy.npz -n 200 -o new --split train", ["splits are written"]),
+    ("sample toy.npz -n 200 -o new --split train=.5,eval=.6", ["sum to 1.1, not 1"]),
+    ("sample toy.npz -n 200 -o new --split train=.5,train=1", ["stands twice"]),
+    ("sample toy.npz -n 200 -o new --split train=-1,eval=2", ["splits are written"]),
+    ("sample toy.npz -n 200 -o new --split train=nan", ["splits are written"]),
+    ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--split train=1"]),
+    ("parse toy.npz gap.txt -o new", ["an empty line", "gap.txt:2"]),
+    ("parse toy.npz empty.txt -o new", ["is empty", "empty.txt"]),
+    ("parse toy.npz missing.txt -o new", ["no such file", "missing.txt"]),
+    ("parse toy.npz noise.npz -o new", ["expecting UTF-8 text"]),
+    ("bound toy.npz gap.txt --json new", ["an empty line", "gap.txt:2"]),
+    ("bound toy.npz zebra.txt --json new", ["can make none of the 2 sentences"]),
+    ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),
+    ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
+    ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
+    ("train missing -o new", ["no such corpus folder", "missing"]),
+    ("train folder -o new", ["not a finished corpus", "folder"]),
+    ("train gap.txt -o new", ["an empty line", "gap.txt:2"]),
+    ("train text.txt -o new --preset huge", ["unknown preset 'huge'; there are tiny-causal, tiny-masked"]),
+    ("train text.txt -o new --set model.layer=3", ["cannot train with these settings: model.layer: unknown key"]),
+    ("train text.txt -o new --set model.dim=17", ["dim 17 is not a multiple of heads 4"]),
+    ("train text.txt -o new --set training.max_steps=few", ["training.max_steps", "integer"]),
+    ("train text.txt -o new --set training.max_steps=[1", ["not YAML"]),
+    ("train text.txt -o new --set depth=3", ["written model.KEY=VALUE or training.KEY=VALUE, got 'depth=3'"]),
+    ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
+    ("report missing", ["no such run folder", "missing"]),
+    ("report folder", ["config.json"]),
+    ("run missing.yaml", ["cannot read the configuration", "missing.yaml"]),
+    ("run folder", ["Is a directory", "folder"]),
+    ("run text.txt", ["must be a mapping", "text.txt"]),
+]
+
+
+@pytest.mark.parametrize(("line", "parts"), BAD, ids=[line for line, _ in BAD])
+def test_bad_input_is_one_sentence(line: str, parts: list[str], here: Path, command: Command) -> None:
+    before = snapshot(here)
+    code, _, err = command(*line.split())
+    assert code == 2
+    assert err.startswith("truesource: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+    assert snapshot(here) == before
+
+
+@pytest.mark.parametrize(
+    "line", ["sample toy.npz -n 0 -o new", "sample toy.npz -n 9 -o new --seed -1", "fly", "inspect"]
+)
+def test_a_wrong_call_points_to_the_help(line: str, here: Path, command: Command) -> None:
+    code, _, err = command(*line.split())
+    assert code == 2
+    assert "--help" in err
+    assert not (here / "new").exists()
+
+
+def test_no_model_is_no_traceback(here: Path, command: Command) -> None:
+    code, _, err = command("score", "folder", "text.txt", "--oracle", "toy.npz")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "no trained model here" in err
+
+
+WRITERS = [
+    "convert toy.txt OLD",
+    "induce bank.mrg -o OLD --cycles 0",
+    "parse toy.npz text.txt -o OLD",
+    "bound toy.npz text.txt --json OLD",
+    "inspect toy.npz --json OLD",
+    "score folder text.txt --oracle toy.npz --json OLD",
+    "sample toy.npz -n 200 -o OLD --lengths 2..8",
+    "train text.txt -o OLD",
+]
+
+
+@pytest.mark.parametrize("line", WRITERS)
+def test_nothing_is_overwritten_without_force(line: str, here: Path, command: Command) -> None:
+    (here / "OLD").write_text("precious", encoding="utf-8")
+    before = snapshot(here)
+    code, _, err = command(*line.split())
+    assert (code, err) == (2, "truesource: will not overwrite OLD without --force\n")
+    assert snapshot(here) == before
+
+
+@pytest.mark.parametrize("line", WRITERS[:5])
+def test_force_overwrites(line: str, here: Path, command: Command) -> None:
+    (here / "OLD").write_text("precious", encoding="utf-8")
+    assert command(*line.split(), "--force").code == 0
+    assert b"precious" not in (here / "OLD").read_bytes()
+
+
+def test_a_folder_that_is_no_corpus_survives_force(here: Path, command: Command) -> None:
+    (here / "folder" / "note").write_text("precious", encoding="utf-8")
+    code, _, err = command("sample", "toy.npz", "-n", "200", "-o", "folder", "--lengths", "2..8", "--force")
+    assert code == 2
+    assert "not a corpus and will not be replaced" in err
+    assert (here / "folder" / "note").read_text(encoding="utf-8") == "precious"
+
+
+# -- a full disk ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[int], None]]:
+    """Lets files grow to so many bytes and no further: writing fails in the middle, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("line", [*WRITERS[:5], "convert toy.txt OLD.npz", "convert toy.txt OLD.txt.gz"])
+def test_the_old_file_survives_a_full_disk(
+    line: str, here: Path, command: Command, full_disk: Callable[[int], None]
+) -> None:
+    name = next(word for word in line.split() if word.startswith("OLD"))
+    assert command(*line.split()).code == 0  # also compiles what is needed
+    (here / name).write_text("precious", encoding="utf-8")
+    before = snapshot(here)
+    full_disk(40)
+    code, _, err = command(*line.split(), "--force")
+    full_disk(1 << 30)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cannot write: File too large; the old file, if any, is untouched" in err
+    assert snapshot(here) == before
+
+
+def test_the_old_corpus_survives_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
+    assert command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT).code == 0
+    before = snapshot(here / "corpus")
+    full_disk(2000)
+    code, _, err = command("sample", "toy.npz", "-n", 6000, "-o", "corpus", *SPLIT, "--force")
+    full_disk(1 << 30)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "File too large" in err
+    assert snapshot(here / "corpus") == before
+    assert command("sample", "toy.npz", "-n", 6000, "-o", "corpus", *SPLIT, "--force").code == 0
+    assert not list(here.glob(".corpus*"))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_training_goes_on_after_a_full_disk(here: Path, command: Command, full_disk: Callable[[int], None]) -> None:
+    line = ("train", "text.txt", "-o", "model", *TINY, "--set", "training.checkpoint_every=2")
+    line += ("--set", "training.eval_every=2")
+    full_disk(4000)
+    code, _, err = command(*line)
+    full_disk(1 << 30)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "cannot write" in err
+    assert not (here / "model").exists()
+    assert command(*line).code == 0
+    assert (here / "model" / "model.safetensors").is_file()
+    assert not (here / "model.partial").exists()
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_is_one_line_and_130(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: PCFG, path: object, force: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PCFG, "save", interrupted)
+    code, out, err = command("convert", "toy.txt", "new.npz")
+    assert (code, out) == (130, "")
+    assert err == "truesource: stopped; what was finished is kept, run the same command again to go on\n"
+    assert not (here / "new.npz").exists()
+
+
+def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
+    here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = ("induce", "bank.mrg", "--cycles", "1", "-o")
+    assert command(*line, "whole.npz").code == 0
+
+    def interrupted(self: PCFG, path: object, force: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PCFG, "save", interrupted)
+        assert command(*line, "new.npz").code == 130
+    assert len(list(here.glob(".new.npz.*.checkpoint"))) == 1
+    assert command(*line, "new.npz", "--seed", "2").code == 0
+    assert command(*line, "new.npz", "--force").code == 0
+    assert PCFG.load("new.npz") == PCFG.load("whole.npz")
+    assert not list(here.glob(".*checkpoint"))
+
+
+# -- what the verbs do ------------------------------------------------------------------------------
+
+
+def test_inspect_names_symbols_of_no_use_and_sample_takes_them(here: Path, command: Command) -> None:
+    found = command("inspect", "unreachable.txt")
+    assert found.code == 0
+    assert "cannot be reached from S: X" in found.out
+    assert found.last.startswith("Next: truesource sample unreachable.txt")
+    assert "no sentence: X" in command("inspect", "unproductive.txt").out
+    for name in ("unreachable", "unproductive"):
+        assert command("sample", f"{name}.txt", "-n", "200", "-o", name, "--lengths", "none").code == 0
+        assert (here / name / "record.json").is_file()
+
+
+@pytest.mark.parametrize("name", ["explode", "leak"])
+def test_inspect_shows_what_sample_refuses(name: str, here: Path, command: Command) -> None:
+    code, out, _ = command("inspect", f"{name}.txt", "--json", "found.json")
+    assert code == 0
+    assert "\n! the spectral radius is" in out
+    assert "sample" not in out
+    found = json.loads((here / "found.json").read_text(encoding="utf-8"))
+    assert found["spectral_radius"] >= 1.0
+    assert found["mean_length"] is None
+    assert found["growing"]
+
+
+def test_inspect_of_a_healthy_grammar(here: Path, command: Command) -> None:
+    code, out, _ = command("inspect", "toy.npz", "--json", "found.json")
+    assert code == 0
+    assert out.splitlines()[-1] == (
+        "No problem found. Wrote found.json. Next: truesource sample toy.npz -n 100000 -o corpus/"
+    )
+    found = json.loads((here / "found.json").read_text(encoding="utf-8"))
+    assert (found["symbols"], found["words"], found["problems"]) == (8, 10, [])
+    assert found["mean_length"] == pytest.approx(PCFG.from_text(TOY).exact.mean_length)
+
+
+@pytest.mark.parametrize("name", ["new.txt", "new.txt.gz"])
+def test_convert_there_and_back_keeps_the_scores(name: str, here: Path, command: Command) -> None:
+    assert command("convert", "toy.npz", name).last.endswith(f"Next: truesource inspect {name}")
+    assert command("convert", name, "back.npz").code == 0
+    assert (here / name).read_bytes()[:2] == (b"\x1f\x8b" if name.endswith("gz") else b"%s")
+    sentences = [line.split() for line in TEXT.splitlines()]
+    ours, back = (PCFG.load(path).exact.string_log_probs(sentences) for path in ("toy.npz", "back.npz"))
+    assert ours == pytest.approx(back, abs=1e-12)
+
+
+def test_parse_writes_brackets(here: Path, command: Command) -> None:
+    (here / "mixed.txt").write_text("man walks\nzebra walks\nthe dog sees\ndog dog\n", encoding="utf-8")
+    code, out, err = command("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg")
+    assert code == 0
+    assert err == "2 of 4 sentences cannot be made by the grammar and read (): lines 2, 4\n"
+    assert out == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt\n"
+    assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [
+        "(S (NP (N man)) (VP (V walks)))", "()", "(S (NP (D the) (N dog)) (VP (V sees)))", "()"
+    ]  # fmt: skip
+
+
+def test_bound_of_text(here: Path, command: Command) -> None:
+    (here / "mixed.txt").write_text(TEXT + "zebra walks\n", encoding="utf-8")
+    code, out, err = command("bound", "toy.npz", "mixed.txt", "--json", "bound.json")
+    assert code == 0
+    assert err == "1 of 3 sentences cannot be made by the grammar, left out: line 3\n"
+    assert out.splitlines()[-1] == "Wrote bound.json. Next: truesource score MODEL mixed.txt --oracle toy.npz"
+    found = json.loads((here / "bound.json").read_text(encoding="utf-8"))
+    assert set(found) == {"sentences", "summary"}
+    long, short, zebra = found["sentences"]
+    assert {"tokens", "logprob", "surprisal", "stop_surprisal", "masked_logprob"} <= set(short)
+    # man walks: 0.3 * 0.2 * 0.4 * P(VP -> V, nothing follows), by hand
+    first = 0.3 * 0.2
+    assert short["surprisal"][0] == pytest.approx(-math.log(first))
+    assert short["logprob"] == pytest.approx(math.log(first * 0.3 * 0.4))
+    assert math.fsum(short["surprisal"]) + short["stop_surprisal"] == pytest.approx(-short["logprob"])
+    assert short["masked_logprob"] == pytest.approx([math.log(0.2), math.log(0.4)])
+    assert zebra["logprob"] is None and zebra["surprisal"] == [None, None]
+    causal, masked = found["summary"]
+    assert (causal["name"], masked["name"]) == ("causal_bound", "masked_bound")
+    assert causal["value"] == pytest.approx(math.exp(-(long["logprob"] + short["logprob"]) / 9))
+    assert masked["value"] == pytest.approx(math.exp(-math.fsum(long["masked_logprob"] + short["masked_logprob"]) / 7))
+    assert "impossible:1" in causal["signature"] and "given:none" in causal["signature"]
+    assert "NaN" not in (here / "bound.json").read_text(encoding="utf-8")
+
+
+def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:
+    assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).last == (
+        "Wrote corpus: 100 sentences, " + str(_tokens(here / "corpus")) + " tokens."
+        " Next: truesource train corpus --preset tiny-causal -o model/"
+    )
+    code, out, err = command("bound", "toy.npz", "corpus")
+    assert (code, err) == (0, "")
+    assert "given:2..8" in out.splitlines()[0] and "sentences:30|impossible:0" in out
+    assert out.splitlines()[-1].startswith("Nothing written; --json FILE keeps")
+    free = command("bound", "toy.npz", "corpus", "--lengths", "none").out
+    assert "given:none" in free
+    assert "sentences:10|" in command("bound", "toy.npz", "corpus", "--split", "dev").out
+    assert "no split 'test'; it has train, dev, eval" in command("bound", "toy.npz", "corpus", "--split", "test").err
+    other = command("bound", "unreachable.txt", "corpus")
+    assert other.code == 2
+    assert other.err.startswith("Warning: corpus was drawn from another grammar")
+
+
+def _tokens(corpus: Path) -> int:
+    record = json.loads((corpus / "record.json").read_text(encoding="utf-8"))
+    return sum(split["tokens"] for split in record["splits"].values())
+
+
+def test_one_seed_gives_the_same_bytes(here: Path, command: Command) -> None:
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        assert command("sample", "toy.npz", "-n", 60, "-o", name, *SPLIT, "--seed", seed).code == 0
+    assert snapshot(here / "a" / "data") == snapshot(here / "b" / "data")
+    assert snapshot(here / "a" / "data") != snapshot(here / "c" / "data")
+
+
+@pytest.mark.parametrize("cycles", [0, 1])
+def test_induce(cycles: int, here: Path, command: Command) -> None:
+    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", cycles)
+    assert code == 0
+    assert out.splitlines()[-1].startswith("Wrote new.npz: PCFG(")
+    assert out.splitlines()[-1].endswith("Next: truesource sample new.npz -n 100000 -o corpus/")
+    grammar = PCFG.load("new.npz")
+    sentences = [tree.leaves() for tree in Treebank.read("bank.mrg")]
+    assert (grammar.exact.string_log_probs(sentences) > -20.0).all()
+    if cycles == 0:
+        assert grammar.log_prob(["man", "walks"]) == pytest.approx(math.log(1 / 5 * 1 / 5 * 1 / 3 * 2 / 3))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_train_and_score(here: Path, command: Command) -> None:
+    assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).code == 0
+    made = command("train", "corpus", "-o", "my model", *TINY)
+    assert made.code == 0
+    assert made.last == "Wrote my model: my-model. Next: truesource score my model corpus --oracle GRAMMAR"
+    assert "will not overwrite my model" in command("train", "corpus", "-o", "my model", *TINY).err
+    found = command("score", "my model", "corpus", "--oracle", "toy.npz", "--json", "score.json")
+    assert (found.code, found.err) == (0, "")
+    assert found.last == "Wrote score.json. Next: truesource cite"
+    (record,) = json.loads((here / "score.json").read_text(encoding="utf-8"))
+    assert (record["model"], record["objective"], record["sentences"]) == ("my-model", "causal", 30)
+    assert record["relative_ppl"] == pytest.approx(record["ppl"] / record["bound"])
+    assert record["relative_ppl"] > 1.0
+    assert "given:2..8" in record["signature"]
+    bound = command("bound", "toy.npz", "corpus", "--json", "bound.json")
+    assert bound.code == 0
+    summary = json.loads((here / "bound.json").read_text(encoding="utf-8"))["summary"]
+    assert record["bound"] == pytest.approx(summary[0]["value"], rel=1e-12)
+
+    (here / "mixed.txt").write_text(TEXT + "zebra walks\n", encoding="utf-8")
+    text = command("score", "my model", "mixed.txt", "--oracle", "toy.npz", "--frame", "paper")
+    assert text.code == 0
+    assert "1 of 3 sentences are impossible and left out" in text.err
+    assert "eos:out" in text.out
+    assert "no position is left" in command("score", "my model", "zebra.txt", "--oracle", "toy.npz").err
+    induced = command("induce", "bank.mrg", "-o", "other.npz", "--cycles", 0)
+    assert induced.code == 0
+    assert "drawn from another grammar" in command("score", "my model", "corpus", "--oracle", "other.npz").err
+
+
+def test_cite_and_version(command: Command) -> None:
+    assert "Jumelet and Zuidema (2023)" in command("cite").out
+    assert command("--version").out.startswith("truesource 0.")
+
+
+# -- help -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str, command: Command) -> None:
+    code, out, err = command(verb, "--help")
+    assert (code, err) == (0, "")
+    assert f"truesource {verb}" in out
+    assert len(out.splitlines()) > 8
+
+
+def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> None:
+    code, out, _ = command("--help")
+    assert code == 0
+    assert "truesource demo" in out
+    assert all(f" {verb} " in out for verb in VERBS)
+
+
+def test_help_is_quick_and_imports_no_heavy_library() -> None:
+    heavy = {"nltk", "torch", "transformers", "numba", "numpy", "scipy", "pandas", "pyarrow", "datasets", "matplotlib"}
+    code = (
+        "import sys, time\n"
+        "from truesource.cli.main import main\n"
+        "sys.argv = ['truesource', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"print(sorted({heavy!r} & set(sys.modules)), time.process_time(), file=sys.stderr)\n"
+    )
+    seconds = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+        loaded, _, spent = done.stderr.strip().rpartition(" ")
+        assert loaded == "[]"
+        seconds.append(float(spent))
+    assert min(seconds) < 0.5

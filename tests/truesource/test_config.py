@@ -1,0 +1,181 @@
+"""Configurations: what is read, what is refused and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from truesource.config import RunConfig, load_config
+from truesource.embedded import data_folder
+
+BASE = "name: toy\ntreebank: {files: bank.mrg}\n"
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def refused(path: Path, *overrides: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_config(path, list(overrides))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "pydantic" not in message and "Value error" not in message and "input_value" not in message
+    return message
+
+
+def test_defaults_and_what_is_given(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, BASE + "seed: 7\ncorpus: {lengths: 2..9, splits: {eval: 5}}\n"))
+    assert (config.name, config.seed) == ("toy", 7)
+    assert config.corpus.lengths == LengthRange(2, 9)
+    assert config.corpus.splits == {"eval": 5}
+    assert config.grammar.method == "split_merge"
+    assert config.models == []
+
+
+def test_no_length_condition(tmp_path: Path) -> None:
+    for text in ("none", "null"):
+        assert load_config(write(tmp_path, BASE + f"corpus: {{lengths: {text}}}\n")).corpus.lengths is None
+
+
+@pytest.mark.parametrize("name", ["demo.yaml", "treebank.yaml"])
+def test_the_shipped_configurations_are_valid(name: str) -> None:
+    config = load_config(data_folder() / name)
+    assert {entry.resolve()[0].architecture for entry in config.models} == {"gpt2", "bert"}
+
+
+@pytest.mark.parametrize("name", ["demo.yaml", "treebank.yaml"])
+def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
+    config = load_config(data_folder() / name)
+    text = yaml.safe_dump(config.model_dump(mode="json"))
+    assert load_config(write(tmp_path, text)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("name: toy\nname_: x\ntreebank: {files: a}\n", ["name_: unknown key"]),
+        (BASE + "corpus: {length: 2..9}\n", ["corpus.length: unknown key"]),
+        ("name: toy\ntreebank: {files: a, normalise: {lowercas: true}}\n", ["normalise.lowercas: unknown key"]),
+        (BASE + "grammar: {split_merge: {cycle: 2}}\n", ["grammar.split_merge.cycle: unknown key"]),
+        (BASE + "grammar: {binarise: {direction: up}}\n", ["grammar.binarise", "direction"]),
+        (BASE + "grammar: {method: magic}\n", ["grammar.method", "split_merge"]),
+        (BASE + "grammar: {method: file}\n", ["grammar", "file name go together"]),
+        ("name: toy\n", ["give a treebank"]),
+        (BASE + "grammar: {method: file, file: g.npz}\n", ["not both"]),
+        ("name: toy\ntreebank: {}\n", ["treebank", "exactly one of embedded, files, nltk and dataset, got none"]),
+        ("name: toy\ntreebank: {embedded: english, files: a}\n", ["got embedded, files"]),
+        ("name: toy\ntreebank: {embedded: german}\n", ["treebank.embedded", "english"]),
+        ("name: toy\ntreebank: {files: a, held_out: 1.5}\n", ["treebank.held_out", "less than"]),
+        ("name: ../evil\ntreebank: {files: a}\n", ["name"]),
+        ("name: [1]\ntreebank: {files: a}\n", ["name", "string"]),
+        ("treebank: {files: a}\n", ["name: Field required"]),
+        (BASE + "seed: many\n", ["seed", "integer"]),
+        (BASE + "seed: -1\n", ["seed"]),
+        (BASE + "corpus: {lengths: 6-25}\n", ["corpus.lengths", "6..25", "'6-25'"]),
+        (BASE + "corpus: {lengths: 6}\n", ["corpus.lengths", "6..25"]),
+        (BASE + "corpus: {lengths: [6, 25]}\n", ["corpus.lengths", "6..25"]),
+        (BASE + "corpus: {lengths: 9..6}\n", ["corpus.lengths", "low <= high"]),
+        (BASE + "corpus: {splits: {eval: 0}}\n", ["corpus.splits.eval"]),
+        (BASE + "corpus: {splits: {'a b': 5, eval: 5}}\n", ["corpus.splits.a b"]),
+        (BASE + "corpus: {splits: {train: 5}}\n", ["evaluation.split 'eval' is not among"]),
+        (BASE + "corpus: {splits: {eval: 5}}\nmodels: [{name: m, preset: tiny-causal}]\n", ["needs a split train"]),
+        (BASE + "evaluation: {frame: strange}\n", ["evaluation.frame", "default"]),
+        (BASE + "models: gpt2\n", ["models", "list"]),
+        (BASE + "models: [{name: m, preset: huge}]\n", ["models.0", "unknown preset 'huge'", "tiny-causal"]),
+        (BASE + "models: [{name: m}]\n", ["models.0", "give either epochs or max_steps"]),
+        (
+            BASE + "models: [{name: m, preset: tiny-causal, model: {layer: 3}}]\n",
+            ["models.0: model.layer: unknown key"],
+        ),
+        (
+            BASE + "models: [{name: m, preset: tiny-causal, model: {dim: 17}}]\n",
+            ["models.0: model: dim 17 is not a multiple of heads 4"],
+        ),
+        (
+            BASE + "models: [{name: m, preset: tiny-causal, training: {epochs: 1, max_steps: 5}}]\n",
+            ["models.0", "give either epochs or max_steps"],
+        ),
+        (
+            BASE + "models: [{name: m, preset: tiny-causal}, {name: m, preset: tiny-masked}]\n",
+            ["model names must differ"],
+        ),
+        (BASE + "models: [{name: oracle, preset: tiny-causal}]\n", ["'oracle' is taken"]),
+        ("", ["must be a mapping"]),
+        ("- a\n- b\n", ["must be a mapping"]),
+    ],
+)
+def test_a_wrong_configuration_says_which_key(text: str, parts: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    message = refused(path)
+    for part in [*parts, str(path)]:
+        assert part in message
+
+
+def test_several_mistakes_are_counted(tmp_path: Path) -> None:
+    assert "(and 2 more)" in refused(write(tmp_path, BASE + "a: 1\nb: 2\nc: 3\n"))
+
+
+def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: toy\ncorpus: {lengths: 2..9\nseed: 1\n")
+    assert f"({path}:3)" in refused(path)
+
+
+def test_what_is_no_file_of_text(tmp_path: Path) -> None:
+    assert "No such file" in refused(tmp_path / "nowhere.yaml")
+    assert "Is a directory" in refused(tmp_path)
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"name: \xff\xfe\x00")
+    assert "not YAML" in refused(path)
+
+
+def test_overrides_reach_any_key(tmp_path: Path) -> None:
+    path = write(tmp_path, BASE + "evaluation:\n")
+    config = load_config(
+        path,
+        ["seed=3", "corpus.lengths=1..4", "corpus.splits={train: 4, eval: 2}", "evaluation.sentences=1",
+         "grammar.split_merge.cycles=2", "models=[{name: m, preset: tiny-causal}]"],
+    )  # fmt: skip
+    assert config.seed == 3
+    assert config.corpus.lengths == LengthRange(1, 4)
+    assert config.corpus.splits == {"train": 4, "eval": 2}
+    assert config.evaluation.sentences == 1
+    assert config.grammar.split_merge.cycles == 2
+    assert [m.name for m in config.models] == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [
+        ("seed", "written key.subkey=value"),
+        ("=3", "written key.subkey=value"),
+        ("corpus..lengths=3", "written key.subkey=value"),
+        ("seed=[1", "not YAML"),
+        ("name.first=a", "name is a plain value"),
+        ("models.0.name=a", "models is a list"),
+        ("colour=red", "colour: unknown key"),
+        ("corpus.colour=red", "corpus.colour: unknown key"),
+    ],
+)
+def test_a_wrong_override_is_refused(override: str, part: str, tmp_path: Path) -> None:
+    path = write(tmp_path, BASE + "models: [{name: m, preset: tiny-causal}]\n")
+    assert part in refused(path, override)
+
+
+def test_a_preset_is_the_start_of_a_model(tmp_path: Path) -> None:
+    text = BASE + "models: [{name: m, preset: tiny-masked, model: {dim: 64}, training: {max_steps: 9}}]\n"
+    shape, training = load_config(write(tmp_path, text)).models[0].resolve()
+    assert (shape.architecture, shape.dim, shape.name) == ("bert", 64, "m")
+    assert (training.max_steps, training.epochs) == (9, None)
+
+
+def test_a_configuration_cannot_be_changed() -> None:
+    config = RunConfig(name="toy", treebank={"files": "a"})
+    with pytest.raises(ValueError, match="frozen"):
+        config.seed = 2

@@ -1,0 +1,420 @@
+"""The runner: stages are skipped, made again, interrupted and taken up, and the results stay the same."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grammar.errors import InputError
+from grammar.files import write_text
+from grammar.pcfg import PCFG
+from truesource.cli.main import main
+from truesource.config import load_config
+from truesource.runner import execute
+
+BANK = """\
+( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
+( (S (NP (N man)) (VP (V walks))) )
+( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
+( (S (NP (D a) (N dog)) (VP (V sees) (NP (N man)))) )
+"""
+CONFIG = """\
+name: toy
+seed: 3
+treebank: {files: bank.mrg, held_out: 0.25}
+grammar: {split_merge: {cycles: 1, em_split: 2, em_merge: 1, em_smooth: 1}}
+corpus: {lengths: 1..9, splits: {train: 120, dev: 20, eval: 40}, shard_size: 60}
+models:
+  - name: c
+    preset: tiny-causal
+    model: {dim: 16, heads: 2, layers: 1}
+    training: {max_steps: 12, eval_every: 4, checkpoint_every: 4, batch_tokens: 64}
+"""
+STAGES = ["treebank", "grammar", "corpus", "train:c", "score:oracle", "score:c", "report"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads, and the last bit of a sum depends on their number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a configuration and its finished, uninterrupted run; not to be changed."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "bank.mrg").write_text(BANK, encoding="utf-8")
+    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    run(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def quick_report(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the run of `finished` draws its report; the other runs are many, and their reports the same."""
+
+    def build_report(folder: Path) -> Path:
+        write_text(folder / "report.html", "a report")
+        return folder / "report.html"
+
+    monkeypatch.setattr("truesource.report.build_report", build_report)
+
+
+@pytest.fixture
+def copy(finished: Path, tmp_path: Path) -> Path:
+    """The same, to be played with."""
+    return shutil.copytree(finished, tmp_path / "copy")
+
+
+@pytest.fixture
+def fresh(finished: Path, tmp_path: Path) -> Path:
+    """The same without the run."""
+    return shutil.copytree(finished, tmp_path / "fresh", ignore=shutil.ignore_patterns("runs"))
+
+
+def run(folder: Path, *overrides: str, force: bool = False) -> list[str]:
+    """Run the experiment; the stages that were made, not skipped."""
+    config = load_config(folder / "toy.yaml", list(overrides))
+    report = execute(config, base=folder, runs=folder / "runs", force=force)
+    assert report == folder / "runs" / config.name / "report.html"
+    assert report.is_file()
+    return made(folder / "runs" / config.name)
+
+
+def made(run_folder: Path) -> list[str]:
+    stages = json.loads((run_folder / "stages.json").read_text(encoding="utf-8"))["stages"]
+    return [name for name, entry in stages.items() if not entry["skipped"]]
+
+
+def results(folder: Path) -> str:
+    """The text of results.json but for the seconds that training took."""
+    rows: list[dict[str, Any]] = json.loads((folder / "runs" / "toy" / "results.json").read_text(encoding="utf-8"))
+    return json.dumps([{k: v for k, v in row.items() if k != "training_seconds"} for row in rows])
+
+
+def traces(folder: Path) -> list[str]:
+    """What unfinished work leaves."""
+    return [str(p) for p in folder.rglob("*") if p.name.endswith((".partial", ".retired")) or "checkpoint" in p.name]
+
+
+def test_what_a_run_leaves(finished: Path) -> None:
+    folder = finished / "runs" / "toy"
+    assert made(folder) == STAGES
+    rows = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert [(row["model"], row["objective"]) for row in rows] == [
+        ("oracle", "causal"),
+        ("c", "causal"),
+        ("oracle", "masked"),
+    ]
+    for row in rows:
+        exact = row["model"] == "oracle"
+        assert (row["relative_ppl"] == 1.0) == exact
+        assert row["relative_ppl_low"] <= row["relative_ppl"] <= row["relative_ppl_high"]
+        assert row["tokens"] > 40 and row["signature"]
+    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    assert provenance["seed"] == 3
+    assert provenance["started"] <= provenance["finished"]
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["corpus"]["lengths"] == "1..9"
+    assert traces(folder) == []
+
+
+def test_a_second_run_skips_everything(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = copy / "runs" / "toy"
+    kept = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "stages.json"}
+    with caplog.at_level(logging.INFO, logger="truesource"):
+        assert run(copy) == []
+    assert [record.getMessage().endswith("unchanged, skipped") for record in caplog.records] == [True] * len(STAGES)
+    assert {p: p.read_bytes() for p in kept} == kept  # provenance too: it is that of the report
+
+
+@pytest.mark.parametrize(
+    ("override", "again"),
+    [
+        ("evaluation.sentences=20", ["score:oracle", "score:c", "report"]),
+        ("title=Another", ["report"]),
+        ("corpus.workers=2", ["report"]),
+        ("corpus.splits={train: 100, dev: 20, eval: 40}", STAGES[2:]),
+        ("seed=4", STAGES),
+    ],
+)
+def test_only_what_depends_on_a_change_is_made_again(override: str, again: list[str], copy: Path) -> None:
+    assert run(copy, override) == again
+
+
+def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
+    models = (
+        "models=[{name: c, preset: tiny-causal, model: {dim: 16, heads: 2, layers: 1}, training: {max_steps: 12,"
+        " eval_every: 4, checkpoint_every: 4, batch_tokens: 64}}, {name: m, preset: tiny-masked, model: {dim: 16,"
+        " heads: 2, layers: 1}, training: {max_steps: 3, batch_tokens: 64}}]"
+    )
+    assert run(copy, models) == ["train:m", "score:m", "report"]
+
+
+def test_a_changed_treebank_is_noticed(copy: Path) -> None:
+    with (copy / "bank.mrg").open("a", encoding="utf-8") as stream:
+        stream.write("( (S (NP (N dog)) (VP (V walks))) )\n")
+    assert run(copy)[:2] == ["treebank", "grammar"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "again"),
+    [
+        ("treebank/held_out.mrg.gz", ["treebank"]),
+        ("grammar/diagnosis.json", ["grammar"]),
+        ("corpus/data/train-00001-of-00002.parquet", ["corpus"]),
+        ("models/c", ["train:c"]),
+        ("models/c/model.safetensors", ["train:c"]),
+        ("scores/oracle-masked.parquet", ["score:oracle"]),
+        ("scores/c.json", ["score:c"]),
+        ("results.json", ["report"]),
+    ],
+)
+def test_what_was_deleted_is_made_again(lost: str, again: list[str], finished: Path, copy: Path) -> None:
+    path = copy / "runs" / "toy" / lost
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    stages = run(copy)
+    # training takes other seconds, so what was scored from it gets another digest
+    assert stages[:1] == again
+    assert set(stages) - set(again) <= {"score:c", "report"}
+    assert path.exists()
+    assert results(copy) == results(finished)
+
+
+@pytest.mark.parametrize("cut", ["grammar/grammar.npz", "corpus/data/eval-00000-of-00001.parquet", "scores/c.parquet"])
+def test_what_was_cut_short_is_made_again(cut: str, finished: Path, copy: Path) -> None:
+    path = copy / "runs" / "toy" / cut
+    path.write_bytes(path.read_bytes()[:50])
+    assert len(run(copy)) >= 1
+    if path.suffix == ".npz":
+        assert PCFG.load(path) == PCFG.load(finished / "runs" / "toy" / cut)
+    else:
+        assert path.read_bytes() == (finished / "runs" / "toy" / cut).read_bytes()
+    assert results(copy) == results(finished)
+
+
+def test_force_makes_everything_again(finished: Path, copy: Path) -> None:
+    assert run(copy, force=True) == STAGES
+    assert results(copy) == results(finished)
+
+
+# -- folders and files that are not what they should be ---------------------------------------------
+
+
+def test_a_folder_that_is_no_run_is_refused(fresh: Path) -> None:
+    folder = fresh / "runs" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "thesis.tex").write_text("precious", encoding="utf-8")
+    with pytest.raises(InputError, match="exists and is not a run"):
+        run(fresh)
+    assert [p.name for p in folder.iterdir()] == ["thesis.tex"]
+    assert (folder / "thesis.tex").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_file_where_the_run_should_be(fresh: Path) -> None:
+    (fresh / "runs").mkdir()
+    (fresh / "runs" / "toy").write_text("precious", encoding="utf-8")
+    with pytest.raises(InputError, match="exists and is not a run"):
+        run(fresh)
+    with pytest.raises(InputError, match="cannot make the run folder"):
+        run(fresh, force=True)
+    assert (fresh / "runs" / "toy").read_text(encoding="utf-8") == "precious"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '{"stages": 3}', '{"stages": {"grammar": {}}}', "\x00"])
+def test_a_damaged_state_is_refused_and_force_helps(text: str, copy: Path) -> None:
+    state = copy / "runs" / "toy" / "stages.json"
+    state.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="state of the run is damaged; use --force"):
+        run(copy)
+    assert state.read_text(encoding="utf-8") == text
+
+
+def test_what_a_kill_leaves_at_the_very_start_is_no_stranger(fresh: Path) -> None:
+    folder = fresh / "runs" / "toy"
+    folder.mkdir(parents=True)
+    (folder / ".stages.json.123.partial").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match="no such file"):
+        run(fresh, "treebank.files=nowhere.mrg")
+
+
+def test_two_processes_cannot_share_a_run(copy: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    with (copy / "runs" / "toy" / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="another process is at work on this run"):
+            run(copy)
+    assert run(copy) == []
+
+
+def test_relative_paths_start_at_the_configuration(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (fresh / "trees").mkdir()
+    (fresh / "bank.mrg").rename(fresh / "trees" / "bank.mrg")
+    monkeypatch.chdir("/")
+    bare = ("models=[]", "grammar={method: relative_frequency}")
+    everything = ["treebank", "grammar", "corpus", "score:oracle", "report"]
+    assert run(fresh, "treebank.files=trees/*.mrg", *bare) == everything
+    with pytest.raises(InputError, match="environment variable TRUESOURCE_NO_SUCH is not set"):
+        run(fresh, "treebank.files=$TRUESOURCE_NO_SUCH/bank.mrg", *bare)
+    monkeypatch.setenv("TREES_OF_MINE", str(fresh / "trees"))
+    assert run(fresh, "name=b", "treebank.files=${TREES_OF_MINE}/bank.mrg", *bare) == everything
+    monkeypatch.setenv("HOME", str(fresh))
+    assert run(fresh, "name=c", "treebank.files=~/trees/bank.mrg", *bare) == everything
+
+
+def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None:
+    (fresh / "g.txt").write_text("S -> S S 0.3 | a 0.5 | b 0.2\n", encoding="utf-8")
+    config = fresh / "file.yaml"
+    config.write_text(
+        "name: file\ngrammar: {method: file, file: g.txt}\ncorpus: {lengths: 1..5, splits: {eval: 20}}\n",
+        encoding="utf-8",
+    )
+    where = {"base": fresh, "runs": fresh / "runs"}
+    execute(load_config(config), **where)
+    assert made(fresh / "runs" / "file") == ["grammar", "corpus", "score:oracle", "report"]
+    execute(load_config(config), **where)
+    assert made(fresh / "runs" / "file") == []
+    (fresh / "g.txt").write_text("S -> S S 0.3 | a 0.6 | b 0.1\n", encoding="utf-8")
+    execute(load_config(config), **where)
+    assert made(fresh / "runs" / "file") == ["grammar", "corpus", "score:oracle", "report"]
+    (fresh / "g.txt").write_text("S -> S S 0.6 | a 0.4\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"spectral radius is 1\.2.*g\.txt"):
+        execute(load_config(config), **where)
+    (fresh / "g.txt").unlink()
+    with pytest.raises(InputError, match=r"cannot read the grammar: No such file.*g\.txt"):
+        execute(load_config(config), **where)
+
+
+def test_the_command_prints_the_table_and_where_the_report_is(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(copy)
+    monkeypatch.setattr(sys, "argv", ["truesource", "run", "toy.yaml"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    out = capsys.readouterr().out
+    assert "relative PPL" in out and "oracle" in out
+    assert out.splitlines()[-1] == "Wrote runs/toy/report.html. Next: open it in a browser."
+    monkeypatch.setattr(sys, "argv", ["truesource", "report", "runs/toy"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    assert capsys.readouterr().out == "Wrote runs/toy/report.html. Next: open it in a browser.\n"
+
+
+# -- Ctrl-C and kill --------------------------------------------------------------------------------
+
+
+def interrupting(function: Callable[..., Any], call: int) -> Callable[..., Any]:
+    """The function, with Ctrl-C pressed in the given call of it."""
+    calls = 0
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            signal.raise_signal(signal.SIGINT)
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+WHERE = [
+    ("treebank", "grammar.treebank.Treebank.write", 1),
+    ("treebank", "truesource.stages.treebank.write_json", 1),
+    ("grammar", "grammar.estimate.split_merge.checkpoint.save", 2),
+    ("grammar", "grammar.pcfg.PCFG.save", 1),
+    ("corpus", "generator.unfinished.write_shard", 3),
+    ("corpus", "generator.corpus.settle", 1),
+    ("train:c", "lmtrain.run.build_tokenizer", 1),
+    ("train:c", "lmtrain.run.LossTrainer.compute_loss", 7),
+    ("train:c", "lmtrain.run.LossTrainer.compute_loss", 12),
+    ("train:c", "lmtrain.training.model_card", 1),
+    ("score:oracle", "truesource.stages.score.write_token_table", 2),
+    ("score:c", "truesource.stages.score.write_json", 1),
+    ("report", "truesource.report.build_report", 1),
+]
+
+
+@pytest.mark.parametrize(("stage", "where", "call"), WHERE, ids=[f"{w[1].rpartition('.')[2]}-{w[2]}" for w in WHERE])
+def test_ctrl_c_anywhere_and_the_same_command_goes_on(
+    stage: str, where: str, call: int, finished: Path, copy: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    from importlib import import_module
+
+    folder = copy / "runs" / "toy"
+    unfinished = {"treebank": ["*"], "grammar": ["grammar"], "corpus": ["corpus"], "train:c": ["models"]}
+    for pattern in unfinished.get(stage, []):
+        for path in folder.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    state_file = folder / "stages.json"
+    if state_file.is_file():
+        state = json.loads(state_file.read_text(encoding="utf-8"))
+        done = STAGES[: STAGES.index(stage)]
+        state["stages"] = {name: entry for name, entry in state["stages"].items() if name in done}
+        state_file.write_text(json.dumps(state), encoding="utf-8")
+
+    owner, _, name = where.rpartition(".")
+    try:
+        target: Any = import_module(owner)
+    except ModuleNotFoundError:
+        module, _, cls = owner.rpartition(".")
+        target = getattr(import_module(module), cls)
+    monkeypatch.chdir(copy)
+    monkeypatch.setattr(sys, "argv", ["truesource", "run", "toy.yaml"])
+    with monkeypatch.context() as patch:
+        patch.setattr(target, name, interrupting(getattr(target, name), call))
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert stop.value.code == 130
+    err = capsys.readouterr().err
+    assert err.endswith("truesource: stopped; what was finished is kept, run the same command again to go on\n")
+    assert "Traceback" not in err
+    assert stage not in json.loads(state_file.read_text(encoding="utf-8"))["stages"]
+
+    stages = run(copy)
+    assert stages[0] == stage
+    assert results(copy) == results(finished)
+    assert traces(copy) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished: Path, copy: Path) -> None:
+    folder = copy / "runs" / "toy"
+    shutil.rmtree(folder / "models")
+    metrics = folder / "models" / "c.partial" / "metrics.jsonl"
+    command = [sys.executable, "-c", "from truesource.cli.main import main; main()", "run", "toy.yaml"]
+    process = subprocess.Popen(
+        command, cwd=copy, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while process.poll() is None and not metrics.is_file():
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert "Traceback" not in err
+    if number == signal.SIGINT:
+        assert "truesource: stopped; what was finished is kept" in err
+        assert list((folder / "models" / "c.partial" / "checkpoints").glob("checkpoint-*"))
+    assert run(copy)[0] == "train:c"
+    assert results(copy) == results(finished)
+    assert traces(copy) == []
