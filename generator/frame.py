@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from grammar.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class ScoringFrame:
@@ -22,7 +24,19 @@ class ScoringFrame:
         return f"eos:{eos}|first:{first}|unk:{self.unk}|unit:nats"
 
 
-FRAMES = {
-    "default": ScoringFrame(),
-    "paper": ScoringFrame(eos=False, first=False, unk="skip"),  # Jumelet & Zuidema 2023
-}
+PRESETS = ("default", "paper")
+
+
+def preset_frame(name: str, objective: Literal["causal", "masked"]) -> ScoringFrame:
+    """A frame by name: ``default`` counts everything, ``paper`` what Jumelet & Zuidema (2023) count.
+
+    Their masked score leaves out unknown words only; their causal one the first word and the end as well.
+
+    Raises:
+        InputError: there is no such preset.
+    """
+    if name not in PRESETS:
+        raise InputError(f"unknown frame {name!r}; there are {', '.join(PRESETS)}")
+    if name == "default":
+        return ScoringFrame()
+    return ScoringFrame(eos=False, first=objective == "masked", unk="skip")

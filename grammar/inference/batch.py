@@ -10,6 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from grammar.errors import InputError
+
 T = TypeVar("T")
 MAX_WIDTH = 64  #: sentences a batch; more gains nothing once a rule is one long vector operation
 
@@ -67,4 +69,7 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
 def threads() -> int:
     """Cores this process may use; ``TRUESOURCE_THREADS`` lowers it."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, int(os.environ.get("TRUESOURCE_THREADS", available))))
+    asked = os.environ.get("TRUESOURCE_THREADS", "")
+    if asked and not (asked.isdecimal() and int(asked) > 0):
+        raise InputError(f"TRUESOURCE_THREADS is {asked!r}, expecting a whole number above 0")
+    return min(available, int(asked)) if asked else available

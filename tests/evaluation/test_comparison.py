@@ -18,7 +18,7 @@ from reference_inference import all_strings, rules_of
 from evaluation.comparison import Comparison, compare, oracle_for
 from evaluation.oracle import Oracle
 from evaluation.token_table import read_token_table, write_token_table
-from generator.frame import FRAMES, ScoringFrame
+from generator.frame import ScoringFrame, preset_frame
 from generator.language_model import Objective, TokenScores, assemble_scores
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -71,7 +71,7 @@ def whole_language(pcfg: PCFG, low: int, high: int, scale: int) -> list[list[str
     st.sampled_from(["causal", "masked"]),
     st.none() | length_ranges(5),
     st.none() | st.sets(st.sampled_from("abc")),
-    st.sampled_from([ScoringFrame(), ScoringFrame(first=False), FRAMES["paper"]]),
+    st.sampled_from([ScoringFrame(), ScoringFrame(first=False), preset_frame("paper", "causal")]),
     st.integers(0, 99),
 )
 def test_the_oracle_scored_as_a_model_gives_exactly_the_bound(
@@ -177,7 +177,7 @@ def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
 
 def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:
     model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
-    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=FRAMES["paper"])
+    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=preset_frame("paper", "causal"))
     assert list(zip(found.paired.sentence.tolist(), found.paired.position.tolist(), strict=True)) == [(0, 1), (1, 1)]
     assert found.measures["ppl"].value == pytest.approx(1 / 0.3)
     for part in ("eos:out", "first:out", "unk:skip"):

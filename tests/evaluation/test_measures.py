@@ -15,7 +15,7 @@ from evaluation.measures.correlation import correlations, r2_identity, r2_pearso
 from evaluation.measures.paired import Paired, pair
 from evaluation.measures.perplexity import perplexities, perplexity
 from evaluation.score import Score, digest_sentences, signature
-from generator.frame import FRAMES, ScoringFrame
+from generator.frame import ScoringFrame, preset_frame
 from generator.language_model import TokenScores, assemble_scores
 from grammar.errors import InputError
 
@@ -189,7 +189,7 @@ def test_nothing_left_to_compare_is_refused_with_its_reason() -> None:
     with pytest.raises(InputError, match="all 1 sentences are impossible for the model or the oracle"):
         paired([[-1.0, -math.inf]], [[-1.0, -2.0]])
     with pytest.raises(InputError, match="all 2 sentences have no position that counts"):
-        pair(scores([[-1.0, -2.0]] * 2, FRAMES["paper"]), scores([[-1.0, -2.0]] * 2, FRAMES["paper"]))
+        pair(scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal")), scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal")))
     with pytest.raises(InputError, match="all 0 sentences"):
         paired([], [])
 

@@ -14,7 +14,7 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from evaluation.oracle import Oracle
-from generator.frame import FRAMES, ScoringFrame
+from generator.frame import ScoringFrame, preset_frame
 from generator.language_model import Objective
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -32,12 +32,12 @@ FRAME_CASES = [
     (ScoringFrame(eos=False), "causal", [0, 1, 2]),
     (ScoringFrame(first=False), "causal", [1, 2, 3]),
     (ScoringFrame(unk="skip"), "causal", [0, 2, 3]),
-    (FRAMES["paper"], "causal", [2]),
+    (preset_frame("paper", "causal"), "causal", [2]),
     (ScoringFrame(), "masked", [0, 1, 2]),
     (ScoringFrame(eos=False), "masked", [0, 1, 2]),
     (ScoringFrame(first=False), "masked", [1, 2]),
     (ScoringFrame(unk="skip"), "masked", [0, 2]),
-    (FRAMES["paper"], "masked", [2]),
+    (preset_frame("paper", "masked"), "masked", [0, 2]),
 ]
 
 
@@ -56,7 +56,7 @@ def test_a_frame_selects_positions_and_changes_no_score(
 
 
 def test_a_sentence_of_one_token_may_have_no_position_in_the_frame() -> None:
-    found = Oracle(TOY).score([["a"], ["a", "b"]], FRAMES["paper"])
+    found = Oracle(TOY).score([["a"], ["a", "b"]], preset_frame("paper", "causal"))
     assert found.sentence.tolist() == [1]
     assert found.impossible.tolist() == []
     assert found.n_sentences == 2

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.frame import FRAMES, ScoringFrame
+from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel
 from grammar.errors import InputError
 from lmtrain import scoring
@@ -149,10 +149,10 @@ def test_a_sentence_longer_than_the_positions_is_named(model: CausalModel | Mask
 
 
 def test_empty_sentences_and_no_sentences() -> None:
-    assert GPT2.score([[]], FRAMES["default"]).position.tolist() == [0]
-    assert BERT.score([[]], FRAMES["default"]).log_prob.shape == (0,)
+    assert GPT2.score([[]], ScoringFrame()).position.tolist() == [0]
+    assert BERT.score([[]], ScoringFrame()).log_prob.shape == (0,)
     for model in (GPT2, BERT):
-        assert model.score([], FRAMES["default"]).n_sentences == 0
+        assert model.score([], ScoringFrame()).n_sentences == 0
 
 
 def test_weights_that_are_not_numbers_are_reported() -> None:

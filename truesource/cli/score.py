@@ -29,16 +29,14 @@ def command(
     A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
     """
     from evaluation.comparison import compare
-    from generator.frame import FRAMES
+    from generator.frame import preset_frame
     from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
     from grammar.files import write_json
     from grammar.pcfg import PCFG
     from truesource.cli.inputs import claim_file, read_sentences, warn_of_other_grammar
     from truesource.cli.table import print_results
 
-    if frame not in FRAMES:
-        raise InputError(f"unknown frame {frame!r}; there are {', '.join(FRAMES)}")
+    preset_frame(frame, "causal")  # before anything is read
     if json is not None:
         claim_file(json, force)
     sentences, drawn = read_sentences(corpus, split)
@@ -47,7 +45,9 @@ def command(
     warn_of_other_grammar(corpus, pcfg)
     from lmtrain.models import load_model  # torch, after the quick checks
 
-    record = compare(load_model(model), pcfg, sentences, lengths=condition, frame=FRAMES[frame]).as_record()
+    trained = load_model(model)
+    positions = preset_frame(frame, trained.objective)
+    record = compare(trained, pcfg, sentences, lengths=condition, frame=positions).as_record()
     if record["excluded"]:
         typer.echo(f"{record['excluded']} of {len(sentences)} sentences are impossible and left out", err=True)
     print_results([record])

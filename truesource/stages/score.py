@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.comparison import compare
 from evaluation.oracle import Oracle
 from evaluation.token_table import write_token_table
-from generator.frame import FRAMES
+from generator.frame import preset_frame
 from grammar.files import digest_json, write_json
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -
     config = run.config.evaluation
     sentences = run.corpus.sentences(config.split)[: config.sentences]
     result = compare(
-        model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=FRAMES[config.frame], seed=run.config.seed
+        model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=preset_frame(config.frame, model.objective), seed=run.config.seed
     )
     record = {**result.as_record(), **extra}
     write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
