@@ -194,11 +194,7 @@ def draw_conditioned(
                     running = 0.0
                     for i in range(begin, end):
                         r = phrase_options[i]
-                        weight = (
-                            mass[left[r], m]
-                            if r >= n_binary
-                            else _convolution(mass[left[r]], mass[right[r]], m)
-                        )
+                        weight = mass[left[r], m] if r >= n_binary else _convolution(mass[left[r]], mass[right[r]], m)
                         running += np.exp(logp[r]) * weight
                         row[i] = running
                     ready[m, a] = True

@@ -93,9 +93,7 @@ def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, *, tre
     if trees:
         kinds = (sampler.n_binary, sampler.first_lexical)
         names = (*_packed(spelling.tree_words), *_packed(spelling.symbols))
-        columns["tree"] = _strings(
-            *_kernels.spell_trees(rules, ends, sampler.parent, sampler.left, *kinds, *names)
-        )
+        columns["tree"] = _strings(*_kernels.spell_trees(rules, ends, sampler.parent, sampler.left, *kinds, *names))
     return pa.table(columns)
 
 

@@ -19,6 +19,7 @@ class ModelConfig(BaseModel):
     dim: int = Field(128, ge=1)  #: width of the hidden states and word vectors
     ffn_dim: int | None = Field(None, ge=1)  #: inner width of the feed-forward layers; None: 4 * dim
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
     max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
     min_count: int = Field(1, ge=1)  #: words seen less often in the train split become <unk>
 

@@ -132,6 +132,7 @@ class Run:
         )
 
     def __call__(self, checkpoint: Path | None, interrupted: threading.Event) -> None:
+        """Train to the end, from ``checkpoint`` if given; ``interrupted`` stops it after a step."""
         with (
             predictor(self.model, self.architecture.head) as predict,
             meter(f"train {self.config.label}", self.batches.n_steps) as bar,
@@ -185,6 +186,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         return_outputs: bool = False,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
+        """Nats per predicted token; one that is not finite stops the training."""
         loss = functional.cross_entropy(self.logits(model, inputs).float(), inputs["targets"])
         if not torch.isfinite(loss):
             raise FloatingPointError(f"the training loss is {loss.item()} at step {self.state.global_step + 1}")
@@ -206,6 +208,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.stopped_early = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Read the metrics of the steps done before, or write those of step 0."""
         if self._path.exists():
             lines = self._path.read_text(encoding="utf-8").splitlines()
             self.rows = [row for row in map(json.loads, lines) if row["step"] <= state.global_step]
@@ -219,6 +222,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
+        """Decide whether to log, to save, to stop."""
         config, step = self._run.training, state.global_step
         last = step >= self._run.batches.n_steps
         late = config.max_seconds is not None and self._seconds() > config.max_seconds
@@ -233,6 +237,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
     ) -> None:
+        """Write a line of metrics."""
         if "loss" in logs:
             self._record(state, logs["loss"], logs["learning_rate"])
 

@@ -22,6 +22,7 @@ def build(config: ModelConfig, vocabulary: Vocabulary) -> BertForMaskedLM:
             hidden_dropout_prob=config.dropout,
             attention_probs_dropout_prob=config.dropout,
             type_vocab_size=1,
+            initializer_range=config.init_std,
             bos_token_id=vocabulary.bos,
             eos_token_id=vocabulary.eos,
             pad_token_id=vocabulary.pad,

@@ -23,6 +23,7 @@ def build(config: ModelConfig, vocabulary: Vocabulary) -> GPT2LMHeadModel:
             resid_pdrop=config.dropout,
             embd_pdrop=config.dropout,
             attn_pdrop=config.dropout,
+            initializer_range=config.init_std,
             bos_token_id=vocabulary.bos,
             eos_token_id=vocabulary.eos,
             pad_token_id=vocabulary.pad,

@@ -177,7 +177,8 @@ def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
 
 def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:
     model = Unigram({"a": 0.3, "<unk>": 0.2}, stop=0.5, vocabulary=("a",))
-    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=preset_frame("paper", "causal"))
+    frame = preset_frame("paper", "causal")
+    found = compare(model, TOY, [["a", "a", "b"], ["b", "a"], ["a"]], lengths=None, frame=frame)
     assert list(zip(found.paired.sentence.tolist(), found.paired.position.tolist(), strict=True)) == [(0, 1), (1, 1)]
     assert found.measures["ppl"].value == pytest.approx(1 / 0.3)
     for part in ("eos:out", "first:out", "unk:skip"):

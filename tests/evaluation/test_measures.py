@@ -189,7 +189,7 @@ def test_nothing_left_to_compare_is_refused_with_its_reason() -> None:
     with pytest.raises(InputError, match="all 1 sentences are impossible for the model or the oracle"):
         paired([[-1.0, -math.inf]], [[-1.0, -2.0]])
     with pytest.raises(InputError, match="all 2 sentences have no position that counts"):
-        pair(scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal")), scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal")))
+        pair(*[scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal"))] * 2)
     with pytest.raises(InputError, match="all 0 sentences"):
         paired([], [])
 

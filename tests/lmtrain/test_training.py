@@ -21,7 +21,8 @@ from generator.frame import ScoringFrame
 from grammar.errors import InputError
 from lmtrain.config import PRESETS, ModelConfig, TrainConfig
 from lmtrain.models import CausalModel, MaskedModel, load_model
-from lmtrain.training import _Trainer, train
+from lmtrain.run import LossTrainer
+from lmtrain.training import train
 
 TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
 CAUSAL = ModelConfig(architecture="gpt2", **TINY)
@@ -95,22 +96,22 @@ def test_the_dev_loss_of_a_masked_model_is_its_score(finished: dict[str, Path]) 
 def test_a_run_that_was_killed_ends_with_the_same_weights(
     finished: dict[str, Path], config: ModelConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = _Trainer.compute_loss
+    whole = LossTrainer.compute_loss
 
-    def dies(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def dies(self: LossTrainer, *args: Any, **kwargs: Any) -> torch.Tensor:
         if self.state.global_step == 18:
             raise SystemExit("killed")
         return whole(self, *args, **kwargs)
 
     out = tmp_path / "model"
-    monkeypatch.setattr(_Trainer, "compute_loss", dies)
+    monkeypatch.setattr(LossTrainer, "compute_loss", dies)
     with pytest.raises(SystemExit):
         train(Source(), config, SHORT, out, seed=3)
     assert not out.exists()
     partial = tmp_path / "model.partial"
     assert sorted(path.name for path in (partial / "checkpoints").iterdir()) == ["checkpoint-16", "checkpoint-8"]
     (partial / "checkpoints" / "checkpoint-16" / "trainer_state.json").write_text("{")  # killed while writing
-    monkeypatch.setattr(_Trainer, "compute_loss", whole)
+    monkeypatch.setattr(LossTrainer, "compute_loss", whole)
     with pytest.raises(InputError, match="other settings"):
         train(Source(), config, SHORT.model_copy(update={"clip": 2.0}), out, seed=3)
     torch.manual_seed(99)
@@ -127,22 +128,22 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
 def test_interrupt_saves_a_checkpoint_and_the_run_goes_on_from_it(
     finished: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = _Trainer.compute_loss
+    whole = LossTrainer.compute_loss
 
-    def interrupts(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def interrupts(self: LossTrainer, *args: Any, **kwargs: Any) -> torch.Tensor:
         if self.state.global_step == 10:
             os.kill(os.getpid(), signal.SIGINT)
         return whole(self, *args, **kwargs)
 
     before = signal.getsignal(signal.SIGINT)
     out = tmp_path / "model"
-    monkeypatch.setattr(_Trainer, "compute_loss", interrupts)
+    monkeypatch.setattr(LossTrainer, "compute_loss", interrupts)
     with pytest.raises(KeyboardInterrupt):
         train(Source(), CAUSAL, SHORT, out, seed=3)
     assert signal.getsignal(signal.SIGINT) is before
     assert (tmp_path / "model.partial" / "checkpoints" / "checkpoint-11" / "trainer_state.json").is_file()
     assert not out.exists()
-    monkeypatch.setattr(_Trainer, "compute_loss", whole)
+    monkeypatch.setattr(LossTrainer, "compute_loss", whole)
     train(Source(), CAUSAL, SHORT, out, seed=3)
     one, two = (load_file(folder / "model.safetensors") for folder in (finished["gpt2"], out))
     assert all(torch.equal(one[key], two[key]) for key in one)
@@ -169,15 +170,15 @@ def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = _Trainer.compute_loss
+    whole = LossTrainer.compute_loss
 
-    def diverges(self: _Trainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+    def diverges(self: LossTrainer, *args: Any, **kwargs: Any) -> torch.Tensor:
         if self.state.global_step == 2:
             with torch.no_grad():
                 next(self.model.parameters()).fill_(torch.nan)
         return whole(self, *args, **kwargs)
 
-    monkeypatch.setattr(_Trainer, "compute_loss", diverges)
+    monkeypatch.setattr(LossTrainer, "compute_loss", diverges)
     with pytest.raises(InputError, match="loss is nan at step 3"):
         train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=0)
     assert list(tmp_path.iterdir()) == []

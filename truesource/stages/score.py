@@ -55,9 +55,8 @@ def make_oracle(run: Run) -> str:
 def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
     config = run.config.evaluation
     sentences = run.corpus.sentences(config.split)[: config.sentences]
-    result = compare(
-        model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=preset_frame(config.frame, model.objective), seed=run.config.seed
-    )
+    frame = preset_frame(config.frame, model.objective)
+    result = compare(model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=frame, seed=run.config.seed)
     record = {**result.as_record(), **extra}
     write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
     write_json(run.folder / "scores" / f"{name}.json", record)
