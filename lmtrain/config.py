@@ -77,11 +77,11 @@ class Preset(NamedTuple):
 
 PRESETS: dict[str, Preset] = {
     "tiny-causal": Preset(
-        ModelConfig(architecture="gpt2", layers=2, heads=4, dim=128, dropout=0.0),
-        TrainConfig(epochs=1.0, learning_rate=3e-3),
+        ModelConfig(architecture="gpt2", layers=2, heads=4, dim=128, dropout=0.0, init_std=0.088),
+        TrainConfig(epochs=1.0, learning_rate=3e-3, warmup_steps=100, weight_decay=0.05),
     ),
     "tiny-masked": Preset(
-        ModelConfig(architecture="bert", layers=2, heads=4, dim=128, dropout=0.0),
-        TrainConfig(epochs=1.0, learning_rate=2e-3, mask_probability=0.3),
+        ModelConfig(architecture="bert", layers=2, heads=4, dim=128, dropout=0.0, init_std=0.088),
+        TrainConfig(epochs=1.0, learning_rate=2e-3, warmup_steps=100, weight_decay=0.05, mask_probability=0.4),
     ),
 }
