@@ -19,6 +19,7 @@ class ModelConfig(BaseModel):
     dim: int = Field(128, ge=1)  #: width of the hidden states and word vectors
     ffn_dim: int | None = Field(None, ge=1)  #: inner width of the feed-forward layers; None: 4 * dim
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
+    local_start: bool = False  #: bert only: heads of the first layer start by looking at the neighbouring words
     init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
     max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
     min_count: int = Field(1, ge=1)  #: words seen less often in the train split become <unk>
@@ -56,6 +57,7 @@ class TrainConfig(BaseModel):
     betas: tuple[float, float] = (0.9, 0.999)
     clip: float = Field(1.0, ge=0.0)  #: largest gradient norm; 0: no clipping
     mask_probability: float = Field(0.3, gt=0.0, le=1.0)  #: share of the words masked; masked models only
+    mask_probability_end: float | None = Field(None, gt=0.0, le=1.0)  #: linearly reached at the end; None: the same
     eval_every: int = Field(100, ge=1)  #: steps between lines of metrics.jsonl, and between losses on the dev split
     eval_sentences: int = Field(1000, ge=1)  #: how much of the dev split such a loss reads, at most
     checkpoint_every: int = Field(500, ge=1)  #: steps
@@ -81,7 +83,14 @@ PRESETS: dict[str, Preset] = {
         TrainConfig(epochs=1.0, learning_rate=3e-3, warmup_steps=100, weight_decay=0.05),
     ),
     "tiny-masked": Preset(
-        ModelConfig(architecture="bert", layers=2, heads=4, dim=128, dropout=0.0, init_std=0.088),
-        TrainConfig(epochs=1.0, learning_rate=2e-3, warmup_steps=100, weight_decay=0.05, mask_probability=0.4),
+        ModelConfig(architecture="bert", layers=2, heads=4, dim=128, dropout=0.0, local_start=True),
+        TrainConfig(
+            epochs=1.0,
+            batch_tokens=512,
+            learning_rate=2e-3,
+            weight_decay=0.05,
+            mask_probability=0.5,
+            mask_probability_end=0.15,
+        ),
     ),
 }

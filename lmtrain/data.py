@@ -191,7 +191,11 @@ class TrainingBatches(Dataset[Batch]):
         if self._objective == "causal":
             return causal_batch(rows, self._vocabulary)
         rng = np.random.default_rng([self._seed, 1, number])
-        return masked_batch(rows, random_masks(rows, self._config.mask_probability, rng), self._vocabulary)
+        return masked_batch(rows, random_masks(rows, self._mask_probability(number), rng), self._vocabulary)
+
+    def _mask_probability(self, number: int) -> float:
+        first, last = self._config.mask_probability, self._config.mask_probability_end
+        return first if last is None else first + (last - first) * number / len(self)
 
     def progress(self, step: int) -> tuple[float, int]:
         """Epochs and tokens (words and sentence ends) that ``step`` optimiser steps have seen."""

@@ -56,10 +56,9 @@ class Run:
         training: TrainConfig,
         train_split: Sequence[Sequence[str]],
         dev_split: Sequence[Sequence[str]],
-        partial: Path,
         seed: int,
     ) -> None:
-        self.config, self.training, self.partial = model, training, partial
+        self.config, self.training, self.seed = model, training, seed
         self.architecture: Architecture = ARCHITECTURES[model.architecture]
         objective = self.architecture.objective
         self.tokenizer: PreTrainedTokenizerFast = build_tokenizer(
@@ -79,14 +78,6 @@ class Run:
         _start_at_unigram(self.model, rows)
         if objective == "causal":
             self.model.generation_config = generation_config(model, self.vocabulary)
-        self.trainer = LossTrainer(
-            model=self.model,
-            args=self._arguments(seed),
-            train_dataset=self.batches,
-            data_collator=_only,
-            processing_class=self.tokenizer,
-        )
-        self.trainer.remove_callback(PrinterCallback)
 
     def _encode(self, split: Sequence[Sequence[str]], name: str) -> list[Ints]:
         longest = self.config.max_positions - (1 if self.architecture.objective == "causal" else 2)
@@ -98,11 +89,11 @@ class Run:
                 )
         return [row for row in self.vocabulary.encode(split) if len(row)]
 
-    def _arguments(self, seed: int) -> TrainingArguments:
+    def _arguments(self, folder: Path) -> TrainingArguments:
         """Our batches are made beforehand, so the Trainer's batch is one of ours and its only epoch the whole run."""
         c = self.training
         return TrainingArguments(
-            output_dir=str(self.partial / "checkpoints"),
+            output_dir=str(folder / "checkpoints"),
             max_steps=self.batches.n_steps,
             per_device_train_batch_size=1,
             gradient_accumulation_steps=c.accumulation,
@@ -119,7 +110,7 @@ class Run:
             max_grad_norm=c.clip,
             bf16=c.precision == "bf16",
             use_cpu=not torch.cuda.is_available(),
-            seed=seed,
+            seed=self.seed,
             logging_strategy="no",
             eval_strategy="no",
             save_strategy="no",
@@ -131,15 +122,26 @@ class Run:
             ddp_find_unused_parameters=False,
         )
 
-    def __call__(self, checkpoint: Path | None, interrupted: threading.Event) -> None:
-        """Train to the end, from ``checkpoint`` if given; ``interrupted`` stops it after a step."""
+    def __call__(self, folder: Path, checkpoint: Path | None, interrupted: threading.Event) -> None:
+        """Train, with checkpoints and metrics in ``folder``, from the start or on from ``checkpoint``.
+
+        ``interrupted`` stops it after a step.
+        """
+        self.trainer = LossTrainer(
+            model=self.model,
+            args=self._arguments(folder),
+            train_dataset=self.batches,
+            data_collator=_only,
+            processing_class=self.tokenizer,
+        )
+        self.trainer.remove_callback(PrinterCallback)
         with (
             predictor(self.model, self.architecture.head) as predict,
             meter(f"train {self.config.label}", self.batches.n_steps) as bar,
         ):
             options = {"use_cache": False} if self.architecture.objective == "causal" else {}
             self.trainer.logits = lambda model, batch: predict(model, batch, **options)
-            self.watch = Watch(self, bar, interrupted)
+            self.watch = Watch(self, folder / "metrics.jsonl", bar, interrupted)
             self.trainer.add_callback(self.watch)
             with no_bars():
                 self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -200,9 +202,8 @@ class LossTrainer(Trainer):  # type: ignore[misc]
 class Watch(TrainerCallback):  # type: ignore[misc]
     """Writes the metrics, decides when to save and when to stop, moves the progress bar."""
 
-    def __init__(self, run: Run, bar: Meter, interrupted: threading.Event) -> None:
-        self._run, self._bar, self._interrupted = run, bar, interrupted
-        self._path = run.partial / "metrics.jsonl"
+    def __init__(self, run: Run, path: Path, bar: Meter, interrupted: threading.Event) -> None:
+        self._run, self._path, self._bar, self._interrupted = run, path, bar, interrupted
         self._note = ""
         self.rows: list[dict[str, Any]] = []
         self.stopped_early = False

@@ -74,11 +74,11 @@ def train(
         "corpus_digest": _digest(corpus, train_split, dev_split),
     }
     partial = out.with_name(f"{out.name}.partial")
+    run = Run(model, training, train_split, dev_split, seed)
     checkpoint = _prepare(partial, request, force=force, resume=resume)
-    run = Run(model, training, train_split, dev_split, partial, seed)
     with _interrupt_flag() as interrupted:
         try:
-            run(checkpoint, interrupted)
+            run(partial, checkpoint, interrupted)
         except FloatingPointError as error:
             shutil.rmtree(partial, ignore_errors=True)  # it would only diverge again
             raise InputError(f"{error}; lower the learning rate or the gradient clip") from None

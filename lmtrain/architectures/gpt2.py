@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from grammar.errors import InputError
 from lmtrain.architectures.base import Architecture
 from lmtrain.config import ModelConfig
 from lmtrain.tokenizer import Vocabulary
@@ -11,6 +12,8 @@ from lmtrain.tokenizer import Vocabulary
 
 def build(config: ModelConfig, vocabulary: Vocabulary) -> GPT2LMHeadModel:
     """A GPT-2 with random weights."""
+    if config.local_start:
+        raise InputError("local_start is a setting of bert; leave it out for gpt2")
     return GPT2LMHeadModel(
         GPT2Config(
             vocab_size=len(vocabulary),

@@ -129,3 +129,13 @@ def test_dev_batches_of_a_masked_model_mask_each_word_at_most_once() -> None:
     hidden = sorted(int(t) for batch in batches for t in batch["targets"])
     assert hidden == sorted(int(w) for row in data for w in row)
     assert len([t for b in dev_batches(data, V, "masked", limit=5, budget=20) for t in b["targets"]]) == 5
+
+
+def test_the_share_of_masks_moves_to_its_end() -> None:
+    data = rows([20] * 200)
+    config = TrainConfig(max_steps=100, batch_tokens=2000, mask_probability=0.6, mask_probability_end=0.1)
+    batches = TrainingBatches(data, V, "masked", config, seed=0)
+    shares = [
+        float((batches[i]["input_ids"] == V.mask).sum()) / (20 * len(batches[i]["input_ids"])) for i in (0, 50, 99)
+    ]
+    assert shares == pytest.approx([0.6, 0.35, 0.1], abs=0.05)  # about 1,800 words: standard error 0.012

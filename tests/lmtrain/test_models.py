@@ -186,3 +186,19 @@ def test_folders_without_a_usable_model_are_refused(tmp_path: Path) -> None:
     (tmp_path / "m" / "config.json").write_text("{")
     with pytest.raises(InputError, match="cannot be loaded"):
         load_model(tmp_path / "m")
+
+
+def test_local_start_looks_at_the_neighbours() -> None:
+    """Each first-layer head of a fresh model attends most, of other places, to the word at its own offset."""
+    vocabulary = Vocabulary(build_tokenizer([WORDS], objective="masked"))
+    config = ModelConfig(
+        architecture="bert", layers=2, heads=4, dim=128, max_positions=32, dropout=0.0, local_start=True
+    )
+    torch.manual_seed(0)
+    network = ARCHITECTURES["bert"].build(config, vocabulary).eval()
+    network.set_attn_implementation("eager")
+    ids = torch.randint(5, 12, (8, 20))
+    ids[:, 10] = vocabulary.mask
+    with torch.no_grad():
+        attention = network(input_ids=ids, output_attentions=True).attentions[0][:, :, 10].mean(dim=0)
+    assert attention.argmax(dim=1).tolist() == [9, 11, 8, 12]

@@ -214,13 +214,14 @@ class NoTrain:
         ([], CAUSAL, "no words"),
         ([["a"] * 12], CAUSAL, "sentence 1 of the train split has 12 words, the model takes 11"),
         ([["a"], ["a"] * 11], MASKED, "sentence 2 of the train split has 11 words, the model takes 10"),
+        (language(5, 0), ModelConfig(local_start=True), "local_start is a setting of bert"),
         (language(5, 0), ModelConfig(architecture="elman"), "unknown architecture 'elman'; there are bert, gpt2"),
     ],
 )
 def test_bad_input(corpus: Any, model: ModelConfig, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         train(corpus, model, SHORT, tmp_path / "model", seed=0)
-    assert not (tmp_path / "model").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
