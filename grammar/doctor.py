@@ -97,11 +97,7 @@ def is_serious(found: Diagnosis) -> bool:
 def derivational_entropy(pcfg: PCFG) -> float:
     """Exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967)."""
     entropy = np.zeros(len(pcfg.symbols))
-    for rules, logp in (
-        (pcfg.binary, pcfg.binary_logp),
-        (pcfg.unary, pcfg.unary_logp),
-        (pcfg.lexical, pcfg.lexical_logp),
-    ):
+    for rules, logp in pcfg.tables():
         np.add.at(entropy, rules[:, 0], -np.exp(logp) * logp)
     return float(pcfg.exact.expected_symbols @ entropy)
 

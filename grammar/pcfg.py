@@ -100,18 +100,19 @@ class PCFG:
             worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
             raise InputError(
                 f"the rules of {self.symbols[worst]!r} sum to {sums[worst]:.8g}, not 1"
-                f" ({int(wrong.sum())} such symbols); mend them or ask for normalisation"
+                f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise"
             )
 
     @cached_property
     def row_sums(self) -> NDArray[np.float64]:
         """Total rule probability of each symbol, (S,); 1 up to rounding."""
         sums = np.zeros(len(self.symbols))
-        for rules, logp in self._tables():
+        for rules, logp in self.tables():
             np.add.at(sums, rules[:, 0], np.exp(logp))
         return sums
 
-    def _tables(self) -> tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]:
+    def tables(self) -> tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]:
+        """Rules and log probabilities of the three kinds: binary, unary, lexical."""
         return (
             (self.binary, self.binary_logp),
             (self.unary, self.unary_logp),
@@ -204,11 +205,11 @@ class PCFG:
         return format_text(self)
 
     @classmethod
-    def load(cls, path: str | Path) -> PCFG:
-        """Read an ``.npz`` grammar, or text where the file is not one."""
+    def load(cls, path: str | Path, *, normalise: bool = False) -> PCFG:
+        """Read an ``.npz`` grammar, or text where the file is not one; see `grammar.formats.load_grammar`."""
         from grammar.formats import load_grammar
 
-        return load_grammar(path)
+        return load_grammar(path, normalise=normalise)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""
@@ -223,7 +224,7 @@ class PCFG:
         """SHA-256 of symbols, words, rules and probabilities, hexadecimal."""
         sha = hashlib.sha256()
         sha.update(json.dumps([self.symbols, self.terminals, self.start, self.labels]).encode())
-        for rules, logp in self._tables():
+        for rules, logp in self.tables():
             sha.update(rules.tobytes())
             sha.update(logp.tobytes())
         return sha.hexdigest()

@@ -10,8 +10,10 @@ from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
 
-def load_grammar(path: str | Path) -> PCFG:
+def load_grammar(path: str | Path, *, normalise: bool = False) -> PCFG:
     """Read a grammar; what the file holds decides the format (``.npz``, EarleyX text, or our own and NLTK's text).
+
+    With ``normalise``, the numbers of a text are weights, divided by the sum of each symbol's.
 
     Raises:
         InputError: the file is absent, damaged, or not a proper grammar.
@@ -30,7 +32,9 @@ def load_grammar(path: str | Path) -> PCFG:
         raise InputError(f"cannot read the grammar: {getattr(error, 'strerror', None) or error}", path) from error
     except UnicodeDecodeError as error:
         raise InputError("this is neither an .npz grammar nor UTF-8 text", path) from error
-    return parse_earleyx(text, path=path) if looks_like_earleyx(text) else parse_text(text, path=path)
+    return (
+        parse_earleyx(text, path=path) if looks_like_earleyx(text) else parse_text(text, path=path, normalise=normalise)
+    )
 
 
 def save_grammar(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:

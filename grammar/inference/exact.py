@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -269,19 +269,12 @@ class Exact:
         The sum over a sentence is its log probability (given ``lengths``). From the first token that is
         impossible in its context on, entries are -inf.
         """
-        work = self._batches(sentences, lengths)
-        scores: list[FloatArray] = [np.empty(0)] * len(sentences)
 
         def task(batch: Batch) -> FloatArray:
             _, _, _, conditional, stop, _ = self._causal(batch.words, lengths)
-            joined = np.concatenate([conditional, stop[-1:]])
-            return _log(joined)
+            return _log(np.concatenate([conditional, stop[-1:]]))
 
-        for batch, table in run(task, work, "exact causal scores", len(sentences)):
-            for column, members in enumerate(batch.members):
-                for i in members:
-                    scores[i] = np.ascontiguousarray(table[:, column])
-        return scores
+        return self._score(task, sentences, lengths, "exact causal scores")
 
     def string_log_probs(self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None) -> FloatArray:
         """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it."""
@@ -293,8 +286,6 @@ class Exact:
         Conditioning on a length range changes nothing. -inf where the token is impossible given the others;
         NaN never: where the others alone are impossible, the entry is -inf too.
         """
-        work = self._batches(sentences, None)
-        scores: list[FloatArray] = [np.empty(0)] * len(sentences)
 
         def task(batch: Batch) -> FloatArray:
             leaves = self._outside_leaves(batch.words)
@@ -309,7 +300,19 @@ class Exact:
                         table[i, w] = leaves[i, self.lexicon.parent[rules], w] @ self.lexicon.prob[rules] / total[w]
             return _log(table)
 
-        for batch, table in run(task, work, "exact masked scores", len(sentences)):
+        return self._score(task, sentences, None, "exact masked scores")
+
+    def _score(
+        self,
+        task: Callable[[Batch], FloatArray],
+        sentences: Sequence[Sequence[str]],
+        lengths: LengthRange | None,
+        description: str,
+    ) -> list[FloatArray]:
+        """What ``task`` finds for each column of a batch, in the order of the sentences."""
+        work = self._batches(sentences, lengths)
+        scores: list[FloatArray] = [np.empty(0)] * len(sentences)
+        for batch, table in run(task, work, description, len(sentences)):
             for column, members in enumerate(batch.members):
                 for i in members:
                     scores[i] = np.ascontiguousarray(table[:, column])

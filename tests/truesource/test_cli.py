@@ -538,3 +538,10 @@ def test_help_is_quick_and_imports_no_heavy_library() -> None:
         assert loaded == "[]"
         seconds.append(float(spent))
     assert min(seconds) < 0.5
+
+
+def test_convert_can_divide_weights_by_their_sums(here: Path, command: Command) -> None:
+    (here / "weights.txt").write_text("S -> S S 3 | 'a' 7\n", encoding="utf-8")
+    assert command("convert", "weights.txt", "proper.npz").code == 2
+    assert command("convert", "--normalise", "weights.txt", "proper.npz").code == 0
+    assert PCFG.load(here / "proper.npz") == PCFG.from_text("S -> S S 0.3 | 'a' 0.7")
