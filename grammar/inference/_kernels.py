@@ -106,12 +106,12 @@ def _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags):
 
 
 @njit(cache=True, nogil=True)
-def _spread(source, begin, end, row_start, column, value, out):
-    """``out[:, begin:end] = M^T source[:, begin:end]`` for a sparse matrix M by rows."""
-    out[:, begin:end] = 0.0
+def _spread(source, row_start, column, value, out):
+    """``out = M^T source`` over the batch for a sparse matrix M by rows."""
+    out[:] = 0.0
     for a in range(source.shape[0]):
         alive = False
-        for w in range(begin, end):
+        for w in range(source.shape[1]):
             if source[a, w] != 0.0:
                 alive = True
                 break
@@ -119,8 +119,34 @@ def _spread(source, begin, end, row_start, column, value, out):
             for e in range(row_start[a], row_start[a + 1]):
                 b = column[e]
                 weight = value[e]
-                for w in range(begin, end):
+                for w in range(source.shape[1]):
                     out[b, w] += weight * source[a, w]
+
+
+@njit(cache=True, nogil=True)
+def _spread_owed(
+    omega, owed, room, corner_start, corner_column, corner_value, chain_start, chain_column, chain_value, begun
+):
+    """Left-corner closure by tokens owed: entry ``[A, w owed + r]`` owes r tokens after the symbol, r below ``room``.
+
+    From few to many tokens owed: chains of unary rules keep r, each left corner of a binary rule adds what its
+    right sister yields. ``omega`` is used up, ``begun`` must be zero on entry.
+    """
+    for r in range(room):
+        for a in range(omega.shape[0]):
+            for at in range(r, omega.shape[1], owed):
+                amount = omega[a, at]
+                if amount != 0.0:
+                    for e in range(chain_start[a], chain_start[a + 1]):
+                        begun[chain_column[e], at] += chain_value[e] * amount
+        for a in range(omega.shape[0]):
+            for at in range(r, omega.shape[1], owed):
+                amount = begun[a, at]
+                if amount != 0.0:
+                    for e in range(corner_start[a], corner_start[a + 1]):
+                        c = corner_column[e]
+                        for d in range(1, room - r):
+                            omega[c, at + d] += corner_value[e, d] * amount
 
 
 @njit(cache=True, nogil=True)
@@ -180,44 +206,36 @@ def causal(
     conditional = np.zeros((n, width))
     stop = np.zeros((n + 1, width))
     starts = np.zeros((n + 1, n_states, width))
-    rising = np.zeros(n_states, dtype=np.bool_)
     omega = np.zeros((n_states, owed * width))
     begun = np.zeros((n_states, owed * width))
-    # expect[i, p, r W + w]: weight of child pair p starting at i with r tokens owed after it
+    # expect[i, p, w owed + r]: weight of child pair p starting at i with r tokens owed after it
     expect = np.zeros((n, n_pairs, owed * width))
     for w in range(width):
         omega[start, w] = start_weight
     for j in range(n + 1):
         room = owed if high == 0 else max(high - j, 0)
-        size = room * width
+        size = room if width == 1 else owed * width  # entries past the room are zero
         # symbols that can start after j words
         if high == 0:
-            _spread(omega, 0, width, chain_start, chain_column, chain_value, begun)
+            _spread(omega, chain_start, chain_column, chain_value, begun)
         else:
-            rising[:] = False
-            for r in range(room):
-                at = r * width
-                for a in range(n_states):
-                    if not rising[a]:
-                        continue
-                    for e in range(corner_start[a], corner_start[a + 1]):
-                        c = corner_column[e]
-                        for d in range(1, r + 1):
-                            weight = corner_value[e, d]
-                            if weight != 0.0:
-                                source = (r - d) * width
-                                for w in range(width):
-                                    omega[c, at + w] += weight * begun[a, source + w]
-                _spread(omega, at, at + width, chain_start, chain_column, chain_value, begun)
-                for a in range(n_states):
-                    for w in range(width):
-                        if begun[a, at + w] != 0.0:
-                            rising[a] = True
+            _spread_owed(
+                omega,
+                owed,
+                room,
+                corner_start,
+                corner_column,
+                corner_value,
+                chain_start,
+                chain_column,
+                chain_value,
+                begun,
+            )
         for r in range(room):
             if high == 0 or (j + 1 + r >= allowed_low and j + 1 + r <= high):
                 for a in range(n_states):
                     for w in range(width):
-                        starts[j, a, w] += begun[a, r * width + w]
+                        starts[j, a, w] += begun[a, w * owed + r]
         if j == n:
             break
         for p in range(n_pairs):
@@ -268,17 +286,21 @@ def causal(
         # weight of what can start after the next word
         omega[:] = 0.0
         begun[:] = 0.0
-        size = width if high == 0 else max(high - j - 1, 0) * width
-        rooms = size // width
+        room = 1 if high == 0 else max(high - j - 1, 0)
         for i in range(j + 1):
             span = (j + 1) * j // 2 + i
             for x in range(count[span]):
                 b = listed[span, x]
                 for p in range(by_left[b], by_left[b + 1]):
                     c = pair_right[p]
-                    for r in range(rooms):
+                    if owed == 1:
                         for w in range(width):
-                            omega[c, r * width + w] += expect[i, p, r * width + w] * inside[span, b, w]
+                            omega[c, w] += expect[i, p, w] * inside[span, b, w] * room
+                    else:
+                        for w in range(width):
+                            weight = inside[span, b, w]
+                            for at in range(w * owed, w * owed + room):
+                                omega[c, at] += expect[i, p, at] * weight
     return inside, listed, count, conditional, stop, starts
 
 
