@@ -8,7 +8,7 @@ demo: .venv/installed
 	$(BIN)/truesource demo
 
 test: check
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: .venv/installed
 	$(BIN)/ruff check .

@@ -211,7 +211,7 @@ def causal(
     # expect[i, p, w owed + r]: weight of child pair p starting at i with r tokens owed after it
     expect = np.zeros((n, n_pairs, owed * width))
     for w in range(width):
-        omega[start, w] = start_weight
+        omega[start, w * owed] = start_weight
     for j in range(n + 1):
         room = owed if high == 0 else max(high - j, 0)
         size = room if width == 1 else owed * width  # entries past the room are zero
