@@ -21,7 +21,7 @@ from generator.card import dataset_card
 from generator.sampler import Sampler, random_state
 from generator.shards import overlap, plan_shards, read_columns
 from generator.spelling import Spelling, parse_derivation
-from generator.unfinished import prepare, settle, write_missing
+from generator.unfinished import Drawing, prepare, settle, write_missing
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import digest_file, digest_json, refuse_existing, write_json, write_text
@@ -105,7 +105,7 @@ class Corpus:
         try:
             prepare(partial, {name: entry for name, entry in record.items() if name != "condition"})
             shards = plan_shards(splits, shard_size)
-            entries = write_missing(sampler, Spelling.of(pcfg), shards, partial, seed, trees, workers)
+            entries = write_missing(Drawing(sampler, Spelling.of(pcfg), partial, seed, trees), shards, workers)
             record.update(_summary(entries, list(splits), partial / "data"))
             write_json(partial / "symbols.json", Spelling.of(pcfg).key(pcfg))
             write_json(partial / "record.json", record)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,58 +33,54 @@ def prepare(partial: Path, plan: Mapping[str, Any]) -> None:
         write_json(plan_file, plan)
 
 
-def _finished(shard: Shard, partial: Path) -> dict[str, Any] | None:
-    """What was recorded of a shard, if its file is still what was written."""
-    try:
-        entry: dict[str, Any] = json.loads((partial / ".work" / f"{shard.name}.json").read_text(encoding="utf-8"))
-        return entry if digest_file(partial / "data" / shard.name) == entry["sha256"] else None
-    except (OSError, ValueError, KeyError):
-        return None
+@dataclass(frozen=True)
+class Drawing:
+    """What every shard of one corpus is drawn with, and the partial folder it is written to."""
+
+    sampler: Sampler
+    spelling: Spelling
+    partial: Path
+    seed: int
+    trees: bool
+
+    def finished(self, shard: Shard) -> dict[str, Any] | None:
+        """What was recorded of a shard, if its file is still what was written."""
+        try:
+            entry: dict[str, Any] = json.loads(self._note(shard).read_text(encoding="utf-8"))
+            return entry if digest_file(self.partial / "data" / shard.name) == entry["sha256"] else None
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def write(self, shard: Shard) -> dict[str, Any]:
+        """Draw a shard, write it and record it."""
+        entry = write_shard(self.sampler, self.spelling, shard, self.partial / "data", self.seed, trees=self.trees)
+        write_json(self._note(shard), entry)
+        return entry
+
+    def _note(self, shard: Shard) -> Path:
+        return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _make(sampler: Sampler, spelling: Spelling, shard: Shard, partial: Path, seed: int, trees: bool) -> dict[str, Any]:
-    entry = write_shard(sampler, spelling, shard, partial / "data", seed, trees=trees)
-    write_json(partial / ".work" / f"{shard.name}.json", entry)
-    return entry
-
-
-def write_missing(
-    sampler: Sampler,
-    spelling: Spelling,
-    shards: list[Shard],
-    partial: Path,
-    seed: int,
-    trees: bool,
-    workers: int,
-) -> list[dict[str, Any]]:
+def write_missing(drawing: Drawing, shards: list[Shard], workers: int) -> list[dict[str, Any]]:
     """Write the shards that are not there yet; give the entries of all, in order."""
-    entries = {shard.name: _finished(shard, partial) for shard in shards}
+    entries = {shard.name: drawing.finished(shard) for shard in shards}
     missing = [shard for shard in shards if entries[shard.name] is None]
     with meter("sampling sentences", total=sum(shard.sentences for shard in shards)) as progress:
         progress.advance(sum(entry["sentences"] for entry in entries.values() if entry is not None))
-        for entry in _made(sampler, spelling, missing, partial, seed, trees, workers):
+        for entry in _written(drawing, missing, workers):
             entries[entry["file"]] = entry
             progress.advance(entry["sentences"])
     return [entry for entry in entries.values() if entry is not None]
 
 
-def _made(
-    sampler: Sampler,
-    spelling: Spelling,
-    shards: list[Shard],
-    partial: Path,
-    seed: int,
-    trees: bool,
-    workers: int,
-) -> Iterator[dict[str, Any]]:
+def _written(drawing: Drawing, shards: list[Shard], workers: int) -> Iterator[dict[str, Any]]:
     if min(workers, len(shards)) <= 1:
-        for shard in shards:
-            yield _make(sampler, spelling, shard, partial, seed, trees)
+        yield from map(drawing.write, shards)
     else:
         from joblib import Parallel, delayed
 
         pool = Parallel(n_jobs=workers, return_as="generator_unordered")
-        yield from pool(delayed(_make)(sampler, spelling, shard, partial, seed, trees) for shard in shards)
+        yield from pool(delayed(drawing.write)(shard) for shard in shards)
 
 
 def settle(partial: Path, path: Path, files: set[str]) -> None:

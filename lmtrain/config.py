@@ -86,11 +86,10 @@ PRESETS: dict[str, Preset] = {
         ModelConfig(architecture="bert", layers=2, heads=4, dim=128, dropout=0.0, local_start=True),
         TrainConfig(
             epochs=1.0,
-            batch_tokens=512,
             learning_rate=2e-3,
             weight_decay=0.05,
             mask_probability=0.5,
-            mask_probability_end=0.15,
+            mask_probability_end=0.2,
         ),
     ),
 }

@@ -180,6 +180,14 @@ class RunConfig(Section):
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
         if self.models and "train" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split train for the models to learn from")
+        if self.corpus.lengths is not None:
+            longest = self.corpus.lengths.high
+            for entry in self.models:
+                if longest >= entry.resolve()[0].max_positions:
+                    raise ValueError(
+                        f"the corpus has sentences of up to {longest} words, too long for {entry.name};"
+                        f" set its model.max_positions to {longest + 2}, which leaves room for <bos> and <eos>"
+                    )
         return self
 
 

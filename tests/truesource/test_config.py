@@ -106,6 +106,10 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
             BASE + "models: [{name: m, preset: tiny-causal}, {name: m, preset: tiny-masked}]\n",
             ["model names must differ"],
         ),
+        (
+            BASE + "corpus: {lengths: 1..128}\nmodels: [{name: m, preset: tiny-causal}]\n",
+            ["up to 128 words", "m; set its model.max_positions to 130"],
+        ),
         (BASE + "models: [{name: oracle, preset: tiny-causal}]\n", ["'oracle' is taken"]),
         ("", ["must be a mapping"]),
         ("- a\n- b\n", ["must be a mapping"]),
