@@ -47,9 +47,15 @@ class Comparison:
         return record
 
 
-def oracle_for(model: LanguageModel, pcfg: PCFG, lengths: LengthRange | None) -> Oracle:
-    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition."""
-    return Oracle(pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary)
+def oracle_for(
+    model: LanguageModel, pcfg: PCFG, lengths: LengthRange | None, frame: ScoringFrame | None = None
+) -> Oracle:
+    """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
+
+    A frame that skips unknown words is the published one, whose oracle keeps them in its contexts.
+    """
+    collapse = frame is None or frame.unk == "token"
+    return Oracle(pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary, collapse=collapse)
 
 
 def compare(
@@ -75,14 +81,14 @@ def compare(
         InputError: no sentence is possible for both sides.
     """
     frame = frame or ScoringFrame()
-    oracle = oracle_for(model, pcfg, lengths)
+    oracle = oracle_for(model, pcfg, lengths, frame)
     truth = oracle.score(sentences, frame)
     paired = pair(model.score(sentences, frame), truth)
     unconditioned = None
     if model.objective == "causal":
         free = truth
         if lengths is not None:
-            free = Oracle(pcfg, "causal", vocabulary=model.vocabulary).score(sentences, frame)
+            free = oracle_for(model, pcfg, None, frame).score(sentences, frame)
         unconditioned = perplexities(_within(free, paired), seed)["bound"]
     parts = {
         "objective": model.objective,
@@ -113,7 +119,8 @@ def _vocabulary(oracle: Oracle) -> str:
     """How many words are told apart, and which: all of the grammar's, or a digest."""
     if oracle.vocabulary is None:
         return f"{len(oracle.pcfg.terminals)}/all"
-    return f"{len(oracle.vocabulary)}/{digest_sentences([oracle.vocabulary])}"
+    contexts = "" if oracle.collapsed else "/full-contexts"
+    return f"{len(oracle.vocabulary)}/{digest_sentences([oracle.vocabulary])}{contexts}"
 
 
 def _within(scores: TokenScores, paired: Paired) -> Paired:

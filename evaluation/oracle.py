@@ -9,6 +9,7 @@ import numpy as np
 from generator.frame import ScoringFrame
 from generator.language_model import Objective, TokenScores, assemble_scores
 from grammar.conditioning import LengthRange
+from grammar.errors import InputError
 from grammar.inference.exact import NextToken
 from grammar.pcfg import PCFG
 
@@ -25,6 +26,8 @@ class Oracle:
             depend on it, as the length is given.
         vocabulary: words that the model compared with tells apart. All others read ``<unk>`` for the oracle
             too, as target and as context: the exact truth of the collapsed language. None: every word.
+        collapse: False is the variant of Jumelet & Zuidema (2023): contexts keep every word, and only targets
+            outside the vocabulary are unknown; the frame has to skip them.
     """
 
     def __init__(
@@ -34,13 +37,15 @@ class Oracle:
         *,
         lengths: LengthRange | None = None,
         vocabulary: Iterable[str] | None = None,
+        collapse: bool = True,
     ) -> None:
         self.pcfg = pcfg
         self.objective: Objective = objective
         self.lengths = lengths
         self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(pcfg.terminals)))
         self.name = "oracle"
-        self._language = pcfg if self.vocabulary is None else pcfg.collapse(self.vocabulary, UNKNOWN)
+        self.collapsed = collapse and self.vocabulary is not None
+        self._language = pcfg.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else pcfg
 
     @property
     def language(self) -> PCFG:
@@ -57,20 +62,26 @@ class Oracle:
     def read(self, sentence: Sequence[str]) -> list[str]:
         """The sentence as the oracle sees it: words outside its vocabulary are ``<unk>``."""
         known = self._language.word_ids
-        return list(sentence) if self.vocabulary is None else [w if w in known else UNKNOWN for w in sentence]
+        return [w if w in known else UNKNOWN for w in sentence] if self.collapsed else list(sentence)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Exact log probabilities, nats, of the positions that ``frame`` counts.
 
         Sentences that the grammar (or the length range) cannot make are listed in ``impossible``.
+
+        Raises:
+            InputError: contexts are not collapsed, and the frame counts unknown words.
         """
+        if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
+            raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
         seen = [self.read(sentence) for sentence in sentences]
         exact = self._language.exact
         if self.objective == "masked":
             rows = exact.masked_log_probs(seen)
         else:
             rows = exact.causal_log_probs(seen, self.lengths)
-        unknown = [np.array([word == UNKNOWN for word in sentence]) for sentence in seen]
+        known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
+        unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)
 
     def next_token(self, prefix: Sequence[str]) -> NextToken:

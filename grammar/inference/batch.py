@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from grammar.errors import InputError
 
 T = TypeVar("T")
-MAX_WIDTH = 64  #: sentences a batch; more gains nothing once a rule is one long vector operation
+MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Batch:
 
 
 def batches(
-    encoded: Sequence[NDArray[np.int32]], bytes_per_sentence: Callable[[int], int], budget: int, widest: int = MAX_WIDTH
+    encoded: Sequence[NDArray[np.int32]], bytes_per_sentence: Callable[[int], int], budget: int
 ) -> Iterator[Batch]:
     """Group by length, longest first; equal sentences share a column.
 
@@ -33,7 +33,6 @@ def batches(
         encoded: word numbers of each sentence.
         bytes_per_sentence: memory that a sentence of n tokens needs.
         budget: bytes for one batch; a single sentence may exceed it.
-        widest: most sentences in a batch.
     """
     places: dict[bytes, list[int]] = {}
     for i, sentence in enumerate(encoded):
@@ -43,7 +42,7 @@ def batches(
         by_length.setdefault(len(encoded[members[0]]), []).append(members)
     for n in sorted(by_length, reverse=True):
         groups = by_length[n]
-        width = int(np.clip(budget // max(bytes_per_sentence(n), 1), 1, widest))
+        width = int(np.clip(budget // max(bytes_per_sentence(n), 1), 1, MAX_WIDTH))
         for at in range(0, len(groups), width):
             some = groups[at : at + width]
             words = np.stack([encoded[m[0]] for m in some], axis=1).reshape(n, len(some))

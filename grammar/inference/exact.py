@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
+from scipy.sparse import csr_matrix
 
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference import closure
-from grammar.inference.batch import MAX_WIDTH, Batch, batches, run
+from grammar.inference.batch import Batch, run
+from grammar.inference.charts import Charts
 from grammar.inference.rules import (
     LexicalRules,
     PairRules,
@@ -23,18 +25,14 @@ from grammar.inference.rules import (
     lexical_rules,
     mean_matrix,
     pair_rules,
-    sparse_rows,
 )
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
-
     from grammar.pcfg import PCFG
     from grammar.tree import Tree
 
 FloatArray = NDArray[np.float64]
-BUDGET = 512 * 2**20  #: bytes of charts for one batch
-SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
+Variant = Literal["default", "paper"]
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,14 @@ class NextToken:
 class Exact:
     """Exact inference for one `PCFG`. All methods are pure; what is computed once is kept.
 
-    Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly.
+    Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
+    that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token.
     """
 
     def __init__(self, pcfg: PCFG) -> None:
         self.pcfg = pcfg
-        self._conditioned: dict[LengthRange, tuple[float, SparseRows]] = {}
+        self._charts: dict[str, Charts] = {}
+        self._range_masses: dict[LengthRange, float] = {}
 
     # -- once per grammar ---------------------------------------------------------------------------
 
@@ -88,10 +88,6 @@ class Exact:
     def unary_closure(self) -> FloatArray:
         """``(I - Un)^-1``, (S, S)."""
         return closure.unary_closure(self.pcfg, self.mass)
-
-    @cached_property
-    def _chains(self) -> SparseRows:
-        return sparse_rows(self.unary_closure)
 
     @cached_property
     def mass(self) -> FloatArray:
@@ -177,28 +173,22 @@ class Exact:
         Raises:
             InputError: it is zero.
         """
-        return self._condition(lengths)[0]
-
-    def _condition(self, lengths: LengthRange) -> tuple[float, SparseRows]:
-        """Z, and the left-corner steps A -> C with the mass of d tokens owed after C, (nnz, high)."""
-        if lengths not in self._conditioned:
-            masses = self.length_masses(lengths.high)
-            z = float(masses[lengths.low :, self.pcfg.start].sum())
+        if lengths not in self._range_masses:
+            z = float(self.length_masses(lengths.high)[lengths.low :, self.pcfg.start].sum())
             if z <= 0.0:
                 raise InputError(f"no sentence of this grammar has a length in {lengths}; choose another range")
-            if z < SMALLEST_MASS:
-                raise InputError(
-                    f"a length in {lengths} has probability {z:.3g}, too small for exact scores; choose another range"
-                )
-            n = len(self.pcfg.symbols)
-            a, b, c = self.pcfg.binary.T.astype(np.int64)
-            keys, inverse = np.unique(a * n + b, return_inverse=True)
-            value = np.zeros((len(keys), lengths.high))
-            np.add.at(value, inverse, np.exp(self.pcfg.binary_logp)[:, None] * masses[: lengths.high, c].T)
-            start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)
-            corners = SparseRows(start, (keys % n).astype(np.int32), value)
-            self._conditioned[lengths] = z, corners
-        return self._conditioned[lengths]
+            self._range_masses[lengths] = z
+        return self._range_masses[lengths]
+
+    def owed_corners(self, high: int) -> SparseRows:
+        """Left-corner steps A -> C by rows C, columns A; values (nnz, high): mass of d = 0..high-1 tokens after C."""
+        n = len(self.pcfg.symbols)
+        a, c, right = self.pcfg.binary.T.astype(np.int64)
+        keys, inverse = np.unique(c * n + a, return_inverse=True)
+        value = np.zeros((len(keys), high))
+        np.add.at(value, inverse, np.exp(self.pcfg.binary_logp)[:, None] * self.length_masses(high)[:high, right].T)
+        start = np.searchsorted(keys // n, np.arange(n + 1)).astype(np.int32)
+        return SparseRows(start, (keys % n).astype(np.int32), value)
 
     @cached_property
     def best_chains(self) -> tuple[SparseRows, NDArray[np.int32]]:
@@ -209,137 +199,90 @@ class Exact:
 
     # -- batches ------------------------------------------------------------------------------------
 
-    def _causal(
-        self, words: NDArray[np.int32], lengths: LengthRange | None
-    ) -> tuple[FloatArray, NDArray[np.int32], NDArray[np.int32], FloatArray, FloatArray, FloatArray]:
-        from grammar.inference import _kernels
-
-        if lengths is None:
-            weight, high, low = 1.0, 0, 0
-            corners = SparseRows(np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros((1, 1)))
-            chains = self._left_corners
-        else:
-            z, corners = self._condition(lengths)
-            chains = self._chains
-            weight, high, low = 1.0 / z, lengths.high, lengths.low
-        p = self.pairs
-        result: tuple[FloatArray, NDArray[np.int32], NDArray[np.int32], FloatArray, FloatArray, FloatArray]
-        result = _kernels.causal(
-            words,
-            self.pcfg.start,
-            weight,
-            high,
-            low,
-            *corners,
-            *chains,
-            *self._chains,
-            p.left,
-            p.right,
-            p.by_left,
-            p.rule_start,
-            p.parent,
-            p.prob,
-            *self.lexicon,
-        )
-        return result
-
-    @cached_property
-    def _left_corners(self) -> SparseRows:
-        return sparse_rows(self.left_corner_closure)
-
-    def _batches(self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None) -> list[Batch]:
-        encoded = [self.pcfg.encode(sentence) for sentence in sentences]
-        for i, sentence in enumerate(encoded):
-            if len(sentence) == 0:
-                raise InputError(f"sentence {i + 1} has no tokens; remove it")
-        states, n_pairs = len(self.pcfg.symbols), len(self.pairs.left)
-        owed = lengths.high if lengths else 1
-
-        def size(n: int) -> int:
-            return 8 * (n * (n + 1) * states + n * n_pairs * owed)
-
-        # with a length condition the tokens owed make the vectors long, and wide batches leave the cache
-        return list(batches(encoded, size, BUDGET, max(1, MAX_WIDTH // owed)))
+    def charts(self, dtype: DTypeLike = np.float64) -> Charts:
+        """The chart kernels in one precision."""
+        key = np.dtype(dtype).name
+        if key not in self._charts:
+            self._charts[key] = Charts(self, dtype)
+        return self._charts[key]
 
     def causal_log_probs(
-        self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None
+        self,
+        sentences: Sequence[Sequence[str]],
+        lengths: LengthRange | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
     ) -> list[FloatArray]:
         """Ln P(token | its left context) for each sentence, (n+1,): the words, then the end of the sentence.
 
         The sum over a sentence is its log probability (given ``lengths``). From the first token that is
         impossible in its context on, entries are -inf.
         """
+        charts = self.charts(dtype)
 
         def task(batch: Batch) -> FloatArray:
-            _, _, _, conditional, stop, _ = self._causal(batch.words, lengths)
-            return _log(np.concatenate([conditional, stop[-1:]]))
+            found = charts.causal(batch.words, lengths)
+            return _log(np.concatenate([found.conditional, found.stop[-1:]]))
 
-        return self._score(task, sentences, lengths, "exact causal scores")
+        return _score(task, charts.batches(sentences, lengths), len(sentences), "exact causal scores")
 
-    def string_log_probs(self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None) -> FloatArray:
-        """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it."""
-        return np.array([float(s.sum()) for s in self.causal_log_probs(sentences, lengths)])
+    def string_log_probs(
+        self,
+        sentences: Sequence[Sequence[str]],
+        lengths: LengthRange | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+    ) -> FloatArray:
+        """Ln P(sentence), given ``lengths`` if any, (N,); -inf where the grammar cannot make it.
 
-    def masked_log_probs(self, sentences: Sequence[Sequence[str]]) -> list[FloatArray]:
+        A length condition needs no pass of its own: it subtracts ``ln Z`` from sentences of such lengths.
+        """
+        found = np.array([float(s.sum()) for s in self.causal_log_probs(sentences, dtype=dtype)])
+        if lengths is not None:
+            found -= math.log(self.range_mass(lengths))
+            found[[len(s) not in lengths for s in sentences]] = -np.inf
+        return found
+
+    def masked_log_probs(
+        self,
+        sentences: Sequence[Sequence[str]],
+        *,
+        variant: Variant = "default",
+        dtype: DTypeLike = np.float64,
+    ) -> list[FloatArray]:
         """Ln P(token | all other tokens and the length) for each sentence, (n,).
 
         Conditioning on a length range changes nothing. -inf where the token is impossible given the others;
-        NaN never: where the others alone are impossible, the entry is -inf too.
+        NaN never: where the others alone are impossible, the entry is -inf too. ``variant="paper"`` sums over
+        every nonterminal of a one-token span as Jumelet & Zuidema (2023, eq. 12) print it, which counts a
+        derivation with unary rules several times: for comparison only.
         """
+        charts, lexical = self.charts(dtype), self.lexical_weights(variant)
+        columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()
 
         def task(batch: Batch) -> FloatArray:
-            leaves = self._outside_leaves(batch.words)
+            leaves = charts.outside_leaves(batch.words)
             n, width = batch.words.shape
             table = np.zeros((n, width))
             for i in range(n):
-                total = self.lexical_sums @ leaves[i]
+                total = sums @ leaves[i]
                 for w in range(width):
                     word = batch.words[i, w]
                     if word >= 0 and total[w] > 0.0:
-                        rules = slice(self.lexicon.start[word], self.lexicon.start[word + 1])
-                        table[i, w] = leaves[i, self.lexicon.parent[rules], w] @ self.lexicon.prob[rules] / total[w]
+                        rules = slice(columns.indptr[word], columns.indptr[word + 1])
+                        table[i, w] = leaves[i, columns.indices[rules], w] @ columns.data[rules] / total[w]
             return _log(table)
 
-        return self._score(task, sentences, None, "exact masked scores")
+        return _score(task, charts.batches(sentences, outside=True), len(sentences), "exact masked scores")
 
-    def _score(
-        self,
-        task: Callable[[Batch], FloatArray],
-        sentences: Sequence[Sequence[str]],
-        lengths: LengthRange | None,
-        description: str,
-    ) -> list[FloatArray]:
-        """What ``task`` finds for each column of a batch, in the order of the sentences."""
-        work = self._batches(sentences, lengths)
-        scores: list[FloatArray] = [np.empty(0)] * len(sentences)
-        for batch, table in run(task, work, description, len(sentences)):
-            for column, members in enumerate(batch.members):
-                for i in members:
-                    scores[i] = np.ascontiguousarray(table[:, column])
-        return scores
+    def lexical_weights(self, variant: Variant = "default") -> csr_matrix[np.float64]:
+        """What the outside weight of a symbol over one token is multiplied with, (S, V).
 
-    def _outside_leaves(self, words: NDArray[np.int32]) -> FloatArray:
-        from grammar.inference import _kernels
-
-        inside, listed, count, *_ = self._causal(words, None)
-        p = self.pairs
-        leaves: FloatArray = _kernels.outside_leaves(
-            inside,
-            listed,
-            count,
-            len(words),
-            self.pcfg.start,
-            *self._chains,
-            p.left,
-            p.right,
-            p.by_left,
-            p.by_right_start,
-            p.by_right,
-            p.rule_start,
-            p.parent,
-            p.prob,
-        )
-        return leaves
+        ``default``: P(word | preterminal). ``paper``: the inside of every nonterminal, unary chains included.
+        """
+        if variant == "default":
+            return self.emission
+        return csr_matrix(csr_matrix(self.unary_closure) @ self.emission)
 
     # -- one sentence -------------------------------------------------------------------------------
 
@@ -350,8 +293,8 @@ class Exact:
                 self.range_mass(lengths)  # raises where no sentence has such a length
                 return 0.0
             return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
-        *_, conditional, _, _ = self._causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
-        return float(_log(conditional).sum())
+        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
+        return float(_log(found.conditional).sum())
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Distribution of what follows ``prefix``, every word at once.
@@ -359,15 +302,14 @@ class Exact:
         Raises:
             InputError: no sentence (of that length range) starts with ``prefix``.
         """
-        words = self.pcfg.encode(prefix).reshape(-1, 1)
-        *_, conditional, stop, starts = self._causal(words, lengths)
-        if (conditional == 0.0).any():
-            at = int(np.flatnonzero(conditional[:, 0] == 0.0)[0])
+        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
+        if (found.conditional == 0.0).any():
+            at = int(np.flatnonzero(found.conditional[:, 0] == 0.0)[0])
             raise InputError(
                 f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
             )
-        states = starts[-1, :, 0]
-        return NextToken(self.pcfg.terminals, np.asarray(states @ self.emission), float(stop[-1, 0]), states)
+        states = found.starts[-1, :, 0]
+        return NextToken(self.pcfg.terminals, np.asarray(states @ self.emission), float(found.stop[-1, 0]), states)
 
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words and the length), (V,), every word at once.
@@ -377,7 +319,7 @@ class Exact:
         """
         if not 0 <= position < len(sentence):
             raise InputError(f"position {position} is outside a sentence of {len(sentence)} tokens")
-        leaves = self._outside_leaves(self.pcfg.encode(sentence).reshape(-1, 1))
+        leaves = self.charts().outside_leaves(self.pcfg.encode(sentence).reshape(-1, 1))
         joint = np.asarray(leaves[position, :, 0] @ self.emission)
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")
@@ -389,6 +331,18 @@ class Exact:
         from grammar.inference.viterbi import viterbi_tree
 
         return viterbi_tree(self, sentence)
+
+
+def _score(
+    task: Callable[[Batch], FloatArray], work: Sequence[Batch], n_sentences: int, description: str
+) -> list[FloatArray]:
+    """What ``task`` finds for each column of a batch, in the order of the sentences."""
+    scores: list[FloatArray] = [np.empty(0)] * n_sentences
+    for batch, table in run(task, work, description, n_sentences):
+        for column, members in enumerate(batch.members):
+            for i in members:
+                scores[i] = np.ascontiguousarray(table[:, column])
+    return scores
 
 
 def _log(p: FloatArray) -> FloatArray:

@@ -20,10 +20,18 @@ class PairRules(NamedTuple):
     left: IntArray  #: (P,) left child of each pair
     right: IntArray  #: (P,) right child of each pair
     by_left: IntArray  #: (S+1,) pairs with left child b are by_left[b]:by_left[b+1]
-    by_right_start: IntArray  #: (S+1,) pairs with right child c are by_right[by_right_start[c]:by_right_start[c+1]]
-    by_right: IntArray  #: (P,) pair numbers sorted by right child
     rule_start: IntArray  #: (P+1,) rules of pair p are rule_start[p]:rule_start[p+1]
     parent: IntArray  #: (R,) left-hand side of each rule
+    prob: FloatArray  #: (R,) its probability
+
+
+class ParentRules(NamedTuple):
+    """Binary rules grouped by their distinct parent and left child (G groups, sorted by parent)."""
+
+    group_start: IntArray  #: (S+1,) groups with parent a are group_start[a]:group_start[a+1]
+    left: IntArray  #: (G,) left child of each group
+    rule_start: IntArray  #: (G+1,) rules of group g are rule_start[g]:rule_start[g+1]
+    right: IntArray  #: (R,) right child of each rule
     prob: FloatArray  #: (R,) its probability
 
 
@@ -43,25 +51,36 @@ class SparseRows(NamedTuple):
     value: FloatArray  #: (nnz,)
 
 
+def _group_heads(keys: IntArray) -> IntArray:
+    """Where a new group begins among sorted rows of keys (R, 2), and R itself at the end."""
+    new = np.ones(len(keys), dtype=bool)
+    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    return np.append(np.flatnonzero(new), len(keys)).astype(np.int32)
+
+
 def pair_rules(pcfg: PCFG) -> PairRules:
     """Group the binary rules (already sorted by left, right, parent)."""
-    n = len(pcfg.symbols)
     children = pcfg.binary[:, 1:]
-    new = np.ones(len(children), dtype=bool)
-    new[1:] = (children[1:] != children[:-1]).any(axis=1)
-    heads = np.flatnonzero(new)
-    left, right = (np.ascontiguousarray(children[heads, side]) for side in (0, 1))
-    by_right = np.argsort(right, kind="stable").astype(np.int32)
+    heads = _group_heads(children)
+    left, right = (np.ascontiguousarray(children[heads[:-1], side]) for side in (0, 1))
     return PairRules(
         left,
         right,
-        np.searchsorted(left, np.arange(n + 1)).astype(np.int32),
-        np.searchsorted(right[by_right], np.arange(n + 1)).astype(np.int32),
-        by_right,
-        np.append(heads, len(children)).astype(np.int32),
+        np.searchsorted(left, np.arange(len(pcfg.symbols) + 1)).astype(np.int32),
+        heads,
         np.ascontiguousarray(pcfg.binary[:, 0]),
         np.exp(pcfg.binary_logp),
     )
+
+
+def parent_rules(pcfg: PCFG) -> ParentRules:
+    """Group the binary rules by parent and left child."""
+    order = np.lexsort((pcfg.binary[:, 2], pcfg.binary[:, 1], pcfg.binary[:, 0]))
+    rules = pcfg.binary[order]
+    heads = _group_heads(rules[:, :2])
+    starts = np.searchsorted(rules[heads[:-1], 0], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
+    left, right = np.ascontiguousarray(rules[heads[:-1], 1]), np.ascontiguousarray(rules[:, 2])
+    return ParentRules(starts, left, heads, right, np.exp(pcfg.binary_logp[order]))
 
 
 def lexical_rules(pcfg: PCFG) -> LexicalRules:

@@ -43,14 +43,14 @@ def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
     Raises:
         InputError: the grammar cannot make the sentence.
     """
-    from grammar.inference import _kernels
+    from grammar.inference import _kernels_viterbi
 
     pcfg, pairs, lexicon = exact.pcfg, exact.pairs, exact.lexicon
     words = pcfg.encode(sentence)
     if len(words) == 0:
         raise InputError("a sentence without tokens has no tree")
     chains, before = exact.best_chains
-    best, chain, rule, split = _kernels.viterbi(
+    best, chain, rule, split = _kernels_viterbi.viterbi(
         words,
         *chains,
         pairs.by_left,

@@ -214,3 +214,22 @@ def test_samples_follow_the_distribution_that_is_scored(
     assert chisquare(found, expect).pvalue > 1e-3
     if lengths is not None:
         assert not counts
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_full_contexts_skip_unknown_targets_and_keep_them_as_context(objective: Objective) -> None:
+    """The published oracle: 'b' and 'c' are no targets, but what stands beside them is scored given the word itself."""
+    frame, made = ScoringFrame(unk="skip"), [s for s in EVERY if TOY.log_prob(s) > -math.inf]
+    published = Oracle(TOY, objective, vocabulary=["a"], collapse=False).score(made, frame)
+    whole = Oracle(TOY, objective).score(made, ScoringFrame())
+    places = zip(whole.sentence, whole.position, strict=True)
+    known = [position == len(made[s]) or made[s][position] == "a" for s, position in places]
+    np.testing.assert_array_equal(published.log_prob, whole.log_prob[known])
+    collapsed = Oracle(TOY, objective, vocabulary=["a"]).score(made, frame)
+    assert not np.allclose(collapsed.log_prob, published.log_prob)
+
+
+def test_full_contexts_need_a_frame_that_skips_unknown_words() -> None:
+    oracle = Oracle(TOY, vocabulary=["a"], collapse=False)
+    with pytest.raises(InputError, match="no <unk> to score"):
+        oracle.score([["a"]], DEFAULT)

@@ -81,6 +81,8 @@ def test_conditioned_scores_of_a_sentence_sum_to_its_probability_over_z(pcfg: PC
     wanted = [strings[len(s)].get(s, 0.0) / z if len(s) in lengths else 0.0 for s in asked]
     found = np.exp(pcfg.exact.string_log_probs(asked, lengths))
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=0.0)
+    by_token = [math.exp(row.sum()) for row in pcfg.exact.causal_log_probs(asked, lengths)]
+    np.testing.assert_allclose(by_token, wanted, rtol=1e-10, atol=0.0)
 
 
 @given(small_pcfgs(), length_ranges(4))

@@ -1,0 +1,233 @@
+"""Full distributions over every word at every position of many sentences, streamed and reduced as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.inference.batch import Batch, run, threads
+
+if TYPE_CHECKING:
+    from grammar.inference.charts import Charts
+    from grammar.inference.exact import Exact, Variant
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """The distributions at one position of W different sentences of one length."""
+
+    position: int  #: words to the left
+    members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
+    observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
+    probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
+    possible: NDArray[np.bool_]  #: (W,) whether the context is possible; such rows sum to one
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of the distributions at the m positions of one sentence: n words, and its end if causal.
+
+    At a position whose context is impossible, surprisal is inf, entropy 0, rank 0.
+    """
+
+    surprisal: FloatArray  #: (m,) -ln P(observed), nats; inf where impossible
+    entropy: FloatArray  #: (m,) nats
+    rank: IntArray  #: (m,) 1 + how many words (or the end) are more probable than the observed one
+    top: IntArray  #: (m, k) most probable words, most probable first; V is the end of the sentence
+    top_probability: FloatArray  #: (m, k)
+
+
+def next_token_distributions(
+    exact: Exact,
+    sentences: Sequence[Sequence[str]],
+    reduce: Callable[[Distributions], T],
+    lengths: LengthRange | None = None,
+    *,
+    dtype: DTypeLike = np.float64,
+) -> Iterator[T]:
+    """``reduce`` of the next-token distributions at every position, the end of each sentence included.
+
+    ``P(w | w_1..w_j)`` for all words at once and ``P(end | w_1..w_j)``, j = 0..n, given ``lengths`` if any; batch by
+    batch, longest sentences first, so that memory does not grow with the input.
+
+    Args:
+        exact: of the grammar.
+        sentences: at least one token each.
+        reduce: called once per position and batch, from several threads.
+        lengths: condition on this range.
+        dtype: of the charts.
+
+    Raises:
+        InputError: a sentence has no tokens, or no sentence of the grammar has such a length.
+    """
+    charts = exact.charts(dtype)
+    emission = exact.emission.T.tocsr()
+
+    def task(batch: Batch) -> list[T]:
+        found = charts.causal(batch.words, lengths)
+        n, width = batch.words.shape
+        results = []
+        for j in range(n + 1):
+            table = np.empty((width, len(exact.pcfg.terminals) + 1))
+            table[:, :-1] = (emission @ found.starts[j]).T
+            table[:, -1] = found.stop[j]
+            possible = np.logical_and.reduce(found.conditional[:j] > 0.0, axis=0)
+            table[~possible] = 0.0
+            observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
+            possible &= table.any(axis=1)
+            results.append(reduce(Distributions(j, batch.members, observed, table, possible)))
+        return results
+
+    yield from _stream(task, charts.batches(sentences, lengths), len(sentences), "exact next-token distributions")
+
+
+def masked_distributions(
+    exact: Exact,
+    sentences: Sequence[Sequence[str]],
+    reduce: Callable[[Distributions], T],
+    *,
+    variant: Variant = "default",
+    dtype: DTypeLike = np.float64,
+) -> Iterator[T]:
+    """``reduce`` of ``P(word | all other words and the length)`` at every position; see `next_token_distributions`.
+
+    ``variant`` is that of `Exact.masked_log_probs`.
+    """
+    charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
+
+    def task(batch: Batch) -> list[T]:
+        leaves = charts.outside_leaves(batch.words)
+        results = []
+        for i, observed in enumerate(batch.words.astype(np.int64)):
+            table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
+            total = table.sum(axis=1)
+            possible = total > 0.0
+            table[possible] /= total[possible, None]
+            results.append(reduce(Distributions(i, batch.members, observed, table, possible)))
+        return results
+
+    yield from _stream(task, charts.batches(sentences, outside=True), len(sentences), "exact masked distributions")
+
+
+def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences: int, description: str) -> Iterator[T]:
+    """Results in order; no more batches at work than threads, so that unread results do not pile up."""
+    step = threads()
+    for at in range(0, len(work), step):
+        some = work[at : at + step]
+        total = sum(len(members) for batch in some for members in batch.members)
+        for _, results in run(task, some, f"{description} of {n_sentences:,}", total):
+            yield from results
+
+
+def next_token_summaries(
+    exact: Exact,
+    sentences: Sequence[Sequence[str]],
+    lengths: LengthRange | None = None,
+    *,
+    top: int = 0,
+    dtype: DTypeLike = np.float64,
+) -> list[Summary]:
+    """Surprisal, entropy, rank and the ``top`` most probable words of the next token, a `Summary` a sentence."""
+    blocks = next_token_distributions(exact, sentences, lambda block: _reduced(block, top), lengths, dtype=dtype)
+    return _collect(blocks, [len(s) + 1 for s in sentences], top)
+
+
+def masked_summaries(
+    exact: Exact,
+    sentences: Sequence[Sequence[str]],
+    *,
+    top: int = 0,
+    variant: Variant = "default",
+    dtype: DTypeLike = np.float64,
+) -> list[Summary]:
+    """Surprisal, entropy, rank and the ``top`` most probable words of each masked token, a `Summary` a sentence."""
+    blocks = masked_distributions(exact, sentences, lambda block: _reduced(block, top), variant=variant, dtype=dtype)
+    return _collect(blocks, [len(s) for s in sentences], top)
+
+
+_Rows = tuple[int, tuple[tuple[int, ...], ...], FloatArray, FloatArray, IntArray, IntArray, FloatArray]
+
+
+def _reduced(block: Distributions, top: int) -> _Rows:
+    table = block.probability
+    rows = np.arange(len(table))
+    if not 0 <= top <= table.shape[1]:
+        raise InputError(f"top is {top}, expecting 0 to {table.shape[1]}")
+    mass = np.where(block.observed >= 0, table[rows, block.observed], 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.where(table > 0.0, table * np.log(table), 0.0).sum(axis=1)
+        surprisal = -np.log(mass)
+    rank = 1 + (table > mass[:, None]).sum(axis=1)
+    rank[~block.possible] = 0
+    best = np.argsort(-table, axis=1, kind="stable")[:, :top] if top else np.zeros((len(table), 0), dtype=np.int64)
+    return block.position, block.members, surprisal, entropy, rank, best, np.take_along_axis(table, best, axis=1)
+
+
+def _collect(blocks: Iterator[_Rows], sizes: Sequence[int], top: int) -> list[Summary]:
+    found = [
+        Summary(np.empty(m), np.empty(m), np.empty(m, np.int64), np.empty((m, top), np.int64), np.empty((m, top)))
+        for m in sizes
+    ]
+    for position, members, *columns in blocks:
+        for row, group in enumerate(members):
+            for i in group:
+                for name, column in zip(Summary.__dataclass_fields__, columns, strict=True):
+                    getattr(found[i], name)[position] = column[row]
+    return found
+
+
+def class_posteriors(
+    exact: Exact,
+    sentences: Sequence[Sequence[str]],
+    classes: Sequence[int] | None = None,
+    *,
+    dtype: DTypeLike = np.float64,
+) -> list[FloatArray]:
+    """P(class of the preterminal over each token | the sentence), (n, C) each; the exact part-of-speech posterior.
+
+    Args:
+        exact: of the grammar.
+        sentences: at least one token each.
+        classes: (S,) class of each symbol, 0 to C-1; None: every symbol is its own class.
+        dtype: of the charts.
+
+    Returns:
+        Rows sum to one; those of a sentence that the grammar cannot make are zero.
+    """
+    n_symbols = len(exact.pcfg.symbols)
+    own = np.arange(n_symbols) if classes is None else np.asarray(classes, dtype=np.int64)
+    if own.shape != (n_symbols,) or (own < 0).any():
+        raise InputError(f"expecting a class of 0 or more for each of the {n_symbols} symbols")
+    n_classes = int(own.max()) + 1
+    charts: Charts = exact.charts(dtype)
+    start, parent, prob = exact.lexicon
+    posteriors = [np.zeros((len(s), n_classes)) for s in sentences]
+
+    def task(batch: Batch) -> FloatArray:
+        found = charts.causal(batch.words)
+        leaves = charts.outside_leaves(batch.words, found)
+        n, width = batch.words.shape
+        table = np.zeros((width, n, n_classes))
+        for w in np.flatnonzero(found.stop[-1] > 0.0):
+            for i in range(n):
+                rules = slice(start[batch.words[i, w]], start[batch.words[i, w] + 1])
+                weight = leaves[i, parent[rules], w] * prob[rules]
+                table[w, i] = np.bincount(own[parent[rules]], weight / weight.sum(), minlength=n_classes)
+        return table
+
+    work = charts.batches(sentences, outside=True)
+    for batch, table in run(task, work, "exact class posteriors", len(sentences)):
+        for row, members in enumerate(batch.members):
+            for i in members:
+                posteriors[i] = table[row]
+    return posteriors
