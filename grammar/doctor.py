@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from grammar.cycles import left_recursion, unary_cycles
 from grammar.errors import InputError
+from grammar.inference.entropy import derivational_entropy as derivational_entropy
 from grammar.pcfg import PCFG
 
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
@@ -29,6 +31,12 @@ class Diagnosis:
     unreachable: tuple[str, ...]  #: symbols that no derivation from the start contains
     unproductive: tuple[str, ...]  #: symbols that derive no finite string
     growing: tuple[str, ...]  #: rules that feed the fastest-growing recursion, strongest first
+    unary_cyclic: int  #: symbols that unary rules alone rewrite to themselves; harmless here, not to many parsers
+    unary_cycle_groups: int  #: strongly connected components they make up
+    unary_cycle: tuple[str, ...]  #: one such cycle, its first symbol again at the end
+    left_recursive: int  #: symbols that derive a string of symbols starting with themselves; harmless here
+    left_recursive_groups: int  #: strongly connected components they make up
+    left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
 
     def as_dict(self) -> dict[str, Any]:
@@ -63,6 +71,7 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         problems.append(
             f"{len(unreachable)} symbols cannot be reached from {pcfg.symbols[pcfg.start]}: {_some(unreachable)}"
         )
+    unary, left = unary_cycles(pcfg), left_recursion(pcfg)
     return Diagnosis(
         **{k: v for k, v in pcfg.sizes().items() if k != "labels"},
         total_mass=exact.total_mass,
@@ -72,6 +81,12 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         unreachable=unreachable,
         unproductive=unproductive,
         growing=growing,
+        unary_cyclic=unary.symbols,
+        unary_cycle_groups=unary.groups,
+        unary_cycle=unary.example,
+        left_recursive=left.symbols,
+        left_recursive_groups=left.groups,
+        left_cycle=left.example,
         problems=tuple(problems),
     )
 
@@ -92,14 +107,6 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
 def is_serious(found: Diagnosis) -> bool:
     """Whether derivations may not end, so that the grammar cannot be sampled."""
     return found.spectral_radius >= 1.0 - 1e-12 or found.total_mass < 1.0 - MASS_TOLERANCE
-
-
-def derivational_entropy(pcfg: PCFG) -> float:
-    """Exact entropy of derivations, nats a sentence: symbol counts times rule entropies (Grenander 1967)."""
-    entropy = np.zeros(len(pcfg.symbols))
-    for rules, logp in pcfg.tables():
-        np.add.at(entropy, rules[:, 0], -np.exp(logp) * logp)
-    return float(pcfg.exact.expected_symbols @ entropy)
 
 
 def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:
