@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -545,3 +546,41 @@ def test_convert_can_divide_weights_by_their_sums(here: Path, command: Command) 
     assert command("convert", "weights.txt", "proper.npz").code == 2
     assert command("convert", "--normalise", "weights.txt", "proper.npz").code == 0
     assert PCFG.load(here / "proper.npz") == PCFG.from_text("S -> S S 0.3 | 'a' 0.7")
+
+
+@pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
+def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: Command) -> None:
+    (here / "mixed.txt").write_text("the dog sees a cat\nzebra walks\nman walks\n", encoding="utf-8")
+    first, second, third = BANK.splitlines()
+    wrong = second.replace("(NP (N man))", "(X (N man))")
+    (here / "gold.mrg").write_text("\n".join((first, third, wrong)), encoding="utf-8")
+    arguments = ("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg", "--method", method, "--gold", "gold.mrg")
+    code, out, err = command(*arguments)
+    assert (code, err) == (0, "1 of 3 sentences cannot be made by the grammar and read (): line 2\n")
+    # 7 brackets on either side, one of them the X
+    assert out.splitlines()[0] == (
+        "labelled F1 85.71% (precision 85.71%, recall 85.71%), exact match 50.00%, tags 100.00%, 2 sentences, 1 skipped"
+    )
+    assert out.splitlines()[1] == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt"
+    assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [first[2:-2], "()", second[2:-2]]
+
+
+@pytest.mark.parametrize("method", ["viterbi", "max-rule", "max-span"])
+def test_parse_unbinarises_and_projects(method: str, here: Path, command: Command) -> None:
+    for share, tree in ((0.4, "(S (NP x) (V y) (NP x))"), (0.6, "(S (NP x) (VP (V y) (NP x)))")):
+        pcfg = PCFG.from_text(
+            f"S -> NP VP1 {share} | S1 NP {1 - share}\nS1 -> NP V 1.0\nVP1 -> V NP 1.0\nNP -> x 1.0\nV -> y 1.0"
+        )
+        split = replace(pcfg, labels=tuple({"S1": "@S", "VP1": "VP"}.get(name, name) for name in pcfg.symbols))
+        split.save(here / "split.npz", force=True)
+        (here / "one.txt").write_text("x y x\n", encoding="utf-8")
+        assert command("parse", "split.npz", "one.txt", "-o", "one.mrg", "--method", method, "--force").code == 0
+        assert (here / "one.mrg").read_text(encoding="utf-8") == tree + "\n"
+
+
+def test_parse_wants_a_gold_tree_for_each_sentence(here: Path, command: Command) -> None:
+    code, _, err = command("parse", "toy.npz", "text.txt", "-o", "trees.mrg", "--gold", "bank.mrg")
+    assert code == 2
+    assert "3 gold trees for the 2 sentences of text.txt" in err
+    assert not (here / "trees.mrg").exists()
+    assert "is not one of" in command("parse", "toy.npz", "text.txt", "-o", "trees.mrg", "--method", "best").err

@@ -1,0 +1,430 @@
+"""Kernels: inside and outside charts of one sentence, sampled derivations, and max-rule charts.
+
+Span ``(i, j)`` has number ``j (j-1) / 2 + i``. Each span has its own power of two, ``shift``: its inside weights
+are ``entry * 2^shift`` and its largest entry lies in [0.5, 1), so charts neither under- nor overflow at any
+length. Outside entries carry the inverse of that power and of the sentence's probability: inside entry times
+outside entry is a posterior.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+#: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
+#: about its inverse, and every product of the kernels below stays finite.
+SMALLEST = 1e-250
+
+
+@njit(cache=True, nogil=True)
+def _room(array, needed):
+    """``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
+    if needed <= array.size:
+        return array
+    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touched):
+    """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power."""
+    top = np.int64(-(2**62))
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        if count[left] > 0 and count[right] > 0:
+            top = max(top, shift[left] + shift[right])
+    n_touched = 0
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        if count[left] == 0 or count[right] == 0:
+            continue
+        factor = math.ldexp(1.0, max(shift[left] + shift[right] - top, -2000))
+        row = inside[right]
+        for x in range(count[left]):
+            b = listed[left, x]
+            weight = inside[left, b] * factor
+            for p in range(by_left[b], by_left[b + 1]):
+                value = row[pair_right[p]] * weight
+                if value > 0.0:
+                    if acc[p] == 0.0:
+                        touched[n_touched] = p
+                        n_touched += 1
+                    acc[p] += value
+    return n_touched, top
+
+
+@njit(cache=True, nogil=True)
+def inside(
+    words,
+    closure_start,
+    closure_column,
+    closure_value,
+    by_left,
+    pair_right,
+    rule_start,
+    parent,
+    prob,
+    lex_start,
+    lex_parent,
+    lex_prob,
+):
+    """Inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
+
+    ``closure_*`` are the columns of the unary closure: entry e of row b is ``U[closure_column[e], b]``.
+
+    Returns:
+        inside (spans, S), unary chains included; bare (spans, S), the same without chains above the symbol;
+        shift (spans,), see above; listed (spans, S) and count (spans,), the states of each span not zero.
+    """
+    n = words.size
+    n_states = by_left.size - 1
+    n_spans = n * (n + 1) // 2
+    full = np.zeros((n_spans, n_states))
+    bare = np.zeros((n_spans, n_states))
+    shift = np.zeros(n_spans, dtype=np.int64)
+    listed = np.zeros((n_spans, n_states), dtype=np.int32)
+    count = np.zeros(n_spans, dtype=np.int32)
+    acc = np.zeros(pair_right.size)
+    touched = np.zeros(pair_right.size, dtype=np.int32)
+    for j in range(1, n + 1):
+        for i in range(j - 1, -1, -1):
+            span = j * (j - 1) // 2 + i
+            top = np.int64(0)
+            if i == j - 1:
+                word = words[i]
+                if word >= 0:
+                    for r in range(lex_start[word], lex_start[word + 1]):
+                        bare[span, lex_parent[r]] = lex_prob[r]
+            else:
+                n_touched, top = _products(i, j, full, shift, listed, count, by_left, pair_right, acc, touched)
+                for x in range(n_touched):
+                    p = touched[x]
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        bare[span, parent[r]] += prob[r] * acc[p]
+                    acc[p] = 0.0
+            for b in range(n_states):
+                weight = bare[span, b]
+                if weight > 0.0:
+                    for e in range(closure_start[b], closure_start[b + 1]):
+                        full[span, closure_column[e]] += closure_value[e] * weight
+            largest = full[span].max()
+            if largest == 0.0:
+                continue
+            power = math.frexp(largest)[1]
+            shift[span] = top + power
+            # two steps: the inverse of the smallest floats would overflow
+            first, second = math.ldexp(1.0, -(power // 2)), math.ldexp(1.0, power // 2 - power)
+            for a in range(n_states):
+                bare[span, a] = bare[span, a] * first * second
+                value = full[span, a] * first * second
+                if value < SMALLEST:
+                    full[span, a] = 0.0
+                    bare[span, a] = 0.0
+                else:
+                    full[span, a] = value
+                    listed[span, count[span]] = a
+                    count[span] += 1
+    return full, bare, shift, listed, count
+
+
+@njit(cache=True, nogil=True)
+def outside(
+    inside,
+    shift,
+    listed,
+    count,
+    n,
+    start,
+    closure_start,
+    closure_column,
+    closure_value,
+    by_left,
+    pair_right,
+    rule_start,
+    parent,
+    prob,
+):
+    """Outside weights of one sentence below unary chains, (spans, S), scaled as above; arguments from `inside`.
+
+    With ``closed[A]`` over a span, ``closed[A] * inside[A]`` is the expected number of A nodes over that span and
+    ``closed[A] * bare[A]`` the probability that A stands at the lower end of its unary chain. Zero for states
+    whose inside weight is zero.
+    """
+    n_states = by_left.size - 1
+    n_spans = n * (n + 1) // 2
+    closed = np.zeros((n_spans, n_states))
+    above = np.zeros((n_spans, n_states))
+    demand = np.zeros(pair_right.size)
+    above[n_spans - n, start] = 1.0 / inside[n_spans - n, start]
+    for length in range(n, 0, -1):
+        for i in range(n - length + 1):
+            j = i + length
+            span = j * (j - 1) // 2 + i
+            alive = False
+            for x in range(count[span]):
+                b = listed[span, x]
+                total = 0.0
+                for e in range(closure_start[b], closure_start[b + 1]):
+                    total += closure_value[e] * above[span, closure_column[e]]
+                closed[span, b] = total
+                alive = alive or total > 0.0
+            if length == 1 or not alive:
+                continue
+            for p in range(pair_right.size):
+                total = 0.0
+                for r in range(rule_start[p], rule_start[p + 1]):
+                    total += prob[r] * closed[span, parent[r]]
+                demand[p] = total
+            for k in range(i + 1, j):
+                left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                if count[left] == 0 or count[right] == 0:
+                    continue
+                power = shift[left] + shift[right] - shift[span]
+                if power < -2000:
+                    continue
+                factor = math.ldexp(1.0, power)
+                for x in range(count[left]):
+                    b = listed[left, x]
+                    weight = inside[left, b]
+                    total = 0.0
+                    for p in range(by_left[b], by_left[b + 1]):
+                        c = pair_right[p]
+                        value = inside[right, c]
+                        if value > 0.0 and demand[p] > 0.0:
+                            # the factor comes last: demand times factor alone may overflow
+                            total += demand[p] * value * factor
+                            above[right, c] += demand[p] * weight * factor
+                    above[left, b] += total
+    return closed
+
+
+@njit(cache=True, nogil=True)
+def sample(
+    rng,
+    inside,
+    bare,
+    shift,
+    n,
+    start,
+    binary_start,
+    binary_left,
+    binary_right,
+    binary_prob,
+    unary_start,
+    unary_child,
+    unary_prob,
+):
+    """One derivation drawn from the posterior: states in preorder and their number of child nodes, (nodes,) each.
+
+    ``binary_*`` and ``unary_*`` are the rules by parent, ``rng`` a `numpy.random.Generator`.
+    """
+    states = np.empty(4 * n, dtype=np.int32)
+    arity = np.empty(4 * n, dtype=np.int8)
+    nodes = 0
+    # right children that wait: (i, j, state)
+    waiting = np.empty((n + 1, 3), dtype=np.int64)
+    waiting[0, 0], waiting[0, 1], waiting[0, 2] = 0, n, start
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        i, j, a = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
+        while True:
+            span = j * (j - 1) // 2 + i
+            states, arity = _room(states, nodes + 1), _room(arity, nodes + 1)
+            states[nodes] = a
+            nodes += 1
+            # the weights of what can stand below a sum to inside[span, a]: its own rules, then unary steps
+            draw = rng.random() * inside[span, a]
+            if draw >= bare[span, a]:
+                draw -= bare[span, a]
+                below = np.int64(-1)
+                for e in range(unary_start[a], unary_start[a + 1]):
+                    weight = unary_prob[e] * inside[span, unary_child[e]]
+                    if weight > 0.0:
+                        below = np.int64(unary_child[e])
+                        draw -= weight
+                        if draw < 0.0:
+                            break
+                if below >= 0:
+                    arity[nodes - 1] = 1
+                    a = below
+                    continue
+            if j - i == 1:
+                arity[nodes - 1] = 0
+                break
+            arity[nodes - 1] = 2
+            draw = rng.random() * bare[span, a]
+            split, rule = np.int64(-1), np.int64(-1)
+            for k in range(i + 1, j):
+                left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                power = shift[left] + shift[right] - shift[span]
+                if power < -2000:
+                    continue
+                factor = math.ldexp(1.0, power)
+                for r in range(binary_start[a], binary_start[a + 1]):
+                    weight = binary_prob[r] * inside[left, binary_left[r]] * inside[right, binary_right[r]] * factor
+                    if weight > 0.0:
+                        split, rule = np.int64(k), np.int64(r)
+                        draw -= weight
+                        if draw < 0.0:
+                            break
+                if draw < 0.0:
+                    break
+            waiting[depth, 0], waiting[depth, 1], waiting[depth, 2] = split, j, binary_right[rule]
+            depth += 1
+            j, a = split, np.int64(binary_left[rule])
+    return states[:nodes], arity[:nodes]
+
+
+@njit(cache=True, nogil=True)
+def max_rule(
+    inside,
+    bare,
+    closed,
+    shift,
+    listed,
+    count,
+    n,
+    smallest,
+    state_label,
+    n_labels,
+    by_left,
+    pair_right,
+    group_start,
+    group_coarse,
+    member_start,
+    member_parent,
+    member_prob,
+    coarse_parent,
+    coarse_left,
+    coarse_right,
+    chain_start,
+    chain_above,
+    chain_below,
+    chain_weight,
+    chain_parent,
+    chain_child,
+):
+    """Coarse trees with the greatest product of posterior rule probabilities, for every label and span.
+
+    Rules of one child pair and one parent label make a group: ``group_start`` (P+1,) by pair, ``group_coarse`` the
+    coarse rule, ``member_*`` its parents. ``coarse_*`` name the labels of coarse binary rules, ``chain_parent`` and
+    ``chain_child`` those of coarse unary rules; the probability that unary rule u is used over a span is the sum
+    over ``chain_start[u]:chain_start[u+1]`` of ``closed[above] * weight * inside[below]``. Spans that are a constituent
+    with a probability below ``smallest`` are passed over.
+
+    Returns:
+        best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 where there is
+        none; rule and split (spans, L), best coarse binary rule and its split of the label without unary steps.
+    """
+    n_spans = n * (n + 1) // 2
+    best = np.full((n_spans, n_labels), -np.inf)
+    below = np.full((n_spans, n_labels), -1, dtype=np.int32)
+    rule = np.full((n_spans, n_labels), -1, dtype=np.int32)
+    split = np.full((n_spans, n_labels), -1, dtype=np.int32)
+    kept = np.zeros(n_spans, dtype=np.bool_)
+    for span in range(n_spans):
+        total = 0.0
+        for x in range(count[span]):
+            total += closed[span, listed[span, x]] * bare[span, listed[span, x]]
+        kept[span] = total > 0.0 and total >= smallest
+    n_groups = group_coarse.size
+    demand = np.zeros(n_groups)
+    acc = np.zeros(coarse_parent.size)
+    touched = np.zeros(coarse_parent.size, dtype=np.int32)
+    n_chains = chain_parent.size
+    step = np.zeros(n_chains)
+    for j in range(1, n + 1):
+        for i in range(j - 1, -1, -1):
+            span = j * (j - 1) // 2 + i
+            if not kept[span]:
+                continue
+            value = best[span]
+            if i == j - 1:
+                for x in range(count[span]):
+                    a = listed[span, x]
+                    weight = closed[span, a] * bare[span, a]
+                    if weight > 0.0:
+                        at = state_label[a]
+                        value[at] = weight if value[at] == -np.inf else value[at] + weight
+                for at in range(n_labels):
+                    if value[at] > 0.0:
+                        value[at] = min(math.log(value[at]), 0.0)
+            else:
+                for g in range(n_groups):
+                    total = 0.0
+                    for m in range(member_start[g], member_start[g + 1]):
+                        total += member_prob[m] * closed[span, member_parent[m]]
+                    demand[g] = total
+                for k in range(i + 1, j):
+                    left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                    if not (kept[left] and kept[right]):
+                        continue
+                    power = shift[left] + shift[right] - shift[span]
+                    if power < -2000:
+                        continue
+                    factor = math.ldexp(1.0, power)
+                    n_touched = 0
+                    for x in range(count[left]):
+                        b = listed[left, x]
+                        weight = inside[left, b]
+                        for p in range(by_left[b], by_left[b + 1]):
+                            product = inside[right, pair_right[p]]
+                            if product > 0.0:
+                                product *= weight
+                                for g in range(group_start[p], group_start[p + 1]):
+                                    amount = demand[g] * product * factor
+                                    if amount > 0.0:
+                                        c = group_coarse[g]
+                                        if acc[c] == 0.0:
+                                            touched[n_touched] = c
+                                            n_touched += 1
+                                        acc[c] += amount
+                    for x in range(n_touched):
+                        c = touched[x]
+                        score = best[left, coarse_left[c]] + best[right, coarse_right[c]]
+                        at = coarse_parent[c]
+                        if score > value[at]:  # a rule's own factor is at most 1
+                            score += min(math.log(acc[c]), 0.0)
+                            if score > value[at]:
+                                value[at] = score
+                                rule[span, at] = c
+                                split[span, at] = k
+                        acc[c] = 0.0
+            # unary steps: none has a factor above 1, so repeating a label never helps
+            for u in range(n_chains):
+                total = 0.0
+                for e in range(chain_start[u], chain_start[u + 1]):
+                    total += closed[span, chain_above[e]] * chain_weight[e] * inside[span, chain_below[e]]
+                step[u] = min(math.log(total), 0.0) if total > 0.0 else -np.inf
+            changed = True
+            while changed:
+                changed = False
+                for u in range(n_chains):
+                    score = step[u] + value[chain_child[u]]
+                    if score > value[chain_parent[u]]:
+                        value[chain_parent[u]] = score
+                        below[span, chain_parent[u]] = chain_child[u]
+                        changed = True
+    return best, below, rule, split
+
+
+@njit(cache=True, nogil=True)
+def best_splits(gain, n):
+    """Binary bracketing of n words with the greatest sum of ``gain`` (spans,) over its spans: split (spans,)."""
+    total = gain.copy()
+    split = np.full(gain.size, -1, dtype=np.int32)
+    for j in range(1, n + 1):
+        for i in range(j - 2, -1, -1):
+            most = -np.inf
+            span = j * (j - 1) // 2 + i
+            for k in range(i + 1, j):
+                value = total[k * (k - 1) // 2 + i] + total[j * (j - 1) // 2 + k]
+                if value > most:
+                    most = value
+                    split[span] = k
+            total[span] += most
+    return split

@@ -1,0 +1,238 @@
+"""What a sentence says about its derivation: posterior of symbols, labels and tags, and derivations drawn from it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.errors import InputError
+from grammar.inference.rules import IntArray, SparseRows, sparse_rows
+from grammar.tree import Tree
+
+if TYPE_CHECKING:
+    from grammar.inference.exact import Exact
+    from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+
+
+class ParentRows(NamedTuple):
+    """Rules of one kind by parent: those of state a are ``start[a]:start[a+1]``."""
+
+    start: IntArray  #: (S+1,)
+    children: IntArray  #: (children, rules), contiguous rows
+    prob: FloatArray  #: (rules,)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the posterior needs of a grammar, made once."""
+
+    closure: SparseRows  #: columns of the unary closure
+    binary: ParentRows
+    unary: ParentRows
+    labels: tuple[str, ...]  #: (L,) distinct labels, in the order of the symbols
+    state_label: IntArray  #: (S,) label of each state
+    states: tuple[NDArray[np.int64], ...]  #: states of each label
+    #: of each label, the inverse of the block of the unary closure; None where it is the identity
+    once: tuple[FloatArray | None, ...]
+
+
+_TABLES: WeakKeyDictionary[Exact, Tables] = WeakKeyDictionary()
+
+
+def tables(exact: Exact) -> Tables:
+    """The tables of a grammar, kept as long as its `Exact`.
+
+    Raises:
+        InputError: the grammar's unary closure does not converge.
+    """
+    if exact not in _TABLES:
+        pcfg = exact.pcfg
+        closed = exact.unary_closure
+        numbers = {label: i for i, label in enumerate(dict.fromkeys(pcfg.labels))}
+        state_label = np.array([numbers[label] for label in pcfg.labels], dtype=np.int32)
+        states = tuple(np.flatnonzero(state_label == i) for i in range(len(numbers)))
+        blocks = [closed[np.ix_(own, own)] for own in states]
+        _TABLES[exact] = Tables(
+            sparse_rows(np.ascontiguousarray(closed.T)),
+            _by_parent(pcfg.binary, pcfg.binary_logp, len(pcfg.symbols)),
+            _by_parent(pcfg.unary, pcfg.unary_logp, len(pcfg.symbols)),
+            tuple(numbers),
+            state_label,
+            states,
+            tuple(
+                None if np.array_equal(b, np.eye(len(b))) else np.asarray(np.linalg.inv(b), np.float64) for b in blocks
+            ),
+        )
+    return _TABLES[exact]
+
+
+def _by_parent(rules: IntArray, logp: FloatArray, n_states: int) -> ParentRows:
+    order = np.argsort(rules[:, 0], kind="stable")
+    start = np.searchsorted(rules[order, 0], np.arange(n_states + 1)).astype(np.int32)
+    return ParentRows(start, np.ascontiguousarray(rules[order, 1:].T), np.exp(logp[order]))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The distribution over derivations of one sentence; made by `posterior`.
+
+    Spans are ``(i, j)``, covering tokens i to j-1; in tables they are numbered ``j (j-1) / 2 + i``. All unary
+    chains are summed exactly, cycles included.
+    """
+
+    pcfg: PCFG = field(repr=False)
+    sentence: tuple[str, ...]  #: (n,)
+    log_prob: float  #: of the sentence, nats
+    inside: FloatArray = field(repr=False)  #: (spans, S) scaled, see `grammar.inference._kernels_posterior`
+    bare: FloatArray = field(repr=False)  #: (spans, S) inside weight without unary steps from the symbol
+    closed: FloatArray = field(repr=False)  #: (spans, S) outside weight below unary chains
+    shift: NDArray[np.int64] = field(repr=False)  #: (spans,) powers of two of the inside weights
+    listed: IntArray = field(repr=False)  #: (spans, S) states that are not zero
+    count: IntArray = field(repr=False)  #: (spans,) how many
+
+    def __len__(self) -> int:
+        return len(self.sentence)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the L distinct labels (``pcfg.labels``), in the order of every table by label."""
+        return tables(self.pcfg.exact).labels
+
+    @cached_property
+    def leaves(self) -> NDArray[np.int64]:
+        """Numbers of the spans of one token, (n,)."""
+        i = np.arange(len(self.sentence))
+        return np.asarray((i + 1) * i // 2 + i)
+
+    def span(self, i: int, j: int) -> int:
+        """Number of the span from token i to j-1.
+
+        Raises:
+            InputError: not ``0 <= i < j <= n``.
+        """
+        if not 0 <= i < j <= len(self.sentence):
+            raise InputError(f"({i}, {j}) is no span of a sentence of {len(self.sentence)} tokens")
+        return j * (j - 1) // 2 + i
+
+    # -- marginals ----------------------------------------------------------------------------------
+
+    def expected_symbols(self, i: int, j: int) -> FloatArray:
+        """Expected number of nodes of each symbol over a span, (S,); above 1 only where unary rules go round."""
+        span = self.span(i, j)
+        return np.asarray(self.closed[span] * self.inside[span])
+
+    def symbols(self, i: int, j: int) -> FloatArray:
+        """P(a node of this symbol stands over the span), (S,) probabilities.
+
+        A chain that comes to A comes back to it ``U[A, A]`` times in the mean, so this is the expected number
+        over ``U[A, A]``, the diagonal of the unary closure.
+        """
+        return np.minimum(self.expected_symbols(i, j) / self.pcfg.exact.unary_closure.diagonal(), 1.0)
+
+    @cached_property
+    def label_table(self) -> FloatArray:
+        """P(a node of this label stands over the span), every span, (spans, L) probabilities.
+
+        For the states L of one label it is ``closed_L . (U_LL)^-1 . inside_L``: each derivation counts once,
+        at the lowest of its nodes of that label, where the steps from L to L are taken off.
+        """
+        known = tables(self.pcfg.exact)
+        table = np.empty((len(self.inside), len(known.labels)))
+        for number, (own, once) in enumerate(zip(known.states, known.once, strict=True)):
+            below = self.inside[:, own]
+            table[:, number] = (self.closed[:, own] * (below if once is None else below @ once.T)).sum(axis=1)
+        return np.clip(table, 0.0, 1.0)
+
+    def label_probs(self, i: int, j: int) -> dict[str, float]:
+        """P(a node of this label stands over the span), for each label where it is not zero."""
+        row = self.label_table[self.span(i, j)]
+        return {label: float(p) for label, p in zip(self.labels, row, strict=True) if p > 0.0}
+
+    @cached_property
+    def preterminals(self) -> FloatArray:
+        """P(this symbol is the one that makes the word), every position, (n, S); rows sum to one.
+
+        Symbols above it on a unary chain do not count.
+        """
+        return np.asarray(self.closed[self.leaves] * self.bare[self.leaves])
+
+    @cached_property
+    def tags(self) -> FloatArray:
+        """P(the symbol that makes the word has this label), every position, (n, L); rows sum to one."""
+        known = tables(self.pcfg.exact)
+        table = np.zeros((len(self.sentence), len(known.labels)))
+        np.add.at(table.T, known.state_label, self.preterminals.T)
+        return table
+
+    # -- derivations --------------------------------------------------------------------------------
+
+    def sample(self, rng: np.random.Generator) -> Tree:
+        """A derivation with the grammar's own symbols, drawn from the exact posterior.
+
+        Top-down from the inside chart (Goodman 1998, section 4.4); unary chains step by step, any number of rounds.
+        """
+        from grammar.inference import _kernels_posterior
+
+        known = tables(self.pcfg.exact)
+        states, arity = _kernels_posterior.sample(
+            rng,
+            self.inside,
+            self.bare,
+            self.shift,
+            len(self.sentence),
+            self.pcfg.start,
+            known.binary.start,
+            *known.binary.children,
+            known.binary.prob,
+            known.unary.start,
+            *known.unary.children,
+            known.unary.prob,
+        )
+        return tree_of([self.pcfg.symbols[a] for a in states.tolist()], arity.tolist(), self.sentence)
+
+
+def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
+    """Inside and outside charts of one sentence, in O(n^3 P + n^2 R) for P child pairs and R binary rules.
+
+    Raises:
+        InputError: the grammar cannot make the sentence.
+    """
+    from grammar.inference import _kernels_posterior
+
+    exact = pcfg.exact
+    pairs, lexicon, known = exact.pairs, exact.lexicon, tables(exact)
+    words = pcfg.encode(sentence)
+    n = len(words)
+    if n == 0:
+        raise InputError("a sentence without tokens has no tree")
+    binary = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
+    charts = _kernels_posterior.inside(words, *known.closure, *binary, *lexicon)
+    full, bare, shift, listed, count = charts
+    root = n * (n - 1) // 2
+    if not full[root, pcfg.start] > 0.0:
+        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+    log_prob = math.log(full[root, pcfg.start]) + int(shift[root]) * math.log(2.0)
+    closed = _kernels_posterior.outside(full, shift, listed, count, n, pcfg.start, *known.closure, *binary)
+    return Posterior(pcfg, tuple(sentence), log_prob, full, bare, closed, shift, listed, count)
+
+
+def tree_of(names: Sequence[str], arity: Sequence[int], words: Sequence[str]) -> Tree:
+    """The tree whose nodes in preorder have these names and numbers of child nodes (0 above a word)."""
+    done: list[Tree] = []
+    word = len(words)
+    for name, children in zip(reversed(names), reversed(arity), strict=True):
+        if children:
+            done.append(Tree(name, tuple(done.pop() for _ in range(children))))
+        else:
+            word -= 1
+            done.append(Tree(name, (words[word],)))
+    return done.pop()

@@ -1,0 +1,232 @@
+"""Max-rule and max-span trees against brute force over all coarse trees."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from random_grammars import cases
+from reference_posterior import Reference, binary, bottoms, nodes, unary
+
+from grammar.inference import max_rule
+from grammar.inference.max_rule import max_rule_tree, max_span_tree
+from grammar.inference.posterior import posterior
+from grammar.pcfg import PCFG
+from grammar.tree import Tree
+
+Case = tuple[PCFG, list[list[str]]]
+CYCLES = PCFG.from_text(
+    "S -> A 0.45 | S B 0.25 | b 0.1 | B S 0.2\n"
+    "A -> S 0.3 | B 0.5 | A A 0.1 | a 0.1\nB -> A 0.2 | B B 0.1 | b 0.6 | a 0.1"
+)
+#: The best derivation has A1, but A2, A3 and A4 together are more probable, and agree on the coarse tree.
+SPLIT = replace(
+    PCFG.from_text(
+        "S -> A1 0.4 | A2 0.2 | A3 0.2 | A4 0.2\n"
+        "A1 -> X Y 1.0\nA2 -> Y X 1.0\nA3 -> Y X 1.0\nA4 -> Y X 1.0\nX -> a 1.0\nY -> a 1.0"
+    ),
+    labels=("S", "A", "A", "A", "A", "X", "Y"),
+)
+
+
+def coarse(pcfg: PCFG, few: bool) -> PCFG:
+    """The same grammar with the labels X and Y, or with S too."""
+    names = {"S": "X" if few else "S", "A": "X", "B": "Y", "C": "Y", "D": "X"}
+    return replace(pcfg, labels=tuple(names[name] for name in pcfg.symbols))
+
+
+class Brute:
+    """Probabilities of coarse rules, tags and labels, each from its own exclusion, and all coarse trees."""
+
+    def __init__(self, pcfg: PCFG, sentence: list[str]) -> None:
+        self.pcfg, self.sentence, self.n = pcfg, sentence, len(sentence)
+        self.reference = Reference(pcfg, sentence)
+        self.labels = tuple(dict.fromkeys(pcfg.labels))
+        self.states = {label: [a for a, own in enumerate(pcfg.labels) if own == label] for label in self.labels}
+        self.rule = cache(self._rule)
+        self.label = cache(lambda i, j, x: self.reference.occurs((i, j), nodes(self.states[x])))
+        self.tag = cache(lambda i, x: self.reference.occurs((i, i + 1), bottoms(self.states[x])))
+        self.step = cache(lambda i, j, x, y: self.reference.occurs((i, j), unary(self.states[x], self.states[y])))
+
+    def _rule(self, i: int, k: int, j: int, parent: str, left: str, right: str) -> float:
+        wanted = (parent, left, right)
+        rules = [r for r, abc in enumerate(self.pcfg.binary) if tuple(self.pcfg.labels[x] for x in abc) == wanted]
+        return self.reference.occurs((i, j), binary(k, rules)) if rules else 0.0
+
+    def trees(self, i: int, j: int, label: str, above: tuple[str, ...] = ()) -> Iterator[tuple[Tree, float]]:
+        """Every coarse tree that may stand there, and its product, chains without a label twice."""
+        above = (*above, label)
+        if j - i == 1 and self.tag(i, label) > 1e-13:
+            yield Tree(label, (self.sentence[i],)), self.tag(i, label)
+        for k, left, right in itertools.product(range(i + 1, j), self.labels, self.labels):
+            p = self.rule(i, k, j, label, left, right)
+            if p > 1e-13:
+                for (x, p_x), (y, p_y) in itertools.product(self.trees(i, k, left), self.trees(k, j, right)):
+                    yield Tree(label, (x, y)), p * p_x * p_y
+        for child in self.labels:
+            if child not in above and self.step(i, j, label, child) > 1e-13:
+                for tree, p in self.trees(i, j, child, above):
+                    yield Tree(label, (tree,)), p * self.step(i, j, label, child)
+
+    def product(self, tree: Tree, i: int = 0) -> float:
+        """The product of one tree."""
+        first, j = tree.children[0], i + len(tree.leaves())
+        if isinstance(first, str):
+            return self.tag(i, tree.label)
+        if len(tree.children) == 1:
+            return self.step(i, j, tree.label, first.label) * self.product(first, i)
+        second = tree.children[1]
+        assert isinstance(second, Tree)
+        k = i + len(first.leaves())
+        here = self.rule(i, k, j, tree.label, first.label, second.label)
+        return here * self.product(first, i) * self.product(second, k)
+
+    def bracketings(self, i: int, j: int) -> Iterator[list[tuple[int, int]]]:
+        """Every binary bracketing, as its spans of two tokens or more."""
+        if j - i == 1:
+            yield []
+        for k in range(i + 1, j):
+            for left, right in itertools.product(self.bracketings(i, k), self.bracketings(k, j)):
+                yield [(i, j), *left, *right]
+
+    def gain(self, i: int, j: int) -> float:
+        """Most that a non-empty set of labels over a span brings: right labels less wrong ones, halved."""
+        probs = [self.label(i, j, label) for label in self.labels]
+        if max(probs) < 1e-13:
+            return -math.inf
+        subsets = itertools.product((0, 1), repeat=len(probs))
+        return max(sum(p - 0.5 for p, taken in zip(probs, s, strict=True) if taken) for s in subsets if any(s))
+
+
+def labelled(tree: Tree) -> list[tuple[int, int, str]]:
+    """Spans of two tokens or more with their labels."""
+    found, end = [], 0
+    for node in tree.subtrees():
+        size = len(node.leaves())
+        if size > 1:
+            found.append((end, end + size, node.label))
+        end += node.is_preterminal
+    return found
+
+
+@given(cases(max_size=3))
+def test_no_coarse_tree_has_a_greater_product(case: Case) -> None:
+    pcfg, (sentence,) = coarse(case[0], few=len(case[1][0]) > 2), case[1]
+    brute = Brute(pcfg, sentence)
+    if brute.reference.total == 0.0:
+        return
+    tree, score = max_rule_tree(posterior(pcfg, sentence))
+    assert (tree.label, tree.leaves()) == (pcfg.labels[pcfg.start], sentence)
+    assert math.exp(score) == pytest.approx(brute.product(tree), rel=1e-9)
+    most = max(p for _, p in brute.trees(0, len(sentence), tree.label))
+    assert math.exp(score) == pytest.approx(most, rel=1e-9)
+    with pytest.MonkeyPatch.context() as patch:  # improbable spans left out at first are taken in again
+        patch.setattr(max_rule, "SMALLEST_SPAN", 0.999)
+        assert max_rule_tree(posterior(pcfg, sentence))[1] == pytest.approx(score, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("sentence", ["a", "a b", "b a b"], ids=["1", "2", "3"])
+def test_unary_cycles_do_not_go_round_in_the_best_tree(sentence: str) -> None:
+    words = sentence.split()
+    brute = Brute(CYCLES, words)
+    tree, score = max_rule_tree(posterior(CYCLES, words))
+    candidates = list(brute.trees(0, len(words), "S"))
+    assert math.exp(score) == pytest.approx(max(p for _, p in candidates), rel=1e-10)
+    assert tree in {t for t, p in candidates if p > math.exp(score) * (1 - 1e-9)}
+
+
+@given(cases(max_size=5))
+@settings(max_examples=30)
+def test_no_bracketing_and_labels_have_more_correct_spans(case: Case) -> None:
+    pcfg, (sentence,) = coarse(case[0], few=False), case[1]
+    brute = Brute(pcfg, sentence)
+    if brute.reference.total == 0.0:
+        return
+    n = len(sentence)
+    tree, score = max_span_tree(posterior(pcfg, sentence))
+    assert (tree.label, tree.leaves()) == (pcfg.labels[pcfg.start], sentence)
+    chosen = labelled(tree)
+    assert len(set(chosen)) == len(chosen)
+    most = max(math.fsum(brute.gain(i, j) for i, j in spans) for spans in brute.bracketings(0, n))
+    assert math.fsum(brute.label(*span) - 0.5 for span in chosen) == pytest.approx(most, abs=1e-9)
+    # one token: the most probable tag, and above it the other labels more probable than not
+    over_one = 0.0
+    at = 0
+    tops = [node for node in tree.subtrees() if len(node.leaves()) == 1]
+    for i in range(n):
+        chain = []
+        while True:
+            chain.append(tops[at].label)
+            at += 1
+            if tops[at - 1].is_preterminal:
+                break
+        tag = chain.pop()
+        assert brute.tag(i, tag) == pytest.approx(max(brute.tag(i, label) for label in brute.labels), rel=1e-9)
+        if n > 1:
+            probs = {x: brute.label(i, i + 1, x) for x in brute.labels if x != tag}
+            assert set(chain) >= {x for x, p in probs.items() if p > 0.5 + 1e-9}
+            assert set(chain) <= {x for x, p in probs.items() if p > 0.5 - 1e-9}
+        over_one += brute.tag(i, tag) + sum(brute.label(i, i + 1, label) for label in chain if label != tag)
+    assert score == pytest.approx(math.fsum(brute.label(*span) for span in chosen) + over_one, rel=1e-9)
+
+
+def test_symbols_of_one_label_add_up() -> None:
+    """Viterbi follows the one best symbol; the coarse rules of the three others outweigh it."""
+    found = posterior(SPLIT, ["a", "a"])
+    assert str(SPLIT.viterbi(["a", "a"])[0]) == "(S (A1 (X a) (Y a)))"
+    tree, score = max_rule_tree(found)
+    assert str(tree) == "(S (A (Y a) (X a)))"
+    assert math.exp(score) == pytest.approx(0.6**3, rel=1e-12)  # A -> Y X, and two tags
+    assert str(max_span_tree(found)[0]) == "(S (A (Y a) (X a)))"
+    assert max_span_tree(found)[1] == pytest.approx(1 + 1 + 0.6 + 0.6, rel=1e-12)
+
+
+def test_spans_may_be_joined_that_no_derivation_joins() -> None:
+    """The labelled recall tree may use rules that the grammar does not have, the max-rule tree may not."""
+    pcfg = PCFG.from_text(
+        "S -> P U 0.45 | Q V 0.28 | Q2 V2 0.27\nP -> a 1.0\nQ -> a 1.0\nQ2 -> a 1.0\n"
+        "U -> x x 1.0\nV -> x x 1.0\nV2 -> x x 1.0\nx -> 'a' 1.0"
+    )
+    pcfg = replace(pcfg, labels=tuple({"Q2": "Q", "V2": "W"}.get(name, name) for name in pcfg.symbols))
+    found = posterior(pcfg, ["a"] * 3)
+    assert str(max_span_tree(found)[0]) == "(S (Q a) (U (x a) (x a)))"
+    assert str(max_rule_tree(found)[0]) == "(S (P a) (U (x a) (x a)))"
+
+
+@pytest.mark.parametrize("chain", [1, 15])
+def test_all_labels_of_a_chain_count(chain: int) -> None:
+    """Over a b stand all of X0, X1, ... (0.52) or none; each is worth 0.02, and its company costs 0.24."""
+    rules = ["S -> X0 P 0.26 | O d 0.26 | a N 0.48", "O -> X0 c 1.0", "P -> c d 1.0", "N -> M d 1.0", "M -> b c 1.0"]
+    rules += [f"X{i} -> X{i + 1} 1.0" for i in range(chain - 1)] + [f"X{chain - 1} -> a b 1.0"]
+    rules += [f"{word} -> '{word}' 1.0" for word in "abcd"]
+    tree, score = max_span_tree(posterior(PCFG.from_text("\n".join(rules)), list("abcd")))
+    first = tree.children[0]
+    assert isinstance(first, Tree)
+    assert (first.label == "a") == (chain == 1)
+    assert score == pytest.approx(5 + 2 * 0.48 if chain == 1 else 5 + chain * 0.52 + 0.26, rel=1e-12)
+
+
+@pytest.mark.parametrize("best", [max_rule_tree, max_span_tree], ids=["rule", "span"])
+def test_the_order_of_a_unary_chain_and_marks_of_binarisation_are_kept(best) -> None:  # type: ignore[no-untyped-def]
+    pcfg = replace(
+        PCFG.from_text("R -> S 1.0\nS -> V 1.0\nV -> I x 1.0\nI -> x x 1.0\nx -> 'a' 0.5 | 'b' 0.5"),
+        labels=("R", "S", "V", "@V", "x"),
+    )
+    tree, _ = best(posterior(pcfg, ["a", "b", "a"]))
+    assert str(tree) == "(R (S (V (@V (x a) (x b)) (x a))))"
+
+
+@pytest.mark.parametrize("best", [max_rule_tree, max_span_tree], ids=["rule", "span"])
+def test_long_sentences(best) -> None:  # type: ignore[no-untyped-def]
+    pcfg = PCFG.from_text("S -> A S 0.5 | S A 0.2 | a 0.1 | b 0.2\nA -> a 0.3 | b 0.3 | A A 0.4")
+    words = np.random.default_rng(5).choice(["a", "b"], 200).tolist()
+    tree, score = best(posterior(pcfg, words))
+    assert math.isfinite(score)
+    assert tree.leaves() == words
+    assert sum(1 for _ in tree.subtrees()) == 399
