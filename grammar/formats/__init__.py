@@ -4,49 +4,149 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
+FORMATS = ("npz", "text", "nltk", "berkeley", "earleyx")
 
-def load_grammar(path: str | Path, *, normalise: bool = False) -> PCFG:
-    """Read a grammar; what the file holds decides the format (``.npz``, EarleyX text, or our own and NLTK's text).
 
-    With ``normalise``, the numbers of a text are weights, divided by the sum of each symbol's.
+def load_grammar(
+    path: str | Path,
+    *,
+    normalise: bool = False,
+    format: str | None = None,  # noqa: A002
+    start: str | None = None,
+) -> PCFG:
+    """Read a grammar; what the file holds decides the format, unless it is given.
+
+    Args:
+        path: a file, packed (``.gz``) or not; for a Berkeley pair either file, or what their names have in common.
+        normalise: take the numbers of a text as weights, divided by the sum of each symbol's. Berkeley and EarleyX
+            text is always read so, as their files do not sum to one.
+        format: one of `FORMATS`.
+        start: start symbol, in place of the file's own.
 
     Raises:
         InputError: the file is absent, damaged, or not a proper grammar.
     """
-    from grammar.formats.earleyx import looks_like_earleyx, parse_earleyx
+    from grammar.formats.berkeley import load_berkeley
+    from grammar.formats.earleyx import parse_earleyx
+    from grammar.formats.nltk_text import parse_nltk
     from grammar.formats.npz import load_npz
     from grammar.formats.text import parse_text
 
     path = Path(path)
+    if format is not None:
+        check_format(format)
     try:
-        content = path.read_bytes()
-        if content[:2] == b"PK":
-            return load_npz(path)
+        content = b"" if format == "berkeley" else _content(path)
+        name = format or _found_format(content, path)
+        if name == "berkeley":
+            return load_berkeley(path, start=start)
+        if name == "npz":
+            return _started(load_npz(path), start, path)
         text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read the grammar: {getattr(error, 'strerror', None) or error}", path) from error
     except UnicodeDecodeError as error:
         raise InputError("this is neither an .npz grammar nor UTF-8 text", path) from error
-    return (
-        parse_earleyx(text, path=path) if looks_like_earleyx(text) else parse_text(text, path=path, normalise=normalise)
-    )
+    if name == "earleyx":
+        return parse_earleyx(text, start=start, path=path)
+    parse = parse_nltk if name == "nltk" else parse_text
+    return parse(text, start=start, normalise=normalise, path=path)
 
 
-def save_grammar(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
-    """Write ``.npz`` for that suffix, else text, packed where the name ends in ``.gz``."""
+def check_format(name: str) -> None:
+    """Refuse a name that is no format.
+
+    Raises:
+        InputError: it is not one of `FORMATS`.
+    """
+    if name not in FORMATS:
+        raise InputError(f"there is no grammar format {name!r}; choose one of {', '.join(FORMATS)}")
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; nothing for the common prefix of a Berkeley pair."""
+    from grammar.formats.berkeley import source_files
+
+    if not path.exists() and None not in source_files(path)[:2]:
+        return b""
+    return path.read_bytes()
+
+
+def _found_format(content: bytes, path: Path) -> str:
+    """What the content is: the first lines of each text format differ."""
+    from grammar.formats.berkeley import looks_like_berkeley
+    from grammar.formats.earleyx import looks_like_earleyx
+    from grammar.formats.nltk_text import looks_like_nltk
+
+    if content[:2] == b"PK":
+        return "npz"
+    if not path.exists():
+        return "berkeley"
+    text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8-sig")
+    first = next((line for line in text.split("\n", 20) if line.strip()), "")
+    if looks_like_berkeley(first, path):
+        return "berkeley"
+    if looks_like_earleyx(first):
+        return "earleyx"
+    return "nltk" if looks_like_nltk(first) else "text"
+
+
+def _started(pcfg: PCFG, start: str | None, path: Path) -> PCFG:
+    if start is None:
+        return pcfg
+    if start not in pcfg.symbol_ids:
+        raise InputError(f"the start symbol {start!r} has no rules; name another", path)
+    return replace(pcfg, start=pcfg.symbol_ids[start])
+
+
+def target_format(path: str | Path) -> str:
+    """The format that a file's name asks for: ``npz`` for that suffix, else ``text``."""
+    return "npz" if Path(path).suffix == ".npz" else "text"
+
+
+def target_files(path: str | Path, format: str | None = None) -> list[Path]:  # noqa: A002
+    """The files that `save_grammar` writes: one, or a Berkeley pair."""
+    from grammar.formats import berkeley
+
+    return berkeley.target_files(path) if format == "berkeley" else [Path(path)]
+
+
+def save_grammar(
+    pcfg: PCFG,
+    path: str | Path,
+    *,
+    force: bool = False,
+    format: str | None = None,  # noqa: A002
+) -> None:
+    """Write a grammar: ``.npz`` for that suffix, else text, unless the format is given; text is packed for ``.gz``.
+
+    Raises:
+        InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.
+    """
     from grammar.files import atomic_path, refuse_existing, write_text
+    from grammar.formats.berkeley_write import save_berkeley
+    from grammar.formats.earleyx import format_earleyx
+    from grammar.formats.nltk_text import format_nltk
+    from grammar.formats.text import format_text
 
-    if Path(path).suffix == ".npz":
+    name = format or target_format(path)
+    check_format(name)
+    if name == "npz":
         pcfg.save(path, force=force)
-    elif Path(path).suffix == ".gz":
-        refuse_existing(path, force)
+        return
+    if name == "berkeley":
+        save_berkeley(pcfg, path, force=force)
+        return
+    refuse_existing(path, force)
+    text = {"text": format_text, "nltk": format_nltk, "earleyx": format_earleyx}[name](pcfg)
+    if Path(path).suffix == ".gz":
         with atomic_path(path) as temporary:
-            temporary.write_bytes(gzip.compress(pcfg.to_text().encode(), mtime=0))
+            temporary.write_bytes(gzip.compress(text.encode(), mtime=0))
     else:
-        refuse_existing(path, force)
-        write_text(path, pcfg.to_text())
+        write_text(path, text)

@@ -6,10 +6,14 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
+
 from grammar.errors import InputError
+from grammar.formats.assemble import Rules, assemble
 from grammar.pcfg import PCFG
 
-_LINE = re.compile(r"(?P<parent>\S+)->\[(?P<children>.*)\] : (?P<p>\S+)")
+START = "ROOT"
+_LINE = re.compile(r"(?P<parent>\S+?)->\[(?P<children>.*)\] : (?P<p>\S+)")
 
 
 def looks_like_earleyx(text: str) -> bool:
@@ -18,15 +22,20 @@ def looks_like_earleyx(text: str) -> bool:
     return _LINE.fullmatch(first.strip()) is not None
 
 
-def parse_earleyx(text: str, *, start: str = "ROOT", path: str | Path | None = None) -> PCFG:
-    """Read EarleyX text; weights are normalised by symbol, as the format rounds them.
+def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> PCFG:
+    """Read EarleyX text; weights are divided by each symbol's sum, as the format's files round them.
 
-    The tool's own start is the child of its rule ``ROOT->[...]``.
+    A child ``_word`` is a word unless ``_word`` is itself a left-hand side.
+
+    Args:
+        text: the rules.
+        start: start symbol; default ``ROOT``. The tool's own start is the child of its rule ``ROOT->[...]``.
+        path: named in errors.
 
     Raises:
         InputError: with the line at fault.
     """
-    rules: list[tuple[str, tuple[str, ...], float]] = []
+    read: list[tuple[str, list[str], float]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
@@ -39,23 +48,61 @@ def parse_earleyx(text: str, *, start: str = "ROOT", path: str | Path | None = N
             weight = math.nan
         if not (math.isfinite(weight) and weight >= 0.0):
             raise InputError(f"{match['p']!r} is not a probability", path, number)
+        children = match["children"].split()
+        if len(children) not in (1, 2):
+            raise InputError(f"a rule has {len(children)} children, expecting 1 or 2", path, number)
         if weight > 0.0:
-            rules.append((match["parent"], tuple(match["children"].split()), weight))
-    if not rules:
+            read.append((match["parent"], children, weight))
+    if not read:
         raise InputError("the grammar has no rules", path)
-    lefts = {parent for parent, _, _ in rules}
-    words = {c[0] for _, c, _ in rules if len(c) == 1 and c[0].startswith("_") and c[0] not in lefts}
-    flat = [(a, (c[0][1:],) if len(c) == 1 and c[0] in words else c, p) for a, c, p in rules]
-    spelled = {word[1:] for word in words}
-    clash = spelled & lefts
-    lexical = {(a, c[0]) for (a, c, _), (_, raw, _) in zip(flat, rules, strict=True) if len(c) == 1 and raw[0] in words}
-    if clash:
-        both = {
-            (a, c[0]) for (a, c, _), (_, raw, _) in zip(flat, rules, strict=True) if len(c) == 1 and raw[0] in lefts
-        }
-        if both & lexical:
-            raise InputError(f"{sorted(both & lexical)[0][1]!r} is both a word and a symbol below one parent", path)
-    try:
-        return PCFG.from_rules(flat, start=start, words=lambda a, c: (a, c[0]) in lexical, normalise=True)
-    except InputError as error:
-        raise InputError(str(error), path) from error
+    first = start or START
+    lefts = {parent for parent, _, _ in read}
+    rules = Rules([first])
+    for parent, children, weight in read:
+        state = rules.symbol(parent)
+        if len(children) == 1 and children[0].startswith("_") and children[0] not in lefts:
+            rules.add(2, (state, rules.word(children[0][1:])), weight)
+        else:
+            rules.add(2 - len(children), (state, *map(rules.symbol, children)), weight)
+    return assemble(rules, start=first, labels={}, divide=True, path=path)
+
+
+def format_earleyx(pcfg: PCFG) -> str:
+    """EarleyX text with all digits, which `parse_earleyx` reads back to the same rules, each within one rounding.
+
+    The tool starts from ``ROOT``: another start gets a rule ``ROOT->[START] : 1.0`` above it. Labels are lost.
+
+    Raises:
+        InputError: a name cannot be written, or ``ROOT`` is a symbol but not the start.
+    """
+    symbols = pcfg.symbols
+    for name in symbols:
+        if name.split() != [name] or name.startswith("_") or "->[" in name:
+            raise InputError(
+                f"EarleyX text cannot hold the symbol {name!r}: symbols have no white space, no ->[ and no _ in front"
+            )
+    for word in pcfg.terminals:
+        if f"_{word}".split() != [f"_{word}"]:
+            raise InputError(f"EarleyX text cannot hold the word {word!r}, which has white space in it")
+    lines = []
+    if START not in symbols:
+        lines.append(f"{START}->[{symbols[pcfg.start]}] : 1.0")
+    elif symbols[pcfg.start] != START and not _stands_above(pcfg):
+        raise InputError(f"EarleyX starts from {START}, which this grammar uses for another symbol; rename that")
+    for rules, logp, names in (
+        (pcfg.binary, pcfg.binary_logp, symbols),
+        (pcfg.unary, pcfg.unary_logp, symbols),
+        (pcfg.lexical, pcfg.lexical_logp, [f"_{word}" for word in pcfg.terminals]),
+    ):
+        for rule, p in zip(rules.tolist(), np.exp(logp).tolist(), strict=True):
+            lines.append(f"{symbols[rule[0]]}->[{' '.join(names[i] for i in rule[1:])}] : {p!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _stands_above(pcfg: PCFG) -> bool:
+    """Whether ``ROOT`` has one rule, to the start symbol, and stands below nothing."""
+    root = pcfg.symbol_ids[START]
+    below = np.concatenate([pcfg.binary[:, 1:].ravel(), pcfg.unary[:, 1]])
+    only = [pcfg.unary[pcfg.unary[:, 0] == root, 1].tolist() == [pcfg.start]]
+    only += [not (rules[:, 0] == root).any() for rules in (pcfg.binary, pcfg.lexical)]
+    return all(only) and not (below == root).any()

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from grammar.errors import InputError
+from grammar.formats.assemble import Rules, assemble
 from grammar.pcfg import PCFG
 
 _TOKEN = re.compile(
@@ -28,12 +29,14 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
+NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
 
 @dataclass
-class _Rules:
+class TextRules:
+    """What a text says, before symbols and words are told apart."""
+
     start: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
     #: parent, children as (name, kind), weight; kind is "word", "symbol" or "open" (decided by the left-hand sides)
@@ -54,14 +57,14 @@ def _tokens(line: str) -> list[tuple[str, str]]:
     return found
 
 
-def _read(text: str, path: str | Path | None) -> _Rules:
-    read = _Rules()
+def _read(text: str, path: str | Path | None) -> TextRules:
+    read = TextRules()
     # not splitlines: words may hold the Unicode line separators that it breaks at
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue
-        if number == 1 and (heading := _NLTK_HEADING.fullmatch(stripped)):
+        if number == 1 and (heading := NLTK_HEADING.fullmatch(stripped)):
             read.start = heading[1]
             continue
         tokens = _tokens(stripped)
@@ -78,16 +81,21 @@ def _read(text: str, path: str | Path | None) -> _Rules:
             continue
         if len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] not in ("open", "symbol"):
             raise InputError(f"expecting a rule such as S -> NP VP 0.9, got {stripped[:60]!r}", path, number)
-        alternative: list[tuple[str, str]] = []
-        for token in [*tokens[2:], ("|", "bar")]:
-            if token[1] != "bar":
-                alternative.append(token)
-                continue
-            read.rules.append((tokens[0][0], *_alternative(alternative, path, number), number))
-            alternative = []
+        add_alternatives(read, tokens, path, number)
     if not read.rules:
         raise InputError("the grammar has no rules", path)
     return read
+
+
+def add_alternatives(read: TextRules, tokens: list[tuple[str, str]], path: str | Path | None, line: int) -> None:
+    """Take in one line: a left-hand side, an arrow, and alternatives with a ``bar`` between them."""
+    alternative: list[tuple[str, str]] = []
+    for token in [*tokens[2:], ("|", "bar")]:
+        if token[1] != "bar":
+            alternative.append(token)
+            continue
+        read.rules.append((tokens[0][0], *_alternative(alternative, path, line), line))
+        alternative = []
 
 
 def _alternative(
@@ -123,10 +131,19 @@ def parse_text(text: str, *, start: str | None = None, normalise: bool = False, 
     Raises:
         InputError: with the line at fault.
     """
-    read = _read(text, path)
+    return build(_read(text, path), start=start, normalise=normalise, path=path)
+
+
+def build(
+    read: TextRules, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None
+) -> PCFG:
+    """The grammar that a text describes; arguments and errors as for `parse_text`."""
     lefts = dict.fromkeys(parent for parent, _, _, _ in read.rules)
     labels = {name: read.labels.get(name, name) for name in lefts}
-    flat: list[tuple[str, tuple[str, ...], float]] = []
+    first = start or read.start or next(iter(lefts))
+    if first not in lefts:
+        raise InputError(f"the start symbol {first!r} has no rules", path)
+    flat: list[tuple[int, str, tuple[str, ...], float]] = []  # kind: 0 binary, 1 unary, 2 lexical
     made: dict[str, tuple[str, ...]] = {}
 
     def symbol(name: str, kind: str, line: int) -> str:
@@ -139,47 +156,32 @@ def parse_text(text: str, *, start: str | None = None, normalise: bool = False, 
             raise InputError(f"the symbol {name!r} has no rules", path, line)
         return name
 
-    words: set[tuple[str, str]] = set()
-    unaries: set[tuple[str, str]] = set()
     for left, children, weight, line in read.rules:
         if len(children) == 1:
             name, kind = children[0]
-            is_word = kind == "word" or (kind == "open" and name not in lefts)
-            (words if is_word else unaries).add((left, name))
-            if (left, name) in words and (left, name) in unaries:
-                raise InputError(f"{name!r} is both a word and a symbol below {left!r}; rename one", path, line)
-            flat.append((left, (name if is_word else symbol(name, kind, line),), weight))
+            if kind == "word" or (kind == "open" and name not in lefts):
+                flat.append((2, left, (name,), weight))
+            else:
+                flat.append((1, left, (symbol(name, kind, line),), weight))
             continue
         parent, share = left, weight
         names = [symbol(name, kind, line) for name, kind in children]
         while len(names) > 2:
             chain = f"@{left}: {' '.join(names[1:])}"
-            flat.append((parent, (names[0], chain), share))
+            flat.append((0, parent, (names[0], chain), share))
             if chain in made:
                 break
             made[chain] = ()
             labels[chain] = "@" + labels[left].lstrip("@")
             parent, share, names = chain, 1.0, names[1:]
         else:
-            flat.append((parent, (names[0], names[1]), share))
-    for wrapper, spelled in made.items():
-        if spelled:
-            words.add((wrapper, spelled[0]))
-            flat.append((wrapper, spelled, 1.0))
-    first = start or read.start or next(iter(lefts))
-    if first not in lefts:
-        raise InputError(f"the start symbol {first!r} has no rules", path)
-    try:
-        return PCFG.from_rules(
-            flat,
-            start=first,
-            words=lambda p, c: (p, c[0]) in words,
-            labels=labels,
-            normalise=normalise,
-            order=[*lefts, *made],
-        )
-    except InputError as error:
-        raise InputError(str(error), path) from error
+            flat.append((0, parent, (names[0], names[1]), share))
+    flat += [(2, wrapper, spelled, 1.0) for wrapper, spelled in made.items() if spelled]
+    rules = Rules([first, *lefts, *made])
+    for number, parent, below, weight in flat:
+        ids = map(rules.word if number == 2 else rules.symbol, below)
+        rules.add(number, (rules.symbol(parent), *ids), weight)
+    return assemble(rules, start=first, labels=labels, divide=normalise, path=path)
 
 
 def _write_symbol(name: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 
 import pytest
 from hypothesis import given
-from random_grammars import small_pcfgs
+from random_grammars import cases, small_pcfgs
+from reference_inference import all_strings, rules_of
 
+from grammar.conditioning import LengthRange
+from grammar.coverage import coverage
+from grammar.cycles import left_recursion, unary_cycles
 from grammar.doctor import diagnose, require_consistent
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
@@ -89,3 +95,77 @@ def test_long_lists_of_symbols_are_cut() -> None:
     lines = "\n".join(f"X{i} -> a 1.0" for i in range(9))
     (problem,) = diagnose(PCFG.from_text(f"S -> a 1.0\n{lines}")).problems
     assert problem == "9 symbols cannot be reached from S: X0, X1, X2, X3, X4 and 4 more"
+
+
+def comes_back(edges: set[tuple[str, str]], symbols: tuple[str, ...]) -> dict[str, set[str]]:
+    """For each symbol on a cycle the symbols that it reaches and that reach it, by transitive closure."""
+    reach = {a: {b for x, b in edges if x == a} for a in symbols}
+    for k in symbols:
+        for a in symbols:
+            if k in reach[a]:
+                reach[a] |= reach[k]
+    return {a: {b for b in reach[a] if a in reach[b]} for a in symbols if a in reach[a]}
+
+
+@given(small_pcfgs())
+def test_cycles_are_those_of_the_transitive_closure(pcfg: PCFG) -> None:
+    rules = rules_of(pcfg)
+    unary = {(a, b) for a, b, _ in rules.unary}
+    corners = unary | {(a, b) for a, b, _, _ in rules.binary}
+    for found, edges in ((unary_cycles(pcfg), unary), (left_recursion(pcfg), corners)):
+        wanted = comes_back(edges, pcfg.symbols)
+        assert found.symbols == len(wanted)
+        assert found.groups == len({frozenset(group) for group in wanted.values()})
+        assert bool(found.example) == bool(wanted)
+        if found.example:
+            assert found.example[0] == found.example[-1]
+            assert len(set(found.example)) == len(found.example) - 1
+            assert set(itertools.pairwise(found.example)) <= edges
+
+
+def test_the_example_of_a_cycle_is_a_shortest_one() -> None:
+    pcfg = PCFG.from_text("S -> A 0.5 | a 0.5\nA -> B 0.2 | C 0.2 | b 0.6\nB -> C 0.5 | c 0.5\nC -> A 0.1 | d 0.9")
+    assert unary_cycles(pcfg).example == ("A", "C", "A")
+    found = diagnose(pcfg)
+    assert (found.unary_cyclic, found.unary_cycle_groups, found.unary_cycle) == (3, 1, ("A", "C", "A"))
+    assert (found.left_recursive, found.left_recursive_groups, found.left_cycle) == (3, 1, ("A", "C", "A"))
+    none = diagnose(PCFG.from_text("S -> A S 0.3 | a 0.7\nA -> a 1.0"))
+    assert (none.unary_cyclic, none.left_recursive, none.left_cycle) == (0, 0, ())
+
+
+@given(cases(most=4))
+def test_coverage_adds_up(case: tuple[PCFG, list[list[str]]]) -> None:
+    pcfg, texts = case
+    texts = [*texts, ["a", "zebra"], ["zebra", "yak"]]
+    seen = coverage(pcfg, texts)
+    assert (seen.sentences, seen.tokens) == (len(texts), sum(map(len, texts)))
+    words = [word for text in texts for word in text]
+    unknown = [word for word in words if word not in pcfg.terminals]
+    assert (seen.unknown_tokens, seen.unknown_types) == (len(unknown), len(set(unknown)))
+    assert seen.types == len(set(words))
+    assert dict(seen.unknown) == {word: unknown.count(word) for word in set(unknown)}
+    assert [n for _, n in seen.unknown] == sorted((n for _, n in seen.unknown), reverse=True)
+    scores = [string_prob(pcfg, text) for text in texts]
+    assert seen.impossible == tuple(i for i, p in enumerate(scores, start=1) if p == 0.0)
+    logs = [math.log(p) for p in scores if p > 0.0]
+    if logs:
+        assert seen.mean_log_prob == pytest.approx(sum(logs) / len(logs), abs=1e-10)
+    else:
+        assert seen.mean_log_prob is None
+    json.dumps(seen.as_dict(), allow_nan=False)
+
+
+def string_prob(pcfg: PCFG, text: list[str]) -> float:
+    """Exact, by enumeration."""
+    if any(word not in pcfg.terminals for word in text):
+        return 0.0
+    return float(all_strings(rules_of(pcfg), len(text))["S"][len(text)].get(tuple(text), 0.0))
+
+
+def test_coverage_within_lengths_conditions_on_them() -> None:
+    seen = coverage(HEALTHY, [["a"], ["a", "a"], ["a", "a", "a"]], lengths=LengthRange(2, 3))
+    assert seen.impossible == (1,)
+    two, three = 0.3 * 0.7**2, 2 * 0.3**2 * 0.7**3
+    assert seen.mean_log_prob == pytest.approx(
+        (math.log(two / (two + three)) + math.log(three / (two + three))) / 2, abs=1e-10
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import logging
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import rules_of
 
 from grammar.errors import InputError
-from grammar.formats import load_grammar, save_grammar
-from grammar.formats.earleyx import parse_earleyx
+from grammar.formats import FORMATS, load_grammar, save_grammar
+from grammar.formats.earleyx import format_earleyx, parse_earleyx
+from grammar.formats.nltk_text import format_nltk, parse_nltk
 from grammar.formats.npz import ARRAYS
 from grammar.pcfg import PCFG
 from grammar.surface import surface
@@ -75,12 +77,9 @@ def test_text_reads_back_any_spelling(pcfg: PCFG) -> None:
 
 @given(odd_grammars(), st.integers(0, 9))
 def test_a_word_may_be_spelled_like_a_symbol(pcfg: PCFG, pick: int) -> None:
-    """Below another parent; below the same one the text would be ambiguous."""
+    """Even below one parent: quotes tell them apart."""
     rules = rules_of(pcfg)
-    name = rules.symbols[pick % len(rules.symbols)]
-    parents = {a for a, b, _ in rules.unary if b == name}
-    word = next((w for w in rules.words if not parents & {a for a, v, _ in rules.lexical if v == w}), None)
-    assume(word is not None)
+    name, word = rules.symbols[pick % len(rules.symbols)], rules.words[0]
     renamed = replace(pcfg, terminals=tuple(name if w == word else w for w in pcfg.terminals))
     assert_same_grammar(PCFG.from_text(renamed.to_text()), renamed)
 
@@ -179,8 +178,6 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
         ("%start T\nS -> a 1.0", "'T' has no rules"),
         ("S -> a 0.6 | b 0.3", r"the rules of 'S' sum to 0\.9, not 1"),
         ("S -> a 0.6 | A 0.4\nA -> b 1.7", r"a lexical rule of 'A' has a probability outside \(0, 1\]"),
-        ("S -> A 0.5 | 'A' 0.5\nA -> a 1.0", "'A' is both a word and a symbol below 'S'"),
-        ("S -> 'A' 0.5 | A 0.5\nA -> a 1.0", "'A' is both a word and a symbol below 'S'"),
     ],
 )
 def test_bad_text_is_refused_in_one_sentence(text: str, message: str) -> None:
@@ -272,7 +269,7 @@ def test_earleyx_words_may_be_spelled_like_symbols() -> None:
         ("ROOT->[S] : 1.0", "'S' is used but has no rules"),
         ("ROOT->[S] : nan\nS->[_a] : 1.0", r"'nan' is not a probability \(x:1\)"),
         ("ROOT->[S] : 1.0\nS->[_a] : -0.1", r"'-0.1' is not a probability \(x:2\)"),
-        ("S->[_a] : 1.0", "'ROOT' is used but has no rules"),
+        ("S->[_a] : 1.0", "the start symbol 'ROOT' has no rules"),
     ],
 )
 def test_bad_earleyx_text_is_refused(text: str, message: str) -> None:
@@ -491,3 +488,190 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError):
         TOY.save(tmp_path / "file" / "toy.npz")
+
+
+# -- every format -----------------------------------------------------------------------------------
+
+
+def spelled(pcfg: PCFG) -> PCFG:
+    """The names that hypothesis draws are plain; these need care in one format or another."""
+    symbols = tuple({"S": "S", "A": "PRP$", "B": "@NP", "C": "-LRB-", "D": "''"}[name] for name in pcfg.symbols)
+    words = tuple({"a": "a", "b": "it's", "c": '"', "d": "->["}[word] for word in pcfg.terminals)
+    return replace(pcfg, symbols=symbols, terminals=words, labels=symbols)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@given(pcfg=small_pcfgs())
+def test_a_file_of_any_format_becomes_npz_and_the_same_again(
+    tmp_path_factory: pytest.TempPathFactory, format_name: str, pcfg: PCFG
+) -> None:
+    folder = tmp_path_factory.mktemp("formats")
+    save_grammar(spelled(pcfg), folder / "one", format=format_name)
+    one = load_grammar(folder / "one", format=format_name)
+    assert_same_grammar(load_grammar(folder / "one"), one)  # found from the content
+    save_grammar(one, folder / "kept.npz")
+    kept = load_grammar(folder / "kept.npz")
+    assert kept == one
+    save_grammar(kept, folder / "two", format=format_name)
+    assert_same_grammar(load_grammar(folder / "two", format=format_name), one)
+    assert one.exact.total_mass == pytest.approx(pcfg.exact.total_mass)
+    assert one.n_rules in (pcfg.n_rules, pcfg.n_rules + 1)  # a rule above the start, where the format wants ROOT
+
+
+def test_the_format_and_the_start_may_be_given(tmp_path: Path) -> None:
+    pcfg = PCFG.from_text("S -> T 0.5 | a 0.5\nT -> T S 0.2 | b 0.8")
+    for format_name in FORMATS:
+        save_grammar(pcfg, tmp_path / format_name, format=format_name)
+        name = "T_0" if format_name == "berkeley" else "T"
+        found = load_grammar(tmp_path / format_name, format=format_name, start=name)
+        assert math.exp(found.log_prob(["b"])) == pytest.approx(0.8)
+        with pytest.raises(InputError, match="the start symbol 'X' has no rules"):
+            load_grammar(tmp_path / format_name, start="X")
+    with pytest.raises(InputError, match="no grammar format 'xml'; choose one of npz, text, nltk, berkeley, earleyx"):
+        load_grammar(tmp_path / "text", format="xml")
+    with pytest.raises(InputError, match="no grammar format 'xml'"):
+        save_grammar(pcfg, tmp_path / "new", format="xml")
+    with pytest.raises(InputError, match="expecting a rule such as VP"):
+        load_grammar(tmp_path / "text", format="earleyx")
+    with pytest.raises(InputError, match="damaged or is not"):
+        load_grammar(tmp_path / "text", format="npz")
+
+
+def test_dividing_by_sums_is_said_and_done_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "weights").write_text("S -> S S 3 | A 7\nA -> a 1.0\n")
+    with caplog.at_level(logging.INFO, logger="truesource"):
+        pcfg = load_grammar(tmp_path / "weights", normalise=True)
+    assert rule_table(pcfg) == pytest.approx(
+        {("binary", "S", "S", "S"): 0.3, ("unary", "S", "A"): 0.7, ("lexical", "A", "a"): 1.0}
+    )
+    assert pcfg.meta["normalised"] == {"symbols": 1, "lowest": 10.0, "highest": 10.0, "worst": "S"}
+    (record,) = caplog.records
+    assert record.getMessage().endswith("divided by their sums, 10 to 10 (furthest: S)")
+    caplog.clear()
+    save_grammar(pcfg, tmp_path / "proper")
+    with caplog.at_level(logging.INFO, logger="truesource"):
+        again = load_grammar(tmp_path / "proper", normalise=True)
+    assert "normalised" not in again.meta
+    assert not caplog.records
+
+
+@given(odd_grammars())
+def test_nltk_itself_reads_what_is_written_for_it(pcfg: PCFG) -> None:
+    """Rules, start and probabilities, any spelling that NLTK can quote."""
+    import nltk
+
+    if any("'" in word and '"' in word for word in pcfg.terminals):
+        with pytest.raises(InputError, match="both kinds of quotes"):
+            format_nltk(pcfg)
+        return
+    text = format_nltk(pcfg)
+    theirs = nltk.PCFG.fromstring(text)
+    ours = parse_nltk(text)
+    assert_same_grammar(ours, pcfg)
+    assert len(theirs.productions()) == pcfg.n_rules
+    assert sorted(p.prob() for p in theirs.productions()) == pytest.approx(
+        sorted(p for table in pcfg.tables() for p in np.exp(table[1]).tolist()), rel=1e-15
+    )
+    names = dict(zip(_nltk_names(text), pcfg.symbols, strict=True))
+    table = {}
+    for rule in theirs.productions():
+        kind = "lexical" if isinstance(rule.rhs()[0], str) else ("unary", "binary")[len(rule.rhs()) - 1]
+        below = (names[str(x)] if isinstance(x, nltk.Nonterminal) else x for x in rule.rhs())
+        table[kind, names[str(rule.lhs())], *below] = rule.prob()
+    assert table == pytest.approx(rule_table(pcfg), rel=1e-15)
+    assert names[str(theirs.start())] == pcfg.symbols[pcfg.start]
+
+
+def _nltk_names(text: str) -> list[str]:
+    """Names that NLTK sees, in the order of our symbols (the start is number 0 and comes first)."""
+    return list(dict.fromkeys(line.split(" -> ")[0] for line in text.split("\n")[2:-1]))
+
+
+def test_names_made_for_nltk_never_meet_a_real_one() -> None:
+    import nltk
+
+    text = "<x^24^> -> $ $ 0.5 | a 0.5\n$ -> <x^24^_> 0.5 | b 0.5\n<x^24^_> -> c 1.0"
+    for start in ("x^24^", "$"):
+        pcfg = PCFG.from_text(text, start=start)
+        assert_same_grammar(parse_nltk(format_nltk(pcfg)), pcfg)
+        assert len({p.lhs() for p in nltk.PCFG.fromstring(format_nltk(pcfg)).productions()}) == 3
+
+
+@given(small_pcfgs())
+def test_plain_names_need_no_table_for_nltk(pcfg: PCFG) -> None:
+    """The rules are then NLTK's own text, and its own printout of them is read as well."""
+    import nltk
+
+    rules = "\n".join(format_nltk(pcfg).split("\n")[1:])
+    for text in (rules, "\n".join(line for line in rules.split("\n") if not line.startswith("%"))):
+        assert_same_grammar(parse_nltk(text), pcfg)
+        assert_same_grammar(PCFG.from_text(text), pcfg)
+    printed = str(nltk.PCFG.fromstring(rules))
+    assert_same_grammar(parse_nltk(printed, normalise=True), pcfg, rel=1e-4)
+
+
+def test_backslashes_are_nothing_special_to_nltk() -> None:
+    import nltk
+
+    text = "S -> '\\' [0.5] | \"it's\" [0.25] | 'a' S S '\"' [0.25]"
+    ours = parse_nltk(text)
+    assert ours.log_prob(["\\"]) == pytest.approx(math.log(0.5))
+    assert ours.log_prob(["a", "\\", "it's", '"']) == pytest.approx(math.log(0.25 * 0.5 * 0.25))
+    assert {
+        word for rule in nltk.PCFG.fromstring(text).productions() for word in rule.rhs() if isinstance(word, str)
+    } == (set(ours.terminals))
+
+
+@pytest.mark.parametrize("word", ['it\'s "so"', "two\nlines"])
+def test_words_that_nltk_cannot_quote_are_refused(word: str) -> None:
+    pcfg = replace(TOY, terminals=(word, *TOY.terminals[1:]))
+    with pytest.raises(InputError, match="NLTK text cannot hold the word") as caught:
+        format_nltk(pcfg)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no rules"),
+        ("S -> 'a' 1.0", r"NLTK knows no symbol '1\.0'.*\(toy:1\)"),
+        ("S -> 'a' [1.0]\nPRP$ -> 'b' [1.0]", r"expecting a rule such as S -> NP VP \[0\.9\].*\(toy:2\)"),
+        ("S -> PRP$ [1.0]", r"NLTK knows no symbol 'PRP\$'"),
+        ("S -> NP [1.0]", "the symbol 'NP' has no rules"),
+        ("S -> 'a [1.0]", "NLTK knows no symbol"),
+        ("S -> 'a'", "must end in its probability"),
+        ("%label S X\nS -> 'a' [1.0]", r"expecting %start.*\(toy:1\)"),
+        ("# NLTK PCFG written by truesource {}\nS -> 'a' [1.0]", r"table of names.*\(toy:1\)"),
+        ("# NLTK PCFG written by truesource [1\nS -> 'a' [1.0]", r"table of names.*\(toy:1\)"),
+    ],
+)
+def test_bad_nltk_text_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_nltk(text, path="toy")
+    assert "\n" not in str(caught.value)
+
+
+@given(small_pcfgs())
+def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
+    """With a rule above the start, from which the tool begins; nothing is added the second time."""
+    named = spelled(pcfg)
+    found = parse_earleyx(format_earleyx(named))
+    assert rule_table(found) == pytest.approx(rule_table(named) | {("unary", "ROOT", "S"): 1.0}, rel=1e-15)
+    assert rule_table(parse_earleyx(format_earleyx(named), start="S")).keys() == rule_table(found).keys()
+    again = parse_earleyx(format_earleyx(found))
+    assert_same_grammar(again, found)
+    assert format_earleyx(replace(found, start=found.symbol_ids["S"])) == format_earleyx(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("S -> 'a b' 1.0", "cannot hold the word 'a b'"),
+        ("S -> _X 1.0\n_X -> a 1.0", "cannot hold the symbol '_X'"),
+        ("S -> <A B> 1.0\n<A B> -> a 1.0", "cannot hold the symbol 'A B'"),
+        ("S -> ROOT 0.5 | a 0.5\nROOT -> a 1.0", "starts from ROOT, which this grammar uses for another symbol"),
+    ],
+)
+def test_what_earleyx_cannot_hold_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        format_earleyx(PCFG.from_text(text))

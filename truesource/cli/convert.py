@@ -10,23 +10,50 @@ import typer
 from truesource.cli.options import Force
 
 NAME = "convert"
+FORMATS = "npz, text, nltk, berkeley or earleyx"
 
 
 def command(
-    source: Annotated[Path, typer.Argument(help="Grammar: .npz, NLTK or our text, EarleyX text (.gz too).")],
-    target: Annotated[Path, typer.Argument(help="File to write: .npz, or text under any other name (packed if .gz).")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Grammar: .npz, our text or NLTK's, EarleyX text, or one of a Berkeley pair NAME.grammar and"
+            " NAME.lexicon, or NAME (.gz too)."
+        ),
+    ],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            help="File to write: .npz, or text under any other name (packed if .gz). For Berkeley text, NAME of both."
+        ),
+    ],
+    source_format: Annotated[
+        str | None, typer.Option("--from", help=f"Format of the source: {FORMATS}. Default: found from its content.")
+    ] = None,
+    target_format: Annotated[
+        str | None, typer.Option("--to", help=f"Format to write: {FORMATS}. Default: npz for .npz, else text.")
+    ] = None,
+    start: Annotated[str | None, typer.Option("--start", help="Start symbol, in place of the source's own.")] = None,
     normalise: Annotated[
         bool,
-        typer.Option("--normalise", help="Take the numbers of a text as weights: divide them by each symbol's sum."),
+        typer.Option(
+            "--normalise",
+            help="Take the numbers of a text as weights: divide them by each symbol's sum (always so for Berkeley and"
+            " EarleyX text).",
+        ),
     ] = False,
     force: Force = False,
 ) -> None:
-    """Convert a grammar; the format of the source is found from its content."""
-    from grammar.formats import save_grammar
-    from grammar.pcfg import PCFG
+    """Convert a grammar from one format to another."""
+    from grammar.formats import check_format, load_grammar, save_grammar, target_files
     from truesource.cli.inputs import claim_file
 
-    claim_file(target, force)
-    pcfg = PCFG.load(source, normalise=normalise)
-    save_grammar(pcfg, target, force=force)
-    typer.echo(f"Wrote {target}: {pcfg!r}. Next: truesource inspect {target}")
+    for name in (source_format, target_format):
+        if name is not None:
+            check_format(name)
+    files = target_files(target, target_format)
+    for file in files:
+        claim_file(file, force)
+    pcfg = load_grammar(source, normalise=normalise, format=source_format, start=start)
+    save_grammar(pcfg, target, force=force, format=target_format)
+    typer.echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")

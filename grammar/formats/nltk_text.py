@@ -1,0 +1,149 @@
+"""NLTK's grammar text, as ``nltk.PCFG.fromstring`` reads it: ``S -> NP VP [0.9] | 'go' [0.1]``.
+
+Quotes make a word, and nothing escapes inside them; any other name is a symbol. NLTK's symbols are made of
+letters, digits and ``_ / ^ < > -`` (not the last four in front), so the export writes others with ``^24^`` for
+a ``$``, and keeps the real names and the labels in a comment that the import reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grammar.errors import InputError
+from grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
+from grammar.pcfg import PCFG
+
+HEAD = "# NLTK PCFG written by truesource "
+_TOKEN = re.compile(
+    r"""\s*(?:
+      '(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<arrow>->)(?=\s) | (?P<bar>\|)
+      | \[(?P<boxed>[^\]\s]+)\] | (?P<symbol>[\w/][\w/^<>-]*)(?=[\s'"|\[]|$)
+      | (?P<other>[^\s'"|\[]+|\S)
+    )""",
+    re.VERBOSE,
+)
+_SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
+
+
+def looks_like_nltk(text: str) -> bool:
+    """Whether our export wrote it; other NLTK text is read as well by `grammar.formats.text`."""
+    return text.startswith(HEAD)
+
+
+def parse_nltk(text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None) -> PCFG:
+    """Read NLTK text; ``str(grammar)`` of an ``nltk.PCFG`` is read too.
+
+    Args:
+        text: the rules.
+        start: start symbol, before ``%start`` and the first left-hand side.
+        normalise: take numbers as weights and divide by each symbol's sum.
+        path: named in errors.
+
+    Raises:
+        InputError: with the line at fault.
+    """
+    lines = text.split("\n")
+    if NLTK_HEADING.fullmatch(lines[0].strip()):
+        return parse_text(text, start=start, normalise=normalise, path=path)
+    written, labels = _head(lines[0], path)
+    read = TextRules()
+    for number, raw in enumerate(lines, start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("%"):
+            words = line.split()
+            if words[0] != "%start" or len(words) != 2:
+                raise InputError(f"expecting %start and one symbol, got {line[:60]!r}", path, number)
+            read.start = written.get(words[1], words[1])
+            continue
+        tokens = [_token(match) for match in _TOKEN.finditer(line)]
+        tokens = [(written.get(name, name), kind) if kind == "symbol" else (name, kind) for name, kind in tokens]
+        if len(tokens) < 2 or tokens[1][1] != "arrow" or tokens[0][1] != "symbol":
+            raise InputError(f"expecting a rule such as S -> NP VP [0.9], got {line[:60]!r}", path, number)
+        if (strange := next((name for name, kind in tokens if kind == "other"), None)) is not None:
+            raise InputError(
+                f"NLTK knows no symbol {strange[:40]!r}; quote words, and put probabilities in brackets", path, number
+            )
+        add_alternatives(read, tokens, path, number)
+    if not read.rules:
+        raise InputError("the grammar has no rules", path)
+    read.labels = {written.get(name, name): label for name, label in labels.items()}
+    return build(read, start=start, normalise=normalise, path=path)
+
+
+def _token(match: re.Match[str]) -> tuple[str, str]:
+    kind = match.lastgroup or ""
+    return match[kind], "word" if kind in ("single", "double") else kind
+
+
+def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Real names and labels by the name written."""
+    if not looks_like_nltk(line):
+        return {}, {}
+    try:
+        head: Any = json.loads(line[len(HEAD) :])
+        tables = head["symbols"], head["labels"]
+        if not all(isinstance(name, str) for table in tables for pair in table.items() for name in pair):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError("the table of names in the first line is damaged; write the file again", path, 1) from error
+    return tables
+
+
+def format_nltk(pcfg: PCFG) -> str:
+    """Text that ``nltk.PCFG.fromstring`` reads, and `parse_nltk` back to the same grammar.
+
+    Each probability is within one rounding, written without an exponent, which NLTK does not know.
+
+    Raises:
+        InputError: a word has both kinds of quotes or a line end in it, or is a symbol's name below one parent.
+    """
+    names: dict[str, str] = {}
+    for symbol in pcfg.symbols:
+        name = symbol
+        if not _SYMBOL.fullmatch(name):
+            name = "".join(c if re.fullmatch(r"[\w/<>-]", c) else f"^{ord(c):x}^" for c in symbol)
+            name = name if _SYMBOL.fullmatch(name) else f"x{name}"
+        while name in names:
+            name += "_"
+        names[name] = symbol
+    written = list(names)
+    words = [_quoted(word) for word in pcfg.terminals]
+    head = {
+        "symbols": {name: symbol for name, symbol in names.items() if name != symbol},
+        "labels": {
+            name: label
+            for name, label, symbol in zip(written, pcfg.labels, names.values(), strict=True)
+            if label != symbol
+        },
+    }
+    rules: list[list[str]] = [[] for _ in written]
+    for table, logp, below in (
+        (pcfg.binary, pcfg.binary_logp, written),
+        (pcfg.unary, pcfg.unary_logp, written),
+        (pcfg.lexical, pcfg.lexical_logp, words),
+    ):
+        for rule, p in zip(table.tolist(), np.exp(logp), strict=True):
+            number = np.format_float_positional(p, trim="0")
+            rules[rule[0]].append(f"{' '.join(below[i] for i in rule[1:])} [{number}]")
+    order = [pcfg.start, *(i for i in range(len(written)) if i != pcfg.start)]
+    lines = [HEAD + json.dumps(head), f"%start {written[pcfg.start]}"]
+    lines += [f"{written[i]} -> {rule}" for i in order for rule in rules[i]]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(word: str) -> str:
+    quote = next((q for q in "'\"" if q not in word), None)
+    if quote is None or "\n" in word:
+        raise InputError(
+            f"NLTK text cannot hold the word {word!r}: it has "
+            + ("both kinds of quotes" if quote is None else "a line end")
+            + " in it, and nothing escapes there"
+        )
+    return f"{quote}{word}{quote}"
