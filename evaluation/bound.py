@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from evaluation.measures.bootstrap import resampled_ratio
 from evaluation.score import Score, digest_sentences, signature
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
+from grammar.inference.distributions import Distributions, next_token_distributions
 from grammar.pcfg import PCFG
+
+MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 
 
 def sentence_records(
@@ -22,24 +26,59 @@ def sentence_records(
     lengths: LengthRange | None,
     causal: bool = True,
     masked: bool = True,
+    distributions: bool = False,
+    dtype: DTypeLike = np.float64,
 ) -> list[dict[str, Any]]:
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
     ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal`` for causal scores,
-    ``masked_logprob`` per token for masked ones. An infinite value is written as None.
+    ``masked_logprob`` per token for masked ones. An infinite value is written as None. With ``distributions``,
+    ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
+    left context) in ``stop``; None where the context is impossible.
+
+    Raises:
+        InputError: a sentence has no tokens, or the distributions would hold more than 5 million probabilities.
     """
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
-        for record, row in zip(records, pcfg.exact.causal_log_probs(sentences, lengths), strict=True):
+        for record, row in zip(records, pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype), strict=True):
             record["possible"] = bool(np.isfinite(row).all())
             record["logprob"] = _finite(float(row.sum()))
             record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
             record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
-        for record, row in zip(records, pcfg.exact.masked_log_probs(sentences), strict=True):
+        for record, row in zip(records, pcfg.exact.masked_log_probs(sentences, dtype=dtype), strict=True):
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
+    if distributions:
+        for record, rows in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
+            record["next"] = rows
     return records
+
+
+def _next(
+    pcfg: PCFG, sentences: Sequence[Sequence[str]], lengths: LengthRange | None, dtype: DTypeLike
+) -> list[list[dict[str, Any] | None]]:
+    """Full next-token distributions as plain values."""
+    size = len(pcfg.terminals) * sum(len(s) + 1 for s in sentences)
+    if size > MOST_PROBABILITIES:
+        raise InputError(
+            f"full distributions of these sentences are {size:,} probabilities, more than {MOST_PROBABILITIES:,};"
+            " ask for fewer sentences, or reduce them in Python with grammar.inference.distributions"
+        )
+    found: list[list[dict[str, Any] | None]] = [[None] * (len(s) + 1) for s in sentences]
+
+    def keep(block: Distributions) -> None:
+        for row, members, possible in zip(block.probability, block.members, block.possible, strict=True):
+            if possible:
+                *probabilities, stop = row.tolist()
+                entry = {"words": dict(zip(pcfg.terminals, probabilities, strict=True)), "stop": stop}
+                for i in members:
+                    found[i][block.position] = entry
+
+    for _ in next_token_distributions(pcfg.exact, sentences, keep, lengths, dtype=dtype):
+        pass
+    return found
 
 
 def bound_records(

@@ -103,3 +103,20 @@ def test_against_enumeration(grammar: PCFG, texts: list[list[str]], lengths: Len
         causal = bound_records(grammar, records, lengths=lengths)[0]
         assert causal.value == pytest.approx(math.exp(total / count), rel=1e-9)
         assert np.isfinite([causal.low, causal.high]).all()
+
+
+def test_distributions_of_every_position_are_those_of_the_prefixes() -> None:
+    (record, other) = sentence_records(PRODUCT, [["a", "c"], ["c", "a"]], lengths=None, distributions=True)
+    first, second, end = record["next"]
+    assert first == {"words": pytest.approx({"a": 0.25, "b": 0.75, "c": 0.0, "d": 0.0}), "stop": 0.0}
+    assert second == {"words": pytest.approx({"a": 0.0, "b": 0.0, "c": 0.5, "d": 0.5}), "stop": 0.0}
+    assert end == {"words": pytest.approx(dict.fromkeys("abcd", 0.0)), "stop": pytest.approx(1.0)}
+    assert other["next"][0] == first
+    assert other["next"][1:] == [None, None]
+    json.dumps([record, other], allow_nan=False)
+
+
+def test_too_many_distributions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.bound.MOST_PROBABILITIES", 11)
+    with pytest.raises(InputError, match="are 12 probabilities, more than 11"):
+        sentence_records(PRODUCT, [["a", "c"]], lengths=None, distributions=True)

@@ -171,6 +171,11 @@ BAD = [
     ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),
     ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
     ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
+    ("bound toy.npz text.txt --next", ["--next needs --json FILE"]),
+    ("bound toy.npz text.txt --shard 0/2", ["--shard needs -o FOLDER"]),
+    ("bound toy.npz text.txt -o new --shard 2/2", ["a shard is written i/n", "got '2/2'"]),
+    ("bound toy.npz text.txt -o gap.txt", ["holds no unfinished scores", "gap.txt"]),
+    ("bound toy.npz text.txt -o new --next --json new2", ["--next is for small inputs"]),
     ("train missing -o new", ["no such corpus folder", "missing"]),
     ("train folder -o new", ["not a finished corpus", "folder"]),
     ("train gap.txt -o new", ["an empty line", "gap.txt:2"]),
@@ -423,6 +428,24 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     assert masked["value"] == pytest.approx(math.exp(-math.fsum(long["masked_logprob"] + short["masked_logprob"]) / 7))
     assert "impossible:1" in causal["signature"] and "given:none" in causal["signature"]
     assert "NaN" not in (here / "bound.json").read_text(encoding="utf-8")
+
+
+def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> None:
+    code, out, _ = command("bound", "toy.npz", "text.txt", "--json", "next.json", "--next")
+    assert code == 0
+    for record in json.loads((here / "next.json").read_text(encoding="utf-8"))["sentences"]:
+        assert len(record["next"]) == len(record["tokens"]) + 1
+        for entry, token in zip(record["next"], record["tokens"], strict=False):
+            assert math.fsum(entry["words"].values()) + entry["stop"] == pytest.approx(1.0)
+            place = record["tokens"].index(token)
+            assert -math.log(record["next"][place]["words"][token]) == pytest.approx(record["surprisal"][place])
+    whole = command("bound", "toy.npz", "text.txt").out.splitlines()[:2]
+    code, out, _ = command("bound", "toy.npz", "text.txt", "-o", "scores", "--precision", "float64")
+    assert (code, out.splitlines()[:2]) == (0, whole)
+    assert out.splitlines()[-1].startswith("Wrote scores. Next: ")
+    assert (here / "scores" / "part-00000.parquet").is_file()
+    assert command("bound", "toy.npz", "text.txt", "-o", "scores").out == out  # again: read, not computed
+    assert command("bound", "toy.npz", "text.txt", "-o", "half", "--shard", "1/2").out.startswith("Wrote this job's")
 
 
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:

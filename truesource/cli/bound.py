@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,6 +21,19 @@ def command(
         str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
     ] = None,
     split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for the scores of every token, in parts; a stopped call goes on."),
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="With -o, only a share of the parts: 0/4 is the first of four jobs.")
+    ] = None,
+    next_: Annotated[
+        bool, typer.Option("--next", help="With --json, also P(word | left context) of every word; small inputs only.")
+    ] = False,
+    precision: Annotated[
+        Literal["float64", "float32"], typer.Option(help="float32 is faster, and within 1e-4 nats a token.")
+    ] = "float64",
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -29,6 +42,7 @@ def command(
     The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity.
     """
     from evaluation.bound import bound_records, sentence_records
+    from evaluation.parts import Share, score_in_parts
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json
@@ -37,13 +51,31 @@ def command(
 
     if not causal and not masked:
         raise InputError("--no-causal and --no-masked together leave nothing to measure")
+    if next_ and json is None:
+        raise InputError("--next needs --json FILE to write the distributions to")
+    if shard is not None and output is None:
+        raise InputError("--shard needs -o FOLDER, where the jobs leave their parts")
+    if next_ and output is not None:
+        raise InputError("--next is for small inputs; leave -o out")
     if json is not None:
         claim_file(json, force)
     pcfg = PCFG.load(grammar)
     warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
-    scores = sentence_records(pcfg, sentences, lengths=condition, causal=causal, masked=masked)
+    share = None if shard is None else Share.parse(shard)
+    if output is None:
+        scores = sentence_records(
+            pcfg, sentences, lengths=condition, causal=causal, masked=masked, distributions=next_, dtype=precision
+        )
+    else:
+        found = score_in_parts(
+            pcfg, sentences, output, lengths=condition, causal=causal, masked=masked, dtype=precision, share=share
+        )
+        if found is None:
+            typer.echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
+            return
+        scores = found
     summary = bound_records(pcfg, scores, lengths=condition)
     left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
     if left_out:
@@ -51,8 +83,8 @@ def command(
         typer.echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}", err=True)
     for score in summary:
         typer.echo(str(score))
-    wrote = "Nothing written; --json FILE keeps the numbers of every token"
+    wrote = "Nothing written; --json FILE keeps the numbers of every token" if output is None else f"Wrote {output}"
     if json is not None:
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
-        wrote = f"Wrote {json}"
+        wrote = f"Wrote {json}" if output is None else f"Wrote {output} and {json}"
     typer.echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")
