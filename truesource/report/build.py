@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import write_text
+from grammar.inference.expected import expected_counts
 from truesource.report import figures_corpus, figures_grammar, figures_models, words
 from truesource.report.folder import Record, RunFolder, read_run, some_sentences
 from truesource.report.rules import frequent_rules
@@ -117,7 +118,8 @@ def _corpus(run: RunFolder) -> dict[str, Any]:
     shown = np.zeros(high + 1, dtype=np.int64)
     shown[: len(counts)] = counts[: high + 1]
     tokens = np.array(list(Counter(token for s in sentences for token in s).values()), dtype=np.int64)
-    finite = run.pcfg.exact.spectral_radius < 1.0
+    finite = lengths is not None or run.pcfg.exact.spectral_radius < 1.0
+    expected = expected_counts(run.pcfg, lengths).words if finite else None
     bank = (run.treebank or {}).get("lengths")
     long = min(LONGEST, max(len(bank) - 1, 2)) if bank else 0
     return {
@@ -128,7 +130,7 @@ def _corpus(run: RunFolder) -> dict[str, Any]:
         "length_figure": figures_corpus.length_figure(shown, exact, free, lengths),
         "length_test": _fit(counts, run.pcfg.exact.length_pmf(len(counts) - 1, lengths)),
         "bank_figure": figures_corpus.treebank_length_figure(bank, run.pcfg.exact.length_pmf(long)) if bank else None,
-        "zipf_figure": figures_corpus.zipf_figure(tokens, run.pcfg.exact.expected_words if finite else None),
+        "zipf_figure": figures_corpus.zipf_figure(tokens, expected),
         "types": len(tokens),
         "tokens": int(tokens.sum()),
         "samples": _samples(run, lengths),

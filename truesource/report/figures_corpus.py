@@ -76,7 +76,7 @@ def zipf_figure(counts: NDArray[np.int64], exact: FloatArray | None) -> str:
 
     Args:
         counts: (types,) occurrences of each sampled word, in any order.
-        exact: (V,) expected occurrences of each word in a sentence; None where they are infinite.
+        exact: (V,) expected occurrences of each word in a sentence of the corpus; None where they are infinite.
     """
     sampled = np.sort(counts)[::-1] / counts.sum()
     with figure(9.4, 3.5, "zipf") as drawn:
@@ -89,7 +89,7 @@ def zipf_figure(counts: NDArray[np.int64], exact: FloatArray | None) -> str:
             expected = np.sort(exact[exact > 0.0])[::-1]
             expected = expected / expected.sum()
             ranks = _spread(len(expected))
-            axes.loglog(ranks, expected[ranks - 1], color=TRUTH, linewidth=1.3, label="exact, any sentence length")
+            axes.loglog(ranks, expected[ranks - 1], color=TRUTH, linewidth=1.3, label="exact expectation")
         axes.set_xlabel("rank of the word")
         axes.set_ylabel("share of tokens")
         axes.set_ylim(bottom=0.5 * sampled[-1])
