@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from grammar.formats.assemble import Rules, assemble
 from grammar.pcfg import PCFG
 
 START = "ROOT"
+_SUBSTATE = re.compile(r"(\S+)_\d+")
 _LINE = re.compile(r"(?P<parent>\S+?)->\[(?P<children>.*)\] : (?P<p>\S+)")
 
 
@@ -25,7 +27,9 @@ def looks_like_earleyx(text: str) -> bool:
 def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> PCFG:
     """Read EarleyX text; weights are divided by each symbol's sum, as the format's files round them.
 
-    A child ``_word`` is a word unless ``_word`` is itself a left-hand side.
+    A child ``_word`` is a word unless ``_word`` is itself a left-hand side. Where every symbol but ``ROOT`` is named
+    ``NP_3``, these are substates of the label ``NP``, and ``ATNP`` beside ``NP`` is ``@NP``, as exporters of split
+    grammars write it.
 
     Args:
         text: the rules.
@@ -64,7 +68,17 @@ def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | Non
             rules.add(2, (state, rules.word(children[0][1:])), weight)
         else:
             rules.add(2 - len(children), (state, *map(rules.symbol, children)), weight)
-    return assemble(rules, start=first, labels={}, divide=True, path=path)
+    return assemble(rules, start=first, labels=_labels(lefts), divide=True, path=path)
+
+
+def _labels(names: Iterable[str]) -> dict[str, str]:
+    """Coarse labels of substates; none where the names are not all of that kind."""
+    split = {name: _SUBSTATE.fullmatch(name) for name in names if name != START}
+    if not split or not all(split.values()):
+        return {}
+    bases = {name: match[1] for name, match in split.items() if match}
+    known = {START, *bases.values()}
+    return {name: f"@{b[2:]}" if b.startswith("AT") and b[2:] in known else b for name, b in bases.items()}
 
 
 def format_earleyx(pcfg: PCFG) -> str:

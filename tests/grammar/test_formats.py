@@ -675,3 +675,11 @@ def test_earleyx_text_is_read_back(pcfg: PCFG) -> None:
 def test_what_earleyx_cannot_hold_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         format_earleyx(PCFG.from_text(text))
+
+
+def test_earleyx_substates_are_projected_to_labels() -> None:
+    text = "ROOT->[S_0] : 1.0\nS_0->[ATS_1 S_0] : 0.5\nS_0->[_a] : 0.5\nATS_1->[_b] : 1.0\n"
+    pcfg = parse_earleyx(text)
+    assert dict(zip(pcfg.symbols, pcfg.labels, strict=True)) == {"ROOT": "ROOT", "S_0": "S", "ATS_1": "@S"}
+    other = parse_earleyx(text + "S_0->[NP] : 0.5\nNP->[_c] : 1.0\n")
+    assert other.labels == other.symbols
