@@ -36,17 +36,7 @@ def looks_like_nltk(text: str) -> bool:
 
 
 def parse_nltk(text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None) -> PCFG:
-    """Read NLTK text; ``str(grammar)`` of an ``nltk.PCFG`` is read too.
-
-    Args:
-        text: the rules.
-        start: start symbol, before ``%start`` and the first left-hand side.
-        normalise: take numbers as weights and divide by each symbol's sum.
-        path: named in errors.
-
-    Raises:
-        InputError: with the line at fault.
-    """
+    """Read NLTK text, ``str(grammar)`` of an ``nltk.PCFG`` too; arguments and errors as for `parse_text`."""
     lines = text.split("\n")
     if NLTK_HEADING.fullmatch(lines[0].strip()):
         return parse_text(text, start=start, normalise=normalise, path=path)

@@ -10,13 +10,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from command_line import Command
 
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
-from truesource.cli.main import main
 
 VERBS = ("demo", "run", "induce", "sample", "parse", "bound", "train", "score", "report", "convert", "inspect", "cite")
 TOY = """\
@@ -37,38 +36,6 @@ BANK = """\
 TEXT = "the dog sees a cat\nman walks\n"
 TINY = ("--set", "model.dim=16", "--set", "model.heads=2", "--set", "model.layers=1", "--set", "training.max_steps=4")
 SPLIT = ("--lengths", "2..8", "--split", "train=.6,dev=.1,eval=.3")
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def last(self) -> str:
-        """Last line on stdout."""
-        return self.out.rstrip("\n").rpartition("\n")[2]
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `truesource ARGS` in this process, through `main`."""
-
-    def run(*args: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            assert stop.code is None or isinstance(stop.code, int)
-            code = stop.code or 0
-        return Outcome(code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture

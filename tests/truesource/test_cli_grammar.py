@@ -7,48 +7,19 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from command_line import Command
 
 from grammar.formats import load_grammar
 from grammar.pcfg import PCFG
-from truesource.cli.main import main
 
 TOY = "S -> S S 0.3 | N 0.2 | a 0.5\nN -> b 0.4 | 'ü' 0.6\n"
 EARLEYX = "ROOT->[S] : 1.0\nS->[S S] : 0.3\nS->[_a] : 0.7\n"
 GRAMMAR = "ROOT_0 -> ROOT_0 1.0\nROOT_0 -> S_0 1.0\nS_0 -> S_0 S_0 0.2\nS_0 -> S_0 1.0\nS_0 -> N_1 0.8\n"
 LEXICON = "N dog [0.5, 0.9]\nN cat [0.5, 0.0]\n"
 NLTK = 'S -> S S [0.3] | "it\'s" [0.7]\n'
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Outcome]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `truesource ARGS` in this process, through `main`."""
-
-    def run(*args: object) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["truesource", *map(str, args)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            assert stop.code is None or isinstance(stop.code, int)
-            code = stop.code or 0
-        return Outcome(code, *capsys.readouterr())
-
-    return run
 
 
 @pytest.fixture
