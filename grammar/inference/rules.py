@@ -62,13 +62,13 @@ def pair_rules(pcfg: PCFG) -> PairRules:
     """Group the binary rules (already sorted by left, right, parent)."""
     children = pcfg.binary[:, 1:]
     heads = _group_heads(children)
-    left, right = (np.ascontiguousarray(children[heads[:-1], side]) for side in (0, 1))
+    left, right = (children[heads[:-1], side].copy() for side in (0, 1))
     return PairRules(
         left,
         right,
         np.searchsorted(left, np.arange(len(pcfg.symbols) + 1)).astype(np.int32),
         heads,
-        np.ascontiguousarray(pcfg.binary[:, 0]),
+        pcfg.binary[:, 0].copy(),
         np.exp(pcfg.binary_logp),
     )
 
@@ -86,7 +86,7 @@ def parent_rules(pcfg: PCFG) -> ParentRules:
 def lexical_rules(pcfg: PCFG) -> LexicalRules:
     """Group the lexical rules (already sorted by word, parent)."""
     start = np.searchsorted(pcfg.lexical[:, 1], np.arange(len(pcfg.terminals) + 1)).astype(np.int32)
-    return LexicalRules(start, np.ascontiguousarray(pcfg.lexical[:, 0]), np.exp(pcfg.lexical_logp))
+    return LexicalRules(start, pcfg.lexical[:, 0].copy(), np.exp(pcfg.lexical_logp))
 
 
 def sparse_rows(dense: FloatArray) -> SparseRows:
