@@ -21,11 +21,12 @@ from grammar.errors import InputError
 from grammar.estimate import SplitMerge, relative_frequency, split_merge
 from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge import checkpoint, encode, train
-from grammar.estimate.split_merge.estep import expected_counts, likelihood
+from grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
 from grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
 from grammar.estimate.split_merge.parameters import Layout, Parameters
 from grammar.estimate.split_merge.result import filtered
 from grammar.estimate.split_merge.smooth import smooth
+from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.split import split
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
@@ -183,6 +184,127 @@ def test_forests_in_chunks_give_the_same_counts(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(counts_in_parts, counts, rtol=1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(treebanks)
+def test_batches_have_one_base_rule_and_follow_their_children(trees: list[Tree]) -> None:
+    table = table_of(trees)
+    (forest,), _ = encode.encode(trees, table)
+    first = forest.batches.tolist()
+    assert first[-1] == len(forest.rule)
+    assert all(table.rules[rule, 3] >= 0 for rule in forest.rule[1 : first[0]])
+    for begin, end in itertools.pairwise(first):
+        assert begin < end
+        assert len(set(forest.rule[begin:end].tolist())) == 1
+        assert table.rules[forest.rule[begin], 3] < 0
+        assert (forest.left[begin:end] < begin).all() and (forest.right[begin:end] < begin).all()
+        assert (forest.left[begin:end] > 0).all()
+    assert not set(forest.rule[1 : first[0]].tolist()) & set(forest.rule[first[0] :].tolist())
+
+
+def varied(n: int) -> list[Tree]:
+    """Trees all different, with hundreds of nodes of one base rule and rules of every kind."""
+    trees = []
+    for i in range(n):
+        rest = [node("NP", leaf("N", f"w{i % 17}"), leaf("N", f"w{i}"))] if i % 3 else []
+        trees.append(clause(f"w{i}", f"v{i % 5}", *rest))
+    return trees
+
+
+def test_large_batches_count_as_their_trees_one_by_one() -> None:
+    trees = varied(300)
+    table = table_of(trees)
+    parameters = random_parameters(table, substates_of(table, 3), 8)
+    whole, _ = encode.encode(trees, table)
+    assert np.diff(whole[0].batches).max() > 128
+    score, counts = expected_counts(whole, parameters)
+    total, expected = 0.0, np.zeros_like(counts)
+    for tree in trees:
+        one, part = expected_counts(encode.encode([tree], table)[0], parameters)
+        total += one.total
+        expected += part
+    assert score.total == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(counts, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_impossible_trees_are_told_and_count_nothing() -> None:
+    trees = pronouns(4)
+    table = table_of(trees)
+    parameters = random_parameters(table, substates_of(table, 2), 1)
+    prob = parameters.prob.copy()
+    for key, (position, _) in fine_rules(parameters).items():
+        if key[-1] == "sleeps":
+            prob[position] = 0.0
+    forests, _ = encode.encode(trees, table)
+    without = replace(parameters, prob=prob)
+    score, counts = expected_counts(forests, without)
+    possible, expected = expected_counts(encode.encode(trees[::2], table)[0], without)
+    assert (score.impossible, score.tokens, possible.impossible) == (2, 6, 0)
+    assert score.total == pytest.approx(possible.total, rel=1e-12)
+    np.testing.assert_allclose(counts, expected, rtol=1e-12)
+
+
+def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = varied(200)
+    table = table_of(trees)
+    parameters = random_parameters(table, substates_of(table, 2), 1)
+    monkeypatch.setattr(encode, "CHUNK_TOKENS", 60)
+    forests, _ = encode.encode(trees, table)
+    assert len(forests) > 5
+    monkeypatch.setenv("TRUESOURCE_THREADS", "1")
+    one, counts = expected_counts(forests, parameters)
+    monkeypatch.setenv("TRUESOURCE_THREADS", "2")
+    monkeypatch.setattr("grammar.inference.batch.threads", lambda: 2)
+    two, again = expected_counts(forests, parameters)
+    assert one == two
+    np.testing.assert_array_equal(counts, again)
+
+
+@settings(max_examples=20, deadline=None)
+@given(treebanks, st.integers(1, 3), st.integers(0, 99))
+def test_sparse_rules_are_the_dense_ones(trees: list[Tree], n: int, seed: int) -> None:
+    table = table_of(trees)
+    parameters = random_parameters(table, substates_of(table, n), seed)
+    generator = np.random.default_rng(seed)
+    holes = parameters.normalised(np.where(generator.random(len(parameters.prob)) < 0.4, 0.0, parameters.prob))
+    rules = SparseRules.of(holes)
+    np.testing.assert_array_equal(rules.parameters().prob, holes.prob)
+    assert len(rules.prob) == np.count_nonzero(holes.prob)
+    counts = generator.uniform(0.0, 3.0, len(rules.prob))
+    counts[generator.random(len(counts)) < 0.2] = 0.0
+    best = rules.maximised(counts, 1e-40)
+    np.testing.assert_allclose(best.parameters().prob, holes.normalised(rules.flat(counts)).prob, rtol=1e-14)
+    assert (best.prob > 0.0).all()
+    np.testing.assert_allclose(
+        best.smoothed(0.02, 0.1, 0.0).parameters().prob, smooth(best.parameters(), 0.02, 0.1).prob, rtol=1e-12
+    )
+
+
+def test_dormant_rules_keep_their_expected_counts() -> None:
+    trees = varied(200)
+    table = table_of(trees)
+    rules = SparseRules.of(random_parameters(table, substates_of(table, 3), 2))
+    forests, _ = encode.encode(trees, table)
+    _, counts = expected_entries(forests, rules)
+    counts[np.random.default_rng(0).random(len(counts)) < 0.3] *= 1e-18
+    asleep = rules.maximised(counts, 1e-40)
+    awake = asleep.awake()
+    assert 0 < np.sum(asleep.end_live - asleep.first_entry[:-1]) < len(asleep.prob) == len(awake.prob)
+    score, found = expected_entries(forests, asleep)
+    exact, expected = expected_entries(forests, awake)
+    assert score.total == pytest.approx(exact.total, rel=1e-12)
+    assert (found[asleep.prob < 1e-15] > 0.0).any()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_sparse_smoothing_knows_the_top_branches() -> None:
+    trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
+    words = [0.1, 0.3, 0.0, 0.9, 0.0]
+    prob = np.array([0.2] * 5 + words + [1 - p for p in words])
+    parameters = Parameters(Layout(table_of(trees), (1, 5)), prob, (0, [[0, [1, 2]], [3, 4]]))
+    found = SparseRules.of(parameters).smoothed(0.01, 0.1, 0.0).parameters().prob
+    np.testing.assert_allclose(found, smooth(parameters, 0.01, 0.1).prob, rtol=1e-14)
+
+
 def test_sentences_of_600_words_stay_in_range() -> None:
     tree = node("S", leaf("A", "w0"))
     for i in range(1, 600):
@@ -208,8 +330,9 @@ def test_a_split_without_noise_merged_again_changes_nothing(trees: list[Tree]) -
     apart = split(before, 0.0, np.random.default_rng(0))
     assert apart.layout.substates == (1, *(2 * n for n in before.layout.substates[1:]))
     assert likelihood(forests, apart).total == pytest.approx(likelihood(forests, before).total, rel=1e-12)
-    _, counts = expected_counts(forests, apart)
-    np.testing.assert_allclose(pair_losses(forests, apart, pair_shares(apart, counts)), 0.0, atol=1e-9)
+    rules = SparseRules.of(apart)
+    _, counts = expected_entries(forests, rules)
+    np.testing.assert_allclose(pair_losses(forests, rules, pair_shares(rules, counts)), 0.0, atol=1e-9)
     together = merge(forests, apart, 1.0)
     assert together.layout.substates == before.layout.substates
     assert together.trees == before.trees
@@ -281,14 +404,15 @@ def test_merge_losses_are_those_of_the_formula_at_every_node(trees: list[Tree], 
     table = table_of(trees)
     parameters = random_parameters(table, (1, *(2 for _ in table.symbols[1:])), seed)
     forests, _ = encode.encode(trees, table)
-    _, counts = expected_counts(forests, parameters)
-    share = pair_shares(parameters, counts)
+    rules = SparseRules.of(parameters)
+    _, counts = expected_entries(forests, rules)
+    share = pair_shares(rules, counts)
     by_state = {
         (label, k): float(share[parameters.layout.first_row[i] + k])
         for i, label in enumerate(table.symbols)
         for k in range(parameters.layout.substates[i])
     }
-    losses = pair_losses(forests, parameters, share)
+    losses = pair_losses(forests, rules, share)
     expected = slow_losses(trees, parameters, by_state)
     for i, label in enumerate(table.symbols[1:], start=1):
         row = int(parameters.layout.first_row[i])
@@ -302,7 +426,7 @@ def test_merging_mixes_parents_and_adds_children() -> None:
     layout = Layout(table_of(trees), (1, 2))
     # ROOT -> A-0 0.25, A-1 0.75; then A -> x (0.2, 0.6), A -> y (0.8, 0.4)
     parameters = Parameters(layout, np.array([0.25, 0.75, 0.2, 0.6, 0.8, 0.4]), (0, [0, 1]))
-    merged = merge_rows(parameters, np.array([1.0, 0.3, 0.7]), {1})
+    merged = merge_rows(SparseRules.of(parameters), np.array([1.0, 0.3, 0.7]), {1})
     np.testing.assert_allclose(merged.prob, [1.0, 0.3 * 0.2 + 0.7 * 0.6, 0.3 * 0.8 + 0.7 * 0.4])
     assert merged.trees == (0, 0)
 
@@ -520,7 +644,7 @@ def test_one_tree_and_wide_nodes_train() -> None:
         {"smooth_rules": -0.1},
         {"smooth_lexicon": "much"},
         {"filter": 0.5},
-        {"lexicon": "parse"},
+        {"lexicon": "guess"},
     ],
 )
 def test_settings_out_of_range_are_refused(settings_: dict[str, Any]) -> None:

@@ -298,7 +298,8 @@ def test_an_interrupt_is_one_line_and_130(here: Path, command: Command, monkeypa
 def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
     here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line = ("induce", "bank.mrg", "--cycles", "1", "-o")
+    (here / "more.mrg").write_text(2 * BANK, encoding="utf-8")  # fewer words do not support a split
+    line = ("induce", "more.mrg", "--cycles", "1", "-o")
     assert command(*line, "whole.npz").code == 0
 
     def interrupted(self: PCFG, path: object, force: bool = False) -> None:

@@ -59,7 +59,7 @@ def one_thread() -> Iterator[None]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a configuration and its finished, uninterrupted run; not to be changed."""
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "bank.mrg").write_text(BANK, encoding="utf-8")
+    (folder / "bank.mrg").write_text(2 * BANK, encoding="utf-8")  # fewer words do not support a split
     (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
     run(folder)
     return folder

@@ -1,56 +1,179 @@
-"""`truesource induce`: a grammar from a treebank."""
+"""`truesource induce`: a grammar from a treebank, or from sentences without trees."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from grammar.errors import InputError
 from truesource.cli.options import Force, Seed
+
+if TYPE_CHECKING:
+    from grammar.pcfg import PCFG
 
 NAME = "induce"
 
 
+class Method(StrEnum):
+    """How the grammar is estimated."""
+
+    SPLIT_MERGE = "split-merge"
+    RELATIVE_FREQUENCY = "relative-frequency"
+    PARENT = "parent"
+
+
 def command(
-    treebank: Annotated[str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The grammar to write (.npz, or text).")],
+    treebank: Annotated[
+        str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.", show_default=False)
+    ] = "",
     cycles: Annotated[int, typer.Option(min=0, help="Split-merge cycles; 0 is the relative-frequency grammar.")] = 5,
-    lexicon: Annotated[str, typer.Option(help="Lexicon mode: generate (no unknown-word mass).")] = "generate",
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="Substates found by splitting and merging, or a baseline: relative frequencies of the treebank as it"
+            " is, or with every phrase's label annotated by its parent's (Johnson 1998)."
+        ),
+    ] = Method.SPLIT_MERGE,
+    lexicon: Annotated[
+        str,
+        typer.Option(
+            help="Lexicon mode: generate (the words seen and no others: to sample from and to compare with) or parse"
+            " (rare words also train classes by form, as which unknown words are read)."
+        ),
+    ] = "generate",
+    held_out: Annotated[
+        str | None, typer.Option(help="More trees, like TREEBANK, to report the likelihood of.")
+    ] = None,
     seed: Seed = 1,
+    unbracketed: Annotated[
+        Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, one a line, or a corpus folder.")
+    ] = None,
+    start_from: Annotated[
+        Path | None, typer.Option(help="The grammar whose rules --unbracketed sentences re-estimate.")
+    ] = None,
+    iterations: Annotated[
+        int, typer.Option(min=1, help="Most EM iterations over --unbracketed sentences; a gain below 1e-6 stops, too.")
+    ] = 50,
     force: Force = False,
 ) -> None:
     """Induce a probabilistic grammar from a treebank (split-merge, Petrov et al. 2006).
 
-    After Ctrl-C the same command goes on from the last finished phase.
+    After Ctrl-C the same command goes on from the last finished phase. With --unbracketed and --start-from: fit the
+    rules of a grammar to sentences without trees (inside-outside EM, Lari and Young 1990).
     """
+    if bool(treebank) == bool(unbracketed) or bool(unbracketed) != bool(start_from):
+        raise InputError("induce takes either a treebank, or both --unbracketed sentences and --start-from grammar")
+    if unbracketed and start_from:
+        _reestimate(unbracketed, start_from, output, iterations, force)
+        return
+    import shutil
     from collections import Counter
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from grammar.doctor import require_consistent
     from grammar.estimate import SplitMerge, relative_frequency, split_merge
     from grammar.files import digest_json
     from grammar.formats import save_grammar
-    from grammar.treebank import Treebank
+    from grammar.treebank import Binarisation, Treebank
     from truesource.cli.inputs import claim_file
 
     claim_file(output, force)
-    config = SplitMerge(cycles=cycles, lexicon=lexicon)
+    config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
+    binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)
     bank = Treebank.read(treebank)
     typer.echo(str(bank.statistics()))
     for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
         typer.echo(f"{count:,} trees refused: {reason}")
-    binarised = bank.binarise()
-    if cycles == 0:
-        pcfg = relative_frequency(binarised)
+    binarised = bank.binarise(binarisation)
+    others = None if held_out is None else Treebank.read(held_out).binarise(binarisation)
+    call = digest_json([asdict(config), seed, binarised.digest, others and others.digest])[:12]
+    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
+    if config.cycles or config.lexicon == "parse" or others is not None:
+        folder = checkpoint if config.cycles else None
+        pcfg = split_merge(binarised, config, seed=seed, held_out=others, checkpoint=folder).pcfg
     else:
-        call = digest_json([asdict(config), seed, binarised.digest])[:12]  # other settings never meet its checkpoint
-        checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
-        pcfg = split_merge(binarised, config, seed=seed, checkpoint=checkpoint).pcfg
+        pcfg = relative_frequency(binarised)
+    labels = tuple(binarisation.coarse(label) for label in pcfg.labels)
+    pcfg = replace(pcfg, labels=labels).with_meta(method=str(method), binarisation=asdict(binarisation))
     require_consistent(pcfg)
     save_grammar(pcfg, output, force=force)
-    if cycles:
-        import shutil
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    for line in _found(pcfg):
+        typer.echo(line)
+    typer.echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(lexicon, output)}")
 
-        shutil.rmtree(checkpoint, ignore_errors=True)
-    typer.echo(f"Wrote {output}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
+
+def _next(lexicon: str, output: Path) -> str:
+    """The command that a grammar of this lexicon mode is for."""
+    return (
+        f"parse {output} TEXT -o trees.mrg --method max-rule"
+        if lexicon == "parse"
+        else (f"sample {output} -n 100000 -o corpus/")
+    )
+
+
+def _found(pcfg: PCFG) -> list[str]:
+    """What came of the training, a few lines."""
+    meta = pcfg.meta
+    lines = [f"training   {_nats(meta)} nats per token{_impossible(meta)}"]
+    if (other := meta.get("held_out")) is not None:
+        lines.append(f"held out   {_nats(other)} nats per token of {other['trees']:,} trees{_impossible(other)}")
+    sizes = pcfg.sizes()
+    lines.append(
+        f"grammar    {sizes['symbols']:,} symbols of {sizes['labels']:,} labels; rules: {sizes['binary']:,} binary,"
+        f" {sizes['unary']:,} unary, {sizes['lexical']:,} lexical"
+    )
+    if (unknown := meta.get("unknown_words")) is not None:
+        lines.append(
+            f"unknown    {len(unknown['classes']):,} classes of words, made of {unknown['rare_words']:,} seen"
+            f" {unknown['rare']} times or fewer"
+        )
+    if (cost := meta.get("filter")) is not None:
+        lines.append(
+            f"filter     {cost['rules']:,} rules below {cost['threshold']:g} dropped; they took part in"
+            f" {cost['mass_lost']:.3g} of the sentences, {cost['kl_per_token']:.3g} nats per token"
+        )
+    if stopped := meta.get("stopped"):
+        lines.append(f"! {stopped}")
+    return lines
+
+
+def _nats(record: Mapping[str, Any]) -> str:
+    value = record["log_likelihood_per_token"]
+    return "no" if value is None else f"{value:.4f}"
+
+
+def _impossible(record: Mapping[str, Any]) -> str:
+    count = record.get("impossible_trees", 0)
+    return f"; {count:,} trees are impossible and left out" if count else ""
+
+
+def _reestimate(unbracketed: Path, start_from: Path, output: Path, iterations: int, force: bool) -> None:
+    """Inside-outside EM over sentences without trees."""
+    import shutil
+
+    from grammar.doctor import require_consistent
+    from grammar.estimate.inside_outside import inside_outside
+    from grammar.files import digest_json
+    from grammar.formats import load_grammar, save_grammar
+    from truesource.cli.inputs import claim_file, read_sentences
+
+    claim_file(output, force)
+    start = load_grammar(start_from)
+    sentences, _ = read_sentences(unbracketed, "train")
+    call = digest_json([start.digest, sentences, iterations])[:12]  # other settings never meet its checkpoint
+    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
+    found = inside_outside(start, sentences, iterations=iterations, tolerance=1e-6, checkpoint=checkpoint)
+    for record in found.trace:
+        typer.echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
+    if found.trace[-1]["impossible"]:
+        typer.echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
+    require_consistent(found.pcfg)
+    save_grammar(found.pcfg, output, force=force)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    typer.echo(f"Wrote {output}: {found.pcfg!r}. Next: truesource bound {output} {unbracketed}")

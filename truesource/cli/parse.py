@@ -37,7 +37,10 @@ def command(
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write the best tree of every sentence, with treebank labels; () where the grammar has none."""
+    """Write the best tree of every sentence, with treebank labels; () where the grammar has none.
+
+    Words the grammar does not know are read by their form, if it was induced with --lexicon parse.
+    """
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.files import write_text
@@ -48,9 +51,13 @@ def command(
     from grammar.surface import surface
     from grammar.tree import Tree
     from grammar.treebank import Treebank, splice
+    from grammar.unknown import put_words, read_words
     from truesource.cli.inputs import claim_file, list_lines
 
     def best(sentence: list[str]) -> Tree:
+        return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
+
+    def best_of_known(sentence: list[str]) -> Tree:
         if method is Method.VITERBI:
             return surface(pcfg.viterbi(sentence)[0], pcfg)
         found = posterior(pcfg, sentence)

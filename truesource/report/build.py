@@ -103,6 +103,9 @@ def _grammar(run: RunFolder) -> dict[str, Any]:
         "kinds": kinds,
         "binarised": any(label.startswith("@") for label in run.pcfg.labels),
         "trace": figures_grammar.trace_figure(run.trace),
+        "substates": figures_grammar.substates_figure(run.pcfg),
+        "spectrum": figures_grammar.spectrum_figure(run.pcfg),
+        "filter": run.pcfg.meta.get("filter"),
         "tree": None if tree is None else draw_tree(tree),
     }
 

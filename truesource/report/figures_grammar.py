@@ -1,12 +1,24 @@
-"""Figure of the induction: likelihood of the treebank while the grammar is split, merged and smoothed."""
+"""Figures of the grammar: its induction, the substates of each label, and how probable its rules are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from truesource.report.figures import MODEL, PHASES, QUIET, TRUTH, figure, to_svg
+import numpy as np
+
+from grammar.pcfg import PCFG
+from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, to_svg
 from truesource.report.folder import Record
+
+MOST_LABELS = 60  #: bars
+BIN = 0.25  #: width of a step of the spectrum, powers of ten
+KINDS = (
+    ("binary", "two children", MODEL, "-"),
+    ("unary", "one child", TRUTH, "--"),
+    ("lexical", "a word", SECOND, "-."),
+)
 
 
 def trace_figure(trace: Sequence[Record]) -> str | None:
@@ -55,3 +67,67 @@ def _shade(top: object, below: object, rows: Sequence[Record]) -> None:
                 color="#4B5563",
             )
         begin = end
+
+
+def substates_figure(pcfg: PCFG) -> str | None:
+    """Number of substates of each label, most split first (Petrov et al. 2006, table 2); None where none is split."""
+    of_label = Counter(pcfg.labels)
+    if max(of_label.values()) == 1:
+        return None
+    from matplotlib.ticker import MaxNLocator
+
+    above_words = {pcfg.labels[i] for i in np.unique(pcfg.lexical[:, 0])}
+    above_phrases = {pcfg.labels[i] for rules in (pcfg.binary, pcfg.unary) for i in np.unique(rules[:, 0])}
+
+    def kind(label: str) -> str:
+        if label.startswith("@"):
+            return "intermediate"
+        return "word" if label in above_words - above_phrases else "phrase"
+
+    shown = of_label.most_common(MOST_LABELS)
+    colours = {"phrase": MODEL, "word": SECOND, "intermediate": QUIET}
+    with figure(9.4, 3.2, "substates") as drawn:
+        axes = drawn.subplots()
+        for name, colour in colours.items():
+            at = [i for i, (label, _) in enumerate(shown) if kind(label) == name]
+            if at:
+                axes.bar(at, [shown[i][1] for i in at], color=colour, width=0.75, label=_BAR_NAMES[name])
+        size = 9 if len(shown) <= 30 else 6.5
+        names = [label for label, _ in shown]
+        axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=size, parse_math=False)
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(-0.7, max(len(shown), 24) - 0.3)  # few bars stay slim
+        axes.set_ylabel("states")
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y")
+        axes.legend(loc="upper right")
+        return to_svg(drawn, "substates", "Number of states of each label")
+
+
+_BAR_NAMES = {
+    "phrase": "labels of phrases",
+    "word": "labels of words",
+    "intermediate": "intermediate nodes (@)",
+}
+
+
+def spectrum_figure(pcfg: PCFG) -> str:
+    """How many rules of each kind have a probability of each power of ten."""
+    found = [(name, getattr(pcfg, f"{kind}_logp") / np.log(10.0), colour, line) for kind, name, colour, line in KINDS]
+    least = min(float(values.min()) for _, values, _, _ in found if len(values))
+    edges = np.arange(min(np.floor(least / BIN) * BIN, -1.0), BIN / 2, BIN)
+    with figure(9.4, 2.9, "spectrum") as drawn:
+        axes = drawn.subplots()
+        for name, values, colour, line in found:
+            if len(values):
+                counts, _ = np.histogram(np.clip(values, edges[0], 0.0), edges)
+                axes.stairs(counts, edges, color=colour, linestyle=line, linewidth=1.6, label=f"rules to {name}")
+        axes.set_xlabel("probability of the rule")
+        axes.set_ylabel("rules")
+        axes.set_xlim(edges[0], 0.0)
+        axes.set_ylim(bottom=0)
+        ticks = list(range(int(np.ceil(edges[0])), 1))[:: 1 if edges[0] > -12 else 2]
+        axes.set_xticks(ticks, [f"$10^{{{tick}}}$" if tick else "1" for tick in ticks])
+        axes.grid()
+        axes.legend(loc="upper left")
+        return to_svg(drawn, "spectrum", "Number of rules by probability")

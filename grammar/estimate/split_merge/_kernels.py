@@ -1,8 +1,13 @@
-"""Compiled loops of split-merge training over the nodes of a forest; plain arrays in and out.
+"""Compiled inside and outside passes over the nodes of a forest, a batch at a time; plain arrays in and out.
 
-Common arguments: ``rule``, ``left``, ``right`` (N,) describe the nodes (see `encode.Forest`); ``offset``
-(N,) is where a node's vector starts; ``rules`` (R, 5) holds per base rule its position in ``prob``, n_A, n_B,
-n_C and the first row of A (see `parameters.Layout`).
+A batch is a run of nodes with one base rule A -> B C, so its nodes share every probability: vectors of up to
+WIDTH nodes are turned around, substate by node, and each rule probability that is not zero is one
+multiplication along the nodes.
+
+Common arguments: ``rule``, ``left``, ``right`` (N,) and ``batches`` (M + 1,) describe the nodes (see
+`encode.Forest`); ``offset`` (N,) is where a node's vector starts; ``sizes`` (R, 3) is n_A, n_B, n_C per base rule;
+``first_pair``, ``pair``, ``first_entry``, ``end_live``, ``substate``, ``prob`` are the rules (see
+`sparse.SparseRules`); the entries of a pair from ``end_live`` on are taken as zero, but get their derivative.
 """
 
 import math
@@ -10,159 +15,183 @@ import math
 import numpy as np
 from numba import njit
 
-TINY = 1e-40  #: smaller probabilities are taken as zero
+WIDTH = 128  #: nodes whose vectors are in the first-level cache together
+
+
+@njit(cache=True, nogil=True)
+def _turn(vector, offset, nodes, n, at, rows):  # type: ignore[no-untyped-def]
+    """Copy the vectors of ``nodes`` into the columns of ``rows``; ``at`` receives where they start."""
+    for j in range(len(nodes)):
+        at[j] = offset[nodes[j]]
+    for k in range(n):
+        row = rows[k]
+        for j in range(len(nodes)):
+            row[j] = vector[at[j] + k]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def inside(rule, left, right, offset, rules, prob, vector, scale, log_scale):  # type: ignore[no-untyped-def]
-    """Fill inside vectors, each over its largest entry ``scale``; ``log_scale`` sums a node's subtree."""
+def inside(  # type: ignore[no-untyped-def]
+    rule, left, right, batches, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
+    vector, scale, log_scale,
+):  # fmt: skip
+    """Fill inside vectors, each over its largest entry ``scale``; ``log_scale`` sums a node's subtree.
+
+    ``vector`` comes in as zeros.
+    """
     vector[0], scale[0], log_scale[0] = 1.0, 1.0, 0.0
-    for i in range(1, len(rule)):
-        w, n_a, n_b, n_c = rules[rule[i], 0], rules[rule[i], 1], rules[rule[i], 2], rules[rule[i], 3]
-        at, at_b, at_c = offset[i], offset[left[i]], offset[right[i]]
-        y = vector[at : at + n_a]
-        y[:] = 0.0
-        for b in range(n_b):
-            for c in range(n_c):
-                x = vector[at_b + b] * vector[at_c + c]
-                if x != 0.0:
-                    p = prob[w : w + n_a]
-                    for a in range(n_a):
-                        y[a] += x * p[a]
-                w += n_a
-        largest = 0.0
-        for a in range(n_a):
-            largest = max(largest, y[a])
+    for i in range(1, batches[0]):
+        largest, at = 0.0, offset[i]
+        q = first_pair[rule[i]]
+        first, last = first_entry[q], first_entry[first_pair[rule[i] + 1]]
+        for k in range(first, last):
+            largest = max(largest, prob[k])
         scale[i] = largest
-        if largest > 0.0:
-            y /= largest
-            log_scale[i] = math.log(largest) + log_scale[left[i]] + log_scale[right[i]]
-        else:
-            log_scale[i] = -math.inf
+        log_scale[i] = math.log(largest) if largest > 0.0 else -math.inf
+        for k in range(first, last):
+            vector[at + substate[k]] = prob[k] / largest
+    most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
+    shape = (most, WIDTH + 8)
+    ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    at_b, at_c = np.zeros(WIDTH, np.int64), np.zeros(WIDTH, np.int64)
+    x, top = np.zeros(WIDTH, vector.dtype), np.zeros(WIDTH, vector.dtype)
+    for m in range(len(batches) - 1):
+        r = rule[batches[m]]
+        n_a, n_b, n_c = sizes[r, 0], sizes[r, 1], sizes[r, 2]
+        for i in range(batches[m], batches[m + 1], WIDTH):
+            n = min(WIDTH, batches[m + 1] - i)
+            _turn(vector, offset, left[i : i + n], n_b, at_b, bs)
+            _turn(vector, offset, right[i : i + n], n_c, at_c, cs)
+            ys[:n_a, :n] = 0.0
+            for q in range(first_pair[r], first_pair[r + 1]):
+                if end_live[q] == first_entry[q]:
+                    continue
+                b, c = bs[pair[q, 0]], cs[pair[q, 1]]
+                for j in range(n):
+                    x[j] = b[j] * c[j]
+                k, last = first_entry[q], end_live[q]
+                while k + 1 < last:
+                    p, y, p1, y1 = prob[k], ys[substate[k]], prob[k + 1], ys[substate[k + 1]]
+                    for j in range(n):
+                        y[j] += p * x[j]
+                        y1[j] += p1 * x[j]
+                    k += 2
+                if k < last:
+                    p, y = prob[k], ys[substate[k]]
+                    for j in range(n):
+                        y[j] += p * x[j]
+            top[:n] = 0.0
+            for a in range(n_a):
+                y = ys[a]
+                for j in range(n):
+                    top[j] = y[j] if y[j] > top[j] else top[j]
+            for j in range(n):
+                node = i + j
+                scale[node] = top[j]
+                if top[j] > 0.0:
+                    log_scale[node] = math.log(top[j]) + log_scale[left[node]] + log_scale[right[node]]
+                    top[j] = 1.0 / top[j]
+                else:
+                    log_scale[node] = -math.inf
+            for j in range(n):
+                at = offset[i] + j * n_a
+                for a in range(n_a):
+                    vector[at + a] = ys[a, j] * top[j]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def outside(rule, left, right, offset, rules, prob, vector, scale, out, gradient):  # type: ignore[no-untyped-def]
-    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights.
-
-    Substates that cannot make a node's words are skipped: whatever their outside value, they count nothing.
-    """
-    for i in range(len(rule) - 1, 0, -1):
-        if scale[i] == 0.0:
-            continue
-        w, n_a, n_b, n_c = rules[rule[i], 0], rules[rule[i], 1], rules[rule[i], 2], rules[rule[i], 3]
-        at, at_b, at_c = offset[i], offset[left[i]], offset[right[i]]
-        y = out[at : at + n_a]
-        y /= scale[i]
-        for b in range(n_b):
-            for c in range(n_c):
-                x = vector[at_b + b] * vector[at_c + c]
-                if x != 0.0:
-                    p = prob[w : w + n_a]
-                    g = gradient[w : w + n_a]
-                    total = 0.0
-                    for a in range(n_a):
-                        total += y[a] * p[a]
-                        g[a] += y[a] * x
-                    out[at_b + b] += total * vector[at_c + c]
-                    out[at_c + c] += total * vector[at_b + b]
-                w += n_a
-
-
-@njit(cache=True, nogil=True)
-def row_totals(rules, scores, totals):  # type: ignore[no-untyped-def]
-    """Add the scores of each row to ``totals``."""
-    for r in range(len(rules)):
-        n_a, row = rules[r, 1], rules[r, 4]
-        start = rules[r, 0]
-        for w in range(start, start + n_a * rules[r, 2] * rules[r, 3], n_a):
+def outside(  # type: ignore[no-untyped-def]
+    rule, left, right, batches, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
+    vector, scale, out, gradient,
+):  # fmt: skip
+    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights."""
+    most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
+    shape = (most, WIDTH + 8)
+    ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    ob, oc = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
+    at_b, at_c = np.zeros(WIDTH, np.int64), np.zeros(WIDTH, np.int64)
+    x, t = np.zeros(WIDTH, vector.dtype), np.zeros(WIDTH, vector.dtype)
+    for m in range(len(batches) - 2, -1, -1):
+        r = rule[batches[m]]
+        n_a, n_b, n_c = sizes[r, 0], sizes[r, 1], sizes[r, 2]
+        for i in range(batches[m], batches[m + 1], WIDTH):
+            n = min(WIDTH, batches[m + 1] - i)
+            _turn(vector, offset, left[i : i + n], n_b, at_b, bs)
+            _turn(vector, offset, right[i : i + n], n_c, at_c, cs)
+            for j in range(n):
+                t[j] = 1.0 / scale[i + j] if scale[i + j] > 0.0 else 0.0
             for a in range(n_a):
-                totals[row + a] += scores[w + a]
-
-
-@njit(cache=True, nogil=True)
-def normalise(rules, scores, prob, totals):  # type: ignore[no-untyped-def]
-    """``prob`` = scores over the row's total, where the row has any; ``totals`` comes in as zeros."""
-    row_totals(rules, scores, totals)
-    for r in range(len(rules)):
-        n_a, row = rules[r, 1], rules[r, 4]
-        start = rules[r, 0]
-        for w in range(start, start + n_a * rules[r, 2] * rules[r, 3], n_a):
-            for a in range(n_a):
-                if totals[row + a] > 0.0:
-                    p = scores[w + a] / totals[row + a]
-                    prob[w + a] = p if p >= TINY else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _sizes(rule, left, right, rules):  # type: ignore[no-untyped-def]
-    """Nodes, and vector entries, of the tree below each node with every occurrence counted."""
-    nodes, entries = np.zeros(len(rule), np.int64), np.zeros(len(rule), np.int64)
-    for i in range(1, len(rule)):
-        nodes[i] = 1 + nodes[left[i]] + nodes[right[i]]
-        entries[i] = rules[rule[i], 1] + entries[left[i]] + entries[right[i]]
-    return nodes, entries
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def merge_losses(  # type: ignore[no-untyped-def]
-    rule, left, right, offset, rules, prob, vector, scale, roots, weights, share, loss
-):
-    """Add to ``loss`` (rows,) what each sibling pair's merge would cost, at the row of its first substate.
-
-    The cost is a logarithm per occurrence, so unlike expected counts it cannot be collected over equal
-    subtrees: every tree is walked, with outside vectors scaled so that a node's posterior sums to one.
-    ``share`` (rows,) is the weight of a substate in the mixture with its sibling.
-    """
-    nodes, entries = _sizes(rule, left, right, rules)
-    most_nodes, most_entries = 0, 0
-    for root in roots:
-        most_nodes, most_entries = max(most_nodes, nodes[root]), max(most_entries, entries[root])
-    queue, place = np.zeros(most_nodes, np.int64), np.zeros(most_nodes, np.int64)
-    out = np.zeros(most_entries)
-    for t in range(len(roots)):
-        if weights[t] == 0.0:
-            continue
-        queue[0], place[0], head, tail = roots[t], 0, 0, 1
-        out[0] = 1.0
-        used = rules[rule[roots[t]], 1]
-        while head < tail:
-            i, at_out = queue[head], place[head]
-            head += 1
-            w, n_a, n_b, n_c = rules[rule[i], 0], rules[rule[i], 1], rules[rule[i], 2], rules[rule[i], 3]
-            row = rules[rule[i], 4]
-            y, v = out[at_out : at_out + n_a], vector[offset[i] : offset[i] + n_a]
-            total = 0.0
-            for a in range(n_a):
-                total += y[a] * v[a]
-            for a in range(n_a):
-                y[a] /= total
-            for a in range(0, n_a - 1, 2):
-                apart = y[a] * v[a] + y[a + 1] * v[a + 1]
-                together = (y[a] + y[a + 1]) * (share[row + a] * v[a] + share[row + a + 1] * v[a + 1])
-                loss[row + a] -= weights[t] * math.log(max(1.0 - apart + together, 1e-300))
-            if left[i] == 0:
-                continue
-            at_b, at_c = offset[left[i]], offset[right[i]]
-            out_b, out_c = out[used : used + n_b], out[used + n_b : used + n_b + n_c]
-            out_b[:] = 0.0
-            if right[i] != 0:
-                out_c[:] = 0.0
-            y /= scale[i]
-            for b in range(n_b):
-                for c in range(n_c):
-                    p = prob[w : w + n_a]
-                    total = 0.0
-                    for a in range(n_a):
-                        total += y[a] * p[a]
-                    out_b[b] += total * vector[at_c + c]
-                    if right[i] != 0:
-                        out_c[c] += total * vector[at_b + b]
-                    w += n_a
-            queue[tail], place[tail] = left[i], used
-            tail += 1
-            used += n_b
-            if right[i] != 0:
-                queue[tail], place[tail] = right[i], used
-                tail += 1
-                used += n_c
+                y, at = ys[a], offset[i] + a
+                for j in range(n):
+                    y[j] = out[at + j * n_a] * t[j]
+            ob[:n_b, :n] = 0.0
+            oc[:n_c, :n] = 0.0
+            for q in range(first_pair[r], first_pair[r + 1]):
+                b, c = bs[pair[q, 0]], cs[pair[q, 1]]
+                for j in range(n):
+                    x[j] = b[j] * c[j]
+                    t[j] = 0.0
+                k, last = first_entry[q], end_live[q]
+                while k + 3 < last:
+                    p, p1, p2, p3 = prob[k], prob[k + 1], prob[k + 2], prob[k + 3]
+                    y, y1, y2, y3 = ys[substate[k]], ys[substate[k + 1]], ys[substate[k + 2]], ys[substate[k + 3]]
+                    s = s1 = s2 = s3 = p * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        s1 += y1[j] * x[j]
+                        s2 += y2[j] * x[j]
+                        s3 += y3[j] * x[j]
+                        t[j] += p * y[j] + p1 * y1[j] + p2 * y2[j] + p3 * y3[j]
+                    gradient[k] += s
+                    gradient[k + 1] += s1
+                    gradient[k + 2] += s2
+                    gradient[k + 3] += s3
+                    k += 4
+                while k < last:
+                    p, y = prob[k], ys[substate[k]]
+                    s = p * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        t[j] += p * y[j]
+                    gradient[k] += s
+                    k += 1
+                last = first_entry[q + 1]
+                while k + 3 < last:
+                    y, y1, y2, y3 = ys[substate[k]], ys[substate[k + 1]], ys[substate[k + 2]], ys[substate[k + 3]]
+                    s = s1 = s2 = s3 = prob[k] * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                        s1 += y1[j] * x[j]
+                        s2 += y2[j] * x[j]
+                        s3 += y3[j] * x[j]
+                    gradient[k] += s
+                    gradient[k + 1] += s1
+                    gradient[k + 2] += s2
+                    gradient[k + 3] += s3
+                    k += 4
+                while k < last:
+                    y = ys[substate[k]]
+                    s = prob[k] * 0
+                    for j in range(n):
+                        s += y[j] * x[j]
+                    gradient[k] += s
+                    k += 1
+                if end_live[q] == first_entry[q]:
+                    continue
+                up_b, up_c = ob[pair[q, 0]], oc[pair[q, 1]]
+                for j in range(n):
+                    up_b[j] += t[j] * c[j]
+                    up_c[j] += t[j] * b[j]
+            for j in range(n):
+                at = at_b[j]
+                for k in range(n_b):
+                    out[at + k] += ob[k, j]
+            if n_c > 1 or right[i] != 0:
+                for j in range(n):
+                    at = at_c[j]
+                    for k in range(n_c):
+                        out[at + k] += oc[k, j]
+    for i in range(1, batches[0]):
+        at = offset[i]
+        if scale[i] > 0.0:
+            for k in range(first_entry[first_pair[rule[i]]], first_entry[first_pair[rule[i] + 1]]):
+                gradient[k] += out[at + substate[k]] / scale[i]

@@ -25,13 +25,26 @@ class SplitMerge:
     smooth_rules: float = 0.01  #: weight of the siblings' mean in binary and unary rules, 0 to below 1
     smooth_lexicon: float = 0.1  #: weight of the siblings' mean in lexical rules, 0 to below 1
     filter: float = 1e-8  #: rules of the result below this probability are dropped, 0 to below 0.01
-    lexicon: str = "generate"  #: ``generate``: maximum likelihood over the words seen, no unknown-word mass
+    lexicon: str = "generate"
+    """``generate``: maximum likelihood over the words seen, no unknown-word mass. ``parse``: rare words are trained
+    as classes by form, from which unknown words get their probability (see `grammar.estimate.split_merge.lexicon`).
+    """
+    rare: int = 10  #: mode ``parse``: words seen so often or less train a class, 1 or more
+    class_types: int = 8  #: mode ``parse``: different rare words that a class needs, 1 or more
+    class_prior: float = 10.0  #: mode ``parse``: occurrences in the class that count beside a rare word's own, above 0
 
     def __post_init__(self) -> None:
         for name in ("cycles", "em_split", "em_merge", "em_smooth"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InputError(f"split-merge needs a whole number >= 0 for {name}, got {value!r}")
+        for name in ("rare", "class_types"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"split-merge needs a whole number >= 1 for {name}, got {value!r}")
+        prior = self.class_prior
+        if not isinstance(prior, int | float) or isinstance(prior, bool) or not (0.0 < prior < math.inf):
+            raise InputError(f"split-merge needs a number above 0 for class_prior, got {prior!r}")
         shares = ("merge_fraction", "noise", "smooth_rules", "smooth_lexicon")
         limits = {**dict.fromkeys(shares, 1.0), "filter": 0.01}
         for name, limit in limits.items():
@@ -41,8 +54,8 @@ class SplitMerge:
             if not number or not (0.0 <= value < limit or (closed and value == limit)):
                 bound = "to" if closed else "to below"
                 raise InputError(f"split-merge needs 0 {bound} {limit:g} for {name}, got {value!r}")
-        if self.lexicon != "generate":
-            raise InputError(f"split-merge knows the lexicon mode 'generate' only, got {self.lexicon!r}")
+        if self.lexicon not in ("generate", "parse"):
+            raise InputError(f"split-merge knows the lexicon modes 'parse' and 'generate' only, got {self.lexicon!r}")
 
     @property
     def iterations(self) -> int:

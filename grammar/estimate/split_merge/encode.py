@@ -1,4 +1,4 @@
-"""Trees as arrays: a forest in which equal subtrees are one node, ordered by height and base rule."""
+"""Trees as arrays: a forest in which equal subtrees are one node, in batches of one base rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from grammar.estimate.rules import RuleTable, rule_key
 from grammar.tree import Tree
 
-CHUNK_TOKENS = 400_000  #: tokens per forest; bounds the memory of the E-step
+CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +20,14 @@ class Forest:
 
     Equal subtrees (labels, words, shape) are one node: their inside vectors are the same, and the
     outside weights of their occurrences may be added up, as expected counts are linear in them. Node 0
-    is no tree node but stands for an absent child. All children of a node come before it.
+    is no tree node but stands for an absent child. All children of a node come before it: first the
+    preterminals, by base rule, then batches of nodes of one base rule.
     """
 
     rule: NDArray[np.int32]  #: (N,) base rule at each node; -1 for node 0
     left: NDArray[np.int32]  #: (N,) left or only child, 0 where there is none
     right: NDArray[np.int32]  #: (N,) right child, 0 where there is none
+    batches: NDArray[np.int64]  #: (M + 1,) first node of each batch, and N
     roots: NDArray[np.int32]  #: (T,) nodes that are whole trees, all different
     weights: NDArray[np.float64]  #: (T,) how often each tree stands in the treebank
     tokens: NDArray[np.int64]  #: (T,) words of each tree
@@ -41,14 +43,14 @@ class _Builder:
 
     def __init__(self, table: RuleTable) -> None:
         self._rules = table.ids
+        self._n_phrasal = int(np.count_nonzero(table.rules[:, 3] < 0))
         self._nodes: dict[tuple[int, int, int], int] = {}
-        self._heights = [-1]
         self._roots: dict[int, list[int]] = {}
         self.n_tokens = 0
 
     def add(self, tree: Tree) -> bool:
         """Take a tree in; False, and nothing is counted, when it uses a rule the table does not have."""
-        nodes, heights = self._nodes, self._heights
+        nodes = self._nodes
         done: list[int] = []  # nodes whose parent is still to come, leftmost on top
         n_tokens = 0
         for subtree in reversed(list(tree.subtrees())):
@@ -64,26 +66,31 @@ class _Builder:
             key = (rule, left, right)
             node = nodes.get(key)
             if node is None:
-                node = nodes[key] = len(heights)
-                heights.append(1 + max(heights[left], heights[right]))
+                node = nodes[key] = len(nodes) + 1
             done.append(node)
         self._roots.setdefault(done[0], [0, n_tokens])[0] += 1
         self.n_tokens += n_tokens
         return True
 
     def forest(self) -> Forest:
-        """The nodes, ordered by height and then base rule."""
+        """The nodes in batches."""
+        from grammar.estimate.split_merge import _kernels_forest
+
         keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int64)
-        order = np.lexsort((keys[:, 0], np.array(self._heights)))
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        rule, left, right = (keys[order, column] for column in range(3))
+        n = len(keys)
+        order, batches = np.empty(n, dtype=np.int64), np.full(n + 1, n)
+        rule, left, right = (np.ascontiguousarray(column) for column in keys.T)
+        n_batches = _kernels_forest.schedule(rule, left, right, self._n_phrasal, order, batches)
+        place = np.empty(n, dtype=np.int64)
+        place[order] = np.arange(n)
+        rule, left, right = keys[order].T
         found = [(place[root], *entry) for root, entry in self._roots.items()]
         roots = np.array(found, dtype=np.int64).reshape(-1, 3)
         return Forest(
             rule.astype(np.int32),
             place[left].astype(np.int32),
             place[right].astype(np.int32),
+            batches[: n_batches + 1].copy(),
             roots[:, 0].astype(np.int32),
             roots[:, 1].astype(np.float64),
             roots[:, 2].copy(),
@@ -91,7 +98,7 @@ class _Builder:
 
 
 def encode(trees: Sequence[Tree], table: RuleTable) -> tuple[tuple[Forest, ...], int]:
-    """Binarised trees as forests of about 400,000 tokens each.
+    """Binarised trees as forests of about 100,000 tokens each.
 
     Returns:
         The forests, and the number of trees left out because they use a rule or word that the table

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammar.estimate.split_merge.encode import Forest
-from grammar.estimate.split_merge.parameters import Layout, Parameters
+from grammar.estimate.split_merge.parameters import Parameters
+from grammar.estimate.split_merge.sparse import SparseRules
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,8 +21,8 @@ class Inside:
     """Inside vectors of a forest's nodes, each scaled so that its largest entry is one."""
 
     offset: NDArray[np.int64]  #: (N,) where a node's vector starts
-    vector: NDArray[np.float64]  #: all vectors, one after another
-    scale: NDArray[np.float64]  #: (N,) factor taken out at the node; 0 where no substate can make its subtree
+    vector: NDArray[Any]  #: all vectors, one after another
+    scale: NDArray[Any]  #: (N,) factor taken out at the node; 0 where no substate can make its subtree
     log_probs: NDArray[np.float64]  #: (T,) log probability of each tree, nats; -inf where impossible
 
 
@@ -36,24 +40,25 @@ class Likelihood:
         return self.total / self.tokens if self.tokens else None
 
 
-def inside(forest: Forest, layout: Layout, prob: NDArray[np.float64]) -> Inside:
+def inside(forest: Forest, rules: SparseRules) -> Inside:
     """Inside vectors of every node, children first."""
     from grammar.estimate.split_merge import _kernels
 
-    rules = layout.rules
-    lengths = rules[forest.rule, 1]
+    lengths = rules.sizes[forest.rule, 0]
     lengths[0] = 1
     offset = np.cumsum(lengths) - lengths
-    vector = np.empty(int(lengths.sum()))
-    scale, log_scale = np.empty(len(offset)), np.empty(len(offset))
-    _kernels.inside(forest.rule, forest.left, forest.right, offset, rules, prob, vector, scale, log_scale)
+    vector = np.zeros(int(lengths.sum()), dtype=rules.prob.dtype)
+    scale, log_scale = np.empty(len(offset), dtype=rules.prob.dtype), np.empty(len(offset))
+    nodes = (forest.rule, forest.left, forest.right, forest.batches, offset)
+    _kernels.inside(*nodes, *rules.arrays, vector, scale, log_scale)
     return Inside(offset, vector, scale, log_scale[forest.roots])
 
 
-def likelihood(forests: Sequence[Forest], parameters: Parameters, *, unknown: int = 0) -> Likelihood:
+def likelihood(forests: Sequence[Forest], grammar: Parameters | SparseRules, *, unknown: int = 0) -> Likelihood:
     """Log-likelihood of the trees, substates summed out; ``unknown`` trees are impossible from the start."""
-    parts = [(forest, inside(forest, parameters.layout, parameters.prob).log_probs) for forest in forests]
-    return _sum(parts, unknown)
+    rules = grammar if isinstance(grammar, SparseRules) else SparseRules.of(grammar)
+    rules = rules.awake()
+    return _sum(list(zip(forests, _each(_log_probs, forests, rules), strict=True)), unknown)
 
 
 def _sum(parts: Sequence[tuple[Forest, NDArray[np.float64]]], unknown: int) -> Likelihood:
@@ -67,22 +72,52 @@ def _sum(parts: Sequence[tuple[Forest, NDArray[np.float64]]], unknown: int) -> L
 
 
 def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[Likelihood, NDArray[np.float64]]:
-    """Log-likelihood, and how often each fine rule is used in the trees in expectation.
+    """Log-likelihood, and how often each fine rule is used in the trees in expectation, (layout.size,).
 
     The counts are ``prob * d log-likelihood / d prob``, which is the derivative by the log probability.
     Trees of probability zero count nothing; the first result says how many there are.
     """
+    rules = SparseRules.of(parameters)
+    score, counts = expected_entries(forests, rules)
+    return score, rules.flat(counts)
+
+
+def expected_entries(forests: Sequence[Forest], rules: SparseRules) -> tuple[Likelihood, NDArray[np.float64]]:
+    """As `expected_counts`, for the entries of ``rules``: (E,)."""
+    gradient = np.zeros(len(rules.prob))
+    parts: list[tuple[Forest, NDArray[np.float64]]] = []
+    for forest, (log_probs, part) in zip(forests, _each(_derivative, forests, rules), strict=True):
+        gradient += part  # in the order of the forests, on any number of threads
+        parts.append((forest, log_probs))
+    return _sum(parts, 0), gradient * rules.prob
+
+
+def _derivative(forest: Forest, rules: SparseRules) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log probability of each tree, and the derivative of their sum by each rule probability."""
     from grammar.estimate.split_merge import _kernels
 
-    layout, prob = parameters.layout, parameters.prob
-    gradient = np.zeros_like(prob)
-    parts: list[tuple[Forest, NDArray[np.float64]]] = []
-    for forest in forests:
-        up = inside(forest, layout, prob)
-        out = np.zeros_like(up.vector)
-        # A root has one substate, whose scaled inside value is one, so its outside weight is its count.
-        out[up.offset[forest.roots]] = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
-        args = (forest.rule, forest.left, forest.right, up.offset, layout.rules, prob, up.vector, up.scale)
-        _kernels.outside(*args, out, gradient)
-        parts.append((forest, up.log_probs))
-    return _sum(parts, 0), gradient * prob
+    up = inside(forest, rules)
+    out, gradient = np.zeros_like(up.vector), np.zeros(len(rules.prob))
+    # A root has one substate, whose scaled inside value is one, so its outside weight is its count.
+    out[up.offset[forest.roots]] = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
+    nodes = (forest.rule, forest.left, forest.right, forest.batches, up.offset)
+    _kernels.outside(*nodes, *rules.arrays, up.vector, up.scale, out, gradient)
+    return up.log_probs, gradient
+
+
+def _log_probs(forest: Forest, rules: SparseRules) -> NDArray[np.float64]:
+    return inside(forest, rules).log_probs
+
+
+def _each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:
+    """Results of ``work`` for each forest, in their order; as many at once as there are threads."""
+    from joblib import Parallel, delayed
+
+    from grammar.inference.batch import threads
+
+    n = min(threads(), len(forests))
+    if n <= 1:
+        yield from (work(forest, rules) for forest in forests)
+        return
+    parallel = Parallel(n_jobs=n, prefer="threads", return_as="generator", pre_dispatch=n)
+    yield from parallel(delayed(work)(forest, rules) for forest in forests)

@@ -8,36 +8,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammar.estimate.split_merge.encode import Forest
-from grammar.estimate.split_merge.estep import expected_counts, inside
+from grammar.estimate.split_merge.estep import expected_entries, inside
 from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from grammar.estimate.split_merge.sparse import SparseRules
 
 
-def pair_shares(parameters: Parameters, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count."""
-    totals = parameters.row_totals(counts)
+def pair_shares(rules: SparseRules, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
+
+    Args:
+        rules: the grammar.
+        counts: expected count of each of its entries.
+    """
+    totals = np.asarray(np.bincount(rules.rows, counts, rules.layout.n_rows), dtype=np.float64)
     share = np.ones_like(totals)
-    for row in _pair_rows(parameters.layout):
+    for row in _pair_rows(rules.layout):
         pair = totals[row : row + 2]
         share[row : row + 2] = pair / pair.sum() if pair.sum() > 0.0 else 0.5
     return share
 
 
-def pair_losses(forests: Sequence[Forest], parameters: Parameters, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """Approximate log-likelihood lost by merging each sibling pair alone, (rows,), nats; 0 on other rows.
 
     At every occurrence of the symbol the pair's inside values are replaced by their mixture and their
     outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
     substates ``2k`` and ``2k + 1`` stands at the row of ``2k``.
     """
-    from grammar.estimate.split_merge import _kernels
+    from grammar.estimate.split_merge import _kernels_merge
 
-    layout, prob = parameters.layout, parameters.prob
+    layout = rules.layout
     loss = np.zeros(layout.n_rows)
     for forest in forests:
-        up = inside(forest, layout, prob)
+        up = inside(forest, rules)
         weights = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
-        nodes = (forest.rule, forest.left, forest.right, up.offset, layout.rules, prob, up.vector, up.scale)
-        _kernels.merge_losses(*nodes, forest.roots, weights, share, loss)
+        nodes = (forest.rule, forest.left, forest.right, up.offset, *rules.arrays, up.vector, up.scale)
+        _kernels_merge.merge_losses(*nodes, forest.roots, weights, layout.rules[:, 4], share, loss)
     return loss
 
 
@@ -47,39 +53,38 @@ def merge(forests: Sequence[Forest], parameters: Parameters, fraction: float) ->
     A merged substate's rules are the mixture of the pair's by expected count; as a child its
     probabilities add up. All symbols stand in one ranking; ties go by symbol and substate.
     """
-    _, counts = expected_counts(forests, parameters)
-    share = pair_shares(parameters, counts)
-    rows = _pair_rows(parameters.layout)
-    losses = pair_losses(forests, parameters, share)[rows]
+    rules = SparseRules.of(parameters)
+    _, counts = expected_entries(forests, rules)
+    share = pair_shares(rules, counts)
+    rows = _pair_rows(rules.layout)
+    losses = pair_losses(forests, rules, share)[rows]
     chosen = rows[np.argsort(losses, kind="stable")[: int(fraction * len(rows))]]
-    return merge_rows(parameters, share, set(chosen.tolist()))
+    return merge_rows(rules, share, set(chosen.tolist()))
 
 
-def merge_rows(parameters: Parameters, share: NDArray[np.float64], chosen: set[int]) -> Parameters:
+def merge_rows(rules: SparseRules, share: NDArray[np.float64], chosen: set[int]) -> Parameters:
     """Merge the pairs whose first substates stand at the rows ``chosen``."""
-    old_layout = parameters.layout
-    firsts: list[NDArray[np.int64]] = []  # per symbol, the old substates that start a new one
+    old = rules.layout
+    number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last one: no child
+    weight = np.ones(old.n_rows)
+    sizes: list[int] = []
     trees: list[SplitTree] = []
-    for symbol, (n, tree) in enumerate(zip(old_layout.substates, parameters.trees, strict=True)):
-        row = int(old_layout.first_row[symbol])
+    for symbol, (n, tree) in enumerate(zip(old.substates, rules.trees, strict=True)):
+        row = int(old.first_row[symbol])
         merged = {k for k in range(0, n, 2) if row + k in chosen}
         kept = [k for k in range(n) if k % 2 == 0 or k - 1 not in merged]
-        firsts.append(np.array(kept, dtype=np.int64))
+        number[row : row + n] = np.searchsorted(kept, np.arange(n), side="right") - 1
+        for k in merged:
+            weight[row + k : row + k + 2] = share[row + k : row + k + 2]
+        sizes.append(len(kept))
         trees.append(_merge_tree(tree, {k: i for i, k in enumerate(kept)}, merged))
-    layout = Layout(old_layout.table, tuple(len(first) for first in firsts))
-    firsts.append(np.zeros(1, dtype=np.int64))  # serves index -1: no child
-    scores = np.empty(layout.size)
-    for (block, old), new in zip(parameters.blocks(), layout.blocks, strict=True):
-        row = int(old_layout.first_row[block.parent])
-        weight = np.ones(block.shape[3])
-        for k in range(0, block.shape[3], 2):
-            if row + k in chosen:
-                weight[k : k + 2] = share[row + k : row + k + 2]
-        block_scores = old * weight
-        for axis, symbol in enumerate((block.left, block.right, block.parent), start=1):
-            block_scores = np.add.reduceat(block_scores, firsts[symbol], axis=axis)
-        scores[new.start : new.stop] = block_scores.ravel()
-    return Parameters(layout, np.zeros(layout.size), tuple(trees)).normalised(scores)
+    layout = Layout(old.table, tuple(sizes))
+    rule, pair = rules.places
+    left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.pair[pair, i]] for i in range(2))
+    start, n_parent, _, n_right = layout.rules[rule, :4].T
+    place = start + (left * n_right + right) * n_parent + number[rules.rows]
+    scores = np.asarray(np.bincount(place, rules.prob * weight[rules.rows], layout.size), dtype=np.float64)
+    return Parameters.of_scores(layout, scores, tuple(trees))
 
 
 def _pair_rows(layout: Layout) -> NDArray[np.int64]:

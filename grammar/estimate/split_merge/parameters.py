@@ -92,6 +92,14 @@ class Parameters:
         n = len(table.symbols)
         return cls(Layout(table, (1,) * n), table.relative_frequencies, (0,) * n)
 
+    @classmethod
+    def of_scores(cls, layout: Layout, scores: NDArray[np.float64], trees: tuple[SplitTree, ...]) -> Parameters:
+        """Scores over their row's sum, in place; a row without any score stays without rules."""
+        from grammar.estimate.split_merge import _kernels_rules
+
+        _kernels_rules.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
+        return cls(layout, scores, trees)
+
     def blocks(self) -> Iterator[tuple[Block, NDArray[np.float64]]]:
         """Each block with its probabilities as a view of its shape."""
         for block in self.layout.blocks:
@@ -103,16 +111,16 @@ class Parameters:
         A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
         the loops from denormal numbers and changes no likelihood within float64.
         """
-        from grammar.estimate.split_merge import _kernels
+        from grammar.estimate.split_merge import _kernels_rules
 
         prob = self.prob.copy()
-        _kernels.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
+        _kernels_rules.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
         return replace(self, prob=prob)
 
     def row_totals(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of ``scores`` over the rules of each row, (rows,)."""
-        from grammar.estimate.split_merge import _kernels
+        from grammar.estimate.split_merge import _kernels_rules
 
         totals = np.zeros(self.layout.n_rows)
-        _kernels.row_totals(self.layout.rules, scores, totals)
+        _kernels_rules.row_totals(self.layout.rules, scores, totals)
         return totals

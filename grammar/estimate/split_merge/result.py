@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammar.errors import InputError
+from grammar.estimate.prune import pruning_cost
 from grammar.estimate.split_merge.parameters import Parameters
+from grammar.inference.closure import perron
 from grammar.pcfg import PCFG
 
 
@@ -23,6 +25,8 @@ class Induced:
     ``log_likelihood`` (nats per token of the training trees), ``unsmoothed`` (the same between the M-step
     and its smoothing; None outside that phase), ``held_out`` (nats per token of those held-out trees that are
     possible; None without any), ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``seconds``.
+    In lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in
+    the grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
     """
 
     pcfg: PCFG
@@ -35,6 +39,51 @@ def filtered(parameters: Parameters, threshold: float) -> Parameters:
     return replace(parameters).normalised(kept)
 
 
+def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, Any]:
+    """By how much the filter broke a grammar before its rows were normalised again, as JSON values.
+
+    Args:
+        pcfg: what `to_pcfg` made of ``filtered(whole, threshold)``.
+        whole: the grammar before the filter.
+        threshold: of the filter.
+
+    Returns:
+        A `grammar.estimate.prune.PruningCost` (``rules`` are those that the filter itself dropped) and
+        ``spectral_radius_before``.
+    """
+    names = _names(whole)
+    kept = np.where(whole.prob >= threshold, whole.prob, 0.0)
+    row_of = {name: row for row, name in enumerate(names)}
+    rows = [row_of[name] for name in pcfg.symbols]
+    share = (whole.row_totals(kept) / whole.row_totals(whole.prob))[rows]
+    share = np.where(share > 0.0, np.minimum(share, 1.0), 1.0)  # a row of which nothing is kept stays as it was
+    dropped = int(np.count_nonzero((whole.prob > 0.0) & (whole.prob < threshold)))
+    cost = pruning_cost(pcfg, share, threshold=threshold, rules=dropped, symbols=len(names) - len(pcfg.symbols))
+    return {**asdict(cost), "spectral_radius_before": perron(_children(whole))[0]}
+
+
+def _names(parameters: Parameters) -> list[str]:
+    """Name of each row."""
+    table = parameters.layout.table
+    names: list[str] = []
+    for i, (label, n) in enumerate(zip(table.symbols, parameters.layout.substates, strict=True)):
+        names += [label] if i == 0 else [f"{label}-{k}" for k in range(n)]
+    return names
+
+
+def _children(parameters: Parameters) -> NDArray[np.float64]:
+    """Expected number of children of each row's state, (rows, rows)."""
+    first = parameters.layout.first_row
+    expected = np.zeros((parameters.layout.n_rows,) * 2)
+    for block, prob in parameters.blocks():
+        for child, axes in ((block.left, (0, 2)), (block.right, (0, 1))):
+            if child >= 0:
+                part = prob.sum(axis=axes)  # (substates of the child, of the parent)
+                rows, columns = slice(*first[block.parent : block.parent + 2]), slice(*first[child : child + 2])
+                expected[rows, columns] += part.T
+    return expected
+
+
 def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
     """A PCFG with one state per substate that can be reached from the start.
 
@@ -45,11 +94,8 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
             the expected-children matrix not below one).
     """
     table = parameters.layout.table
-    symbols: list[str] = []
-    labels: list[str] = []
-    for i, (label, n) in enumerate(zip(table.symbols, parameters.layout.substates, strict=True)):
-        symbols += [label] if i == 0 else [f"{label}-{k}" for k in range(n)]
-        labels += [label] * n
+    symbols = _names(parameters)
+    labels = [label for label, n in zip(table.symbols, parameters.layout.substates, strict=True) for _ in range(n)]
     binary, unary, lexical = _rules(parameters)
     state = _reached(len(symbols), np.concatenate([binary[0][:, [0, 1]], binary[0][:, [0, 2]], unary[0]]))
     keep = np.flatnonzero(state)

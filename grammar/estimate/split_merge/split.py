@@ -38,8 +38,7 @@ def split(parameters: Parameters, noise: float, generator: np.random.Generator) 
             shared = shared * (1.0 + noise * _antisymmetric(shared.shape, axis, generator))
         scores[new.start : new.stop] = shared.ravel()
     trees = tuple(tree if i == 0 else _split_tree(tree) for i, tree in enumerate(parameters.trees))
-    blank = Parameters(layout, np.zeros(layout.size), trees)
-    return blank.normalised(scores)
+    return Parameters.of_scores(layout, scores, trees)
 
 
 def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> NDArray[np.float64]:

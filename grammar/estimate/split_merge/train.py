@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -16,17 +17,20 @@ from grammar.estimate.rules import RuleTable, binary_trees
 from grammar.estimate.split_merge import checkpoint as checkpoints
 from grammar.estimate.split_merge.config import SplitMerge
 from grammar.estimate.split_merge.encode import Forest, encode
-from grammar.estimate.split_merge.estep import Likelihood, expected_counts, likelihood
+from grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
+from grammar.estimate.split_merge.lexicon import WordClasses, with_words
 from grammar.estimate.split_merge.merge import merge
 from grammar.estimate.split_merge.parameters import Parameters
-from grammar.estimate.split_merge.result import Induced, filtered, to_pcfg
-from grammar.estimate.split_merge.smooth import smooth
+from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
+from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.split import split
 from grammar.files import digest_json
 from grammar.progress import Meter, meter
 from grammar.tree import Tree
 
+log = logging.getLogger("truesource.grammar")
 PHASES = ("split", "merge", "smooth")
+SMALLEST = 1e-40  #: probabilities below are taken as zero in training; those above may still grow
 
 
 def split_merge(
@@ -42,7 +46,8 @@ def split_merge(
     Starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
     rises at every iteration of the split and merge phases; smoothing may lower it. Trees with a node of
     more than two children are binarised by `grammar.treebank.Binarisation` first. The result is the same
-    for a seed, whatever the number of threads, and whether or not a run was interrupted.
+    for a seed, whatever the number of threads, and whether or not a run was interrupted. A cycle that would make
+    more substates than the treebank has words is not begun: ``meta["stopped"]`` says so.
 
     Args:
         trees: binarised trees with one root label.
@@ -63,15 +68,19 @@ def split_merge(
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InputError(f"the seed of split-merge training must be a whole number >= 0, got {seed!r}")
     binarised, changed = binary_trees(trees)
-    table = RuleTable.from_trees(binarised)
-    forests, _ = encode(binarised, table)
     held_out_trees, _ = binary_trees(held_out or ())
-    validation = Validation(*encode(held_out_trees, table))
+    classes = WordClasses.of(binarised, config.rare, config.class_types) if config.lexicon == "parse" else None
+    training, validating = binarised, held_out_trees
+    if classes is not None:
+        training, validating = classes.in_training(binarised), classes.in_training(held_out_trees)
+    table = RuleTable.from_trees(training)
+    forests, _ = encode(training, table)
+    validation = Validation(*encode(validating, table))
     folder = None if checkpoint is None else Path(checkpoint)
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
     with meter("split-merge", config.iterations) as progress:
         trainer = Trainer(config, forests, validation, Parameters.initial(table), progress)
-        done = 0
+        done, stopped = 0, ""
         if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
             done, trainer.parameters, trainer.trace = found
             progress.advance(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
@@ -79,10 +88,19 @@ def split_merge(
             trainer.start()
         for i in range(done, config.cycles * len(PHASES)):
             cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
+            if phase == "split" and (stopped := too_many(trainer.parameters, cycle, config.cycles)):
+                log.warning(stopped)
+                break
             trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
             if folder is not None:
                 checkpoints.save(folder, key, i + 1, trainer.parameters, trainer.trace)
-    final = filtered(trainer.parameters, config.filter)
+    whole = trainer.parameters
+    if classes is not None:
+        whole = with_words(whole, classes, binarised, config.class_prior)
+        table = whole.layout.table
+        forests, _ = encode(binarised, table)
+        validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
+    final = filtered(whole, config.filter)
     train_score, held_out_score = likelihood(forests, final), validation.score(final)
     meta: dict[str, Any] = {
         "estimator": "split_merge",
@@ -96,13 +114,30 @@ def split_merge(
         "substates": dict(zip(table.symbols, final.layout.substates, strict=True)),
         "split_trees": dict(zip(table.symbols, final.trees, strict=True)),
     }
+    if classes is not None:
+        meta["unknown_words"] = classes.as_meta(config.rare)
+    if stopped:
+        meta["stopped"] = stopped
     if held_out_trees:
         meta["held_out"] = {
             "trees": len(held_out_trees),
             "impossible_trees": held_out_score.impossible,
             "log_likelihood_per_token": held_out_score.per_token,
         }
-    return Induced(to_pcfg(final, meta), tuple(trainer.trace))
+    pcfg = to_pcfg(final, meta)
+    return Induced(pcfg.with_meta(filter=filter_cost(pcfg, whole, config.filter)), tuple(trainer.trace))
+
+
+def too_many(parameters: Parameters, cycle: int, cycles: int) -> str:
+    """Why the treebank does not support another split, if it does not: more substates than words to tell them apart."""
+    table = parameters.layout.table
+    after = 2 * parameters.layout.n_rows - 1
+    if after <= table.n_tokens:
+        return ""
+    return (
+        f"stopped after {cycle - 1} of {cycles} cycles: a further split would make {after:,} substates of"
+        f" {table.n_tokens:,} words; give more trees"
+    )
 
 
 class Validation:
@@ -112,9 +147,9 @@ class Validation:
         self._forests = forests
         self._unknown = unknown
 
-    def score(self, parameters: Parameters) -> Likelihood:
+    def score(self, grammar: Parameters | SparseRules) -> Likelihood:
         """Their likelihood, impossible trees counted apart."""
-        return likelihood(self._forests, parameters, unknown=self._unknown)
+        return likelihood(self._forests, grammar, unknown=self._unknown)
 
 
 class Trainer:
@@ -142,7 +177,8 @@ class Trainer:
     def start(self) -> None:
         """Record the grammar before the first cycle."""
         began = time.perf_counter()
-        self._record(0, "start", 0, likelihood(self._forests, self.parameters), None, began)
+        rules = SparseRules.of(self.parameters)
+        self._record(rules, (0, "start", 0), likelihood(self._forests, rules), None, began)
 
     def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
         """One phase of one cycle; record 0 is the grammar the phase starts from."""
@@ -153,28 +189,30 @@ class Trainer:
         elif phase == "merge":
             self.parameters = merge(forests, self.parameters, config.merge_fraction)
         total = self.iterations(phase)
+        rules = SparseRules.of(self.parameters)
         unsmoothed: Likelihood | None = None
         for iteration in range(total):
-            score, counts = expected_counts(forests, self.parameters)
-            self._record(cycle, phase, iteration, score, unsmoothed, began)
+            score, counts = expected_entries(forests, rules)
+            self._record(rules, (cycle, phase, iteration), score, unsmoothed, began)
             began = time.perf_counter()
-            self.parameters = self.parameters.normalised(counts)
+            rules = rules.maximised(counts, SMALLEST)
             if phase == "smooth":
-                unsmoothed = likelihood(forests, self.parameters)
-                self.parameters = smooth(self.parameters, config.smooth_rules, config.smooth_lexicon)
+                unsmoothed = likelihood(forests, rules)
+                rules = rules.smoothed(config.smooth_rules, config.smooth_lexicon, SMALLEST)
             self._progress.advance()
-        self._record(cycle, phase, total, likelihood(forests, self.parameters), unsmoothed, began)
+        self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
+        self.parameters = rules.parameters()
 
     def _record(
         self,
-        cycle: int,
-        phase: str,
-        iteration: int,
+        rules: SparseRules,
+        when: tuple[int, str, int],
         score: Likelihood,
         unsmoothed: Likelihood | None,
         began: float,
     ) -> None:
-        held_out = self._validation.score(self.parameters)
+        cycle, phase, iteration = when
+        held_out = self._validation.score(rules)
         self.trace.append(
             {
                 "cycle": cycle,
@@ -184,7 +222,7 @@ class Trainer:
                 "unsmoothed": None if unsmoothed is None else unsmoothed.per_token,
                 "held_out": held_out.per_token,
                 "held_out_impossible": held_out.impossible,
-                "substates": self.parameters.layout.n_rows,
+                "substates": rules.layout.n_rows,
                 "seconds": time.perf_counter() - began,
             }
         )

@@ -1,0 +1,333 @@
+"""Kernels: inside charts and expected rule counts of a batch of sentences of one length.
+
+Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has number
+``j (j-1) / 2 + i``. Each span of each sentence has its own power of two, ``shift``: its inside weights are
+``entry * 2^shift`` and its largest entry lies in [0.5, 1), so charts neither under- nor overflow at any length,
+whatever brackets exclude. Outside entries carry the inverse of that power and of the sentence's probability:
+inside entry times outside entry is an expected count.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+SMALLEST = 1e-250  #: share of the largest entry of its span below which an entry is taken for zero
+FAINT = 1e-290  #: a span whose largest weight is below this share of its best pair of parts is taken for zero
+NOTHING = -(2**40)  #: shift of a span without weight: any power of two reached from it is zero
+LOWEST, HIGHEST = -1100, 1000  #: powers of two in the table; 2^-1100 is zero
+
+
+@njit(cache=True, nogil=True)
+def _powers():
+    """``2^x`` for x in LOWEST..HIGHEST."""
+    table = np.empty(HIGHEST - LOWEST + 1)
+    for x in range(LOWEST, HIGHEST + 1):
+        table[x - LOWEST] = math.ldexp(1.0, x)
+    return table
+
+
+@njit(cache=True, nogil=True)
+def _factors(shift, i, j, whole, powers, factor):
+    """``factor[k] = 2^(shift of (i, k) + shift of (k, j) - whole)`` over the batch, for every split k."""
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        for w in range(whole.size):
+            power = shift[left, w] + shift[right, w] - whole[w]
+            factor[k, w] = powers[min(max(power, LOWEST), HIGHEST) - LOWEST]
+
+
+@njit(cache=True, nogil=True)
+def _highest(shift, i, j, top):
+    """The largest power that any split of span (i, j) reaches, over the batch."""
+    top[:] = 4 * NOTHING
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        for w in range(top.size):
+            top[w] = max(top[w], shift[left, w] + shift[right, w])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _lefts(full, present, i, j, b, factor, splits, lefts):
+    """Left parts b of span (i, j), times the factor of their split; returns how many splits have one."""
+    found = 0
+    for k in range(i + 1, j):
+        left = k * (k - 1) // 2 + i
+        if present[left, b]:
+            for w in range(lefts.shape[1]):
+                lefts[found, w] = factor[k, w] * full[left, b, w]
+            splits[found] = k
+            found += 1
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _products(full, present, j, c, splits, n_splits, lefts, acc):
+    """Sum over the splits of left part times right part c into ``acc``; False if no split has a right part."""
+    begun = False
+    for x in range(n_splits):
+        right = j * (j - 1) // 2 + splits[x]
+        if present[right, c]:
+            if begun:
+                for w in range(acc.size):
+                    acc[w] += lefts[x, w] * full[right, c, w]
+            else:
+                begun = True
+                for w in range(acc.size):
+                    acc[w] = lefts[x, w] * full[right, c, w]
+    return begun
+
+
+@njit(cache=True, nogil=True)
+def _normalise(full, present, allowed, top, shift, scale):
+    """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have."""
+    scale[:] = 0.0
+    for a in range(full.shape[0]):
+        if present[a]:
+            for w in range(scale.size):
+                scale[w] = max(scale[w], full[a, w])
+    for w in range(scale.size):
+        if allowed[w] and scale[w] > FAINT:
+            power = math.frexp(scale[w])[1]
+            shift[w] = top[w] + power
+            scale[w] = math.ldexp(1.0, -power)
+        else:
+            shift[w] = NOTHING
+            scale[w] = 0.0
+    for a in range(full.shape[0]):
+        if present[a]:
+            some = False
+            for w in range(scale.size):
+                value = full[a, w] * scale[w]
+                full[a, w] = value if value >= SMALLEST else 0.0
+                some |= value >= SMALLEST
+            present[a] = some
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def inside(
+    words,
+    allowed,
+    closure_start,
+    closure_column,
+    closure_value,
+    by_left,
+    pair_right,
+    rule_start,
+    parent,
+    prob,
+    lex_start,
+    lex_parent,
+    lex_prob,
+):
+    """Inside weights of ``words`` (n, W), -1 unknown, over the spans that are ``allowed`` (spans, W).
+
+    ``closure_*`` are the rows of the unary closure U, binary rules come by child pair, lexical rules by word.
+
+    Returns:
+        full (spans, S, W), unary chains included; present (spans, S), the states of each span that are not zero;
+        shift (spans, W), see above. Rows of ``full`` that are not present hold anything.
+    """
+    n, width = words.shape
+    n_states = by_left.size - 1
+    n_spans = n * (n + 1) // 2
+    full = np.empty((n_spans, n_states, width))  # rows are filled where present; most never are
+    present = np.zeros((n_spans, n_states), dtype=np.bool_)
+    shift = np.full((n_spans, width), NOTHING)
+    bare = np.zeros((n_states, width))
+    flags = np.zeros(n_states, dtype=np.bool_)
+    acc, scale = np.zeros(width), np.zeros(width)
+    top = np.zeros(width, dtype=np.int64)
+    factor, lefts = np.zeros((n + 1, width)), np.zeros((n + 1, width))
+    splits = np.zeros(n + 1, dtype=np.int64)
+    powers = _powers()
+    begins = np.zeros((n, n_states), dtype=np.bool_)  # states of some span from i on
+    ends = np.zeros(n_states, dtype=np.bool_)  # states of some span that ends at j
+    for j in range(1, n + 1):
+        ends[:] = False
+        for i in range(j - 1, -1, -1):
+            span = j * (j - 1) // 2 + i
+            if not allowed[span].any():
+                continue
+            bare[:] = 0.0
+            flags[:] = False
+            if i == j - 1:
+                top[:] = 0
+                for w in range(width):
+                    if words[i, w] >= 0:
+                        for r in range(lex_start[words[i, w]], lex_start[words[i, w] + 1]):
+                            flags[lex_parent[r]] = True
+                            bare[lex_parent[r], w] = lex_prob[r]
+            else:
+                _highest(shift, i, j, top)
+                _factors(shift, i, j, top, powers, factor)
+                for b in range(n_states):
+                    if by_left[b] == by_left[b + 1] or not begins[i, b]:
+                        continue
+                    n_splits = _lefts(full, present, i, j, b, factor, splits, lefts)
+                    for p in range(by_left[b], by_left[b + 1]):
+                        c = pair_right[p]
+                        if ends[c] and _products(full, present, j, c, splits, n_splits, lefts, acc):
+                            for r in range(rule_start[p], rule_start[p + 1]):
+                                weight = prob[r]
+                                a = parent[r]
+                                flags[a] = True
+                                for w in range(width):
+                                    bare[a, w] += weight * acc[w]
+            for a in range(n_states):
+                for e in range(closure_start[a], closure_start[a + 1]):
+                    b = closure_column[e]
+                    if flags[b]:
+                        weight = closure_value[e]
+                        if not present[span, a]:
+                            present[span, a] = True
+                            full[span, a] = 0.0
+                        for w in range(width):
+                            full[span, a, w] += weight * bare[b, w]
+            _normalise(full[span], present[span], allowed[span], top, shift[span], scale)
+            for a in range(n_states):
+                begins[i, a] |= present[span, a]
+                ends[a] |= present[span, a]
+    return full, present, shift
+
+
+@njit(cache=True, nogil=True)
+def _any_flag(flags, parent, first, last):
+    """Whether one of the rules first..last-1 has a parent that is marked."""
+    for r in range(first, last):  # noqa: SIM110 (numba has no generators)
+        if flags[parent[r]]:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _dot(x, y):
+    total = 0.0
+    for w in range(x.size):
+        total += x[w] * y[w]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _close(outside, full, present, closure_start, closure_column, closure_value, closed, flags):
+    """``closed = U^T outside`` over the batch, zero where the inside weight is; marks the states that are not zero."""
+    closed[:] = 0.0
+    flags[:] = False
+    for a in range(outside.shape[0]):
+        some = False
+        if present[a]:
+            for w in range(outside.shape[1]):
+                if full[a, w] == 0.0:
+                    outside[a, w] = 0.0
+                some |= outside[a, w] != 0.0
+        if some:
+            for e in range(closure_start[a], closure_start[a + 1]):
+                b = closure_column[e]
+                if present[b]:
+                    weight = closure_value[e]
+                    flags[b] = True
+                    for w in range(outside.shape[1]):
+                        closed[b, w] += weight * outside[a, w]
+    for b in range(outside.shape[0]):
+        if flags[b]:
+            for w in range(outside.shape[1]):
+                if full[b, w] == 0.0:
+                    closed[b, w] = 0.0
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def expected_counts(
+    words,
+    weights,
+    full,
+    present,
+    shift,
+    start,
+    closure_start,
+    closure_column,
+    closure_value,
+    by_left,
+    pair_right,
+    rule_start,
+    parent,
+    prob,
+    lex_start,
+    lex_parent,
+    lex_prob,
+    unary_parent,
+    unary_child,
+    unary_prob,
+):
+    """Expected uses of every rule, summed over the batch with ``weights`` (W,); from the charts of `inside`.
+
+    Returns:
+        binary (R,), unary (Q,), lexical (L,). A sentence of inside weight zero adds nothing.
+    """
+    n, width = words.shape
+    n_states = by_left.size - 1
+    binary, unary, lexical = np.zeros(prob.size), np.zeros(unary_prob.size), np.zeros(lex_prob.size)
+    outside = np.empty_like(full)
+    closed = np.zeros((n_states, width))
+    flags = np.zeros(n_states, dtype=np.bool_)
+    acc, demand = np.zeros(width), np.zeros(width)
+    factor, lefts = np.zeros((n + 1, width)), np.zeros((n + 1, width))
+    splits = np.zeros(n + 1, dtype=np.int64)
+    powers = _powers()
+    for span in range(full.shape[0]):
+        for a in range(n_states):
+            if present[span, a]:
+                outside[span, a] = 0.0
+    root = n * (n - 1) // 2
+    for w in range(width):
+        if present[root, start] and full[root, start, w] > 0.0:
+            outside[root, start, w] = weights[w] / full[root, start, w]
+    for length in range(n, 0, -1):
+        for i in range(n - length + 1):
+            j = i + length
+            span = j * (j - 1) // 2 + i
+            _close(
+                outside[span], full[span], present[span], closure_start, closure_column, closure_value, closed, flags
+            )
+            for u in range(unary_prob.size):
+                if flags[unary_parent[u]] and present[span, unary_child[u]]:
+                    unary[u] += unary_prob[u] * _dot(closed[unary_parent[u]], full[span, unary_child[u]])
+            if length == 1:
+                for w in range(width):
+                    if words[i, w] >= 0 and shift[span, w] > NOTHING:
+                        unit = math.ldexp(1.0, -shift[span, w])
+                        for r in range(lex_start[words[i, w]], lex_start[words[i, w] + 1]):
+                            lexical[r] += closed[lex_parent[r], w] * (lex_prob[r] * unit)
+                continue
+            if not flags.any():
+                continue
+            _factors(shift, i, j, shift[span], powers, factor)
+            for b in range(n_states):
+                if not _any_flag(flags, parent, rule_start[by_left[b]], rule_start[by_left[b + 1]]):
+                    continue
+                n_splits = _lefts(full, present, i, j, b, factor, splits, lefts)
+                if n_splits == 0:
+                    continue
+                for p in range(by_left[b], by_left[b + 1]):
+                    c = pair_right[p]
+                    if not _any_flag(flags, parent, rule_start[p], rule_start[p + 1]):
+                        continue
+                    if not _products(full, present, j, c, splits, n_splits, lefts, acc):
+                        continue
+                    demand[:] = 0.0
+                    for r in range(rule_start[p], rule_start[p + 1]):
+                        a = parent[r]
+                        if flags[a]:
+                            weight = prob[r]
+                            binary[r] += weight * _dot(closed[a], acc)
+                            for w in range(width):
+                                demand[w] += weight * closed[a, w]
+                    for x in range(n_splits):
+                        k = splits[x]
+                        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                        if present[right, c]:
+                            for w in range(width):
+                                outside[left, b, w] += demand[w] * (factor[k, w] * full[right, c, w])
+                                outside[right, c, w] += demand[w] * lefts[x, w]
+    return binary, unary, lexical

@@ -1,0 +1,197 @@
+"""Re-estimates the rules of a grammar from sentences without trees, brackets given or not (inside-outside EM)."""
+
+from __future__ import annotations
+
+import json
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.errors import InputError
+from grammar.estimate.rule_counts import Brackets, RuleCounts, Sentences, Text
+from grammar.files import atomic_path, digest_json
+from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+CHECKPOINT = "inside-outside.npz"
+SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
+
+
+@dataclass(frozen=True, eq=False)
+class Reestimated:
+    """What `inside_outside` returns.
+
+    Each record of the trace has ``iteration`` (0 is the grammar given), ``log_likelihood`` (nats per token of the
+    possible sentences; ends of sentences are not tokens), ``objective`` (the same with the prior's share, which
+    rises at every iteration), ``impossible`` (sentences), ``held_out`` (nats per token of those held-out sentences
+    that are possible; None without any), ``held_out_impossible`` (sentences), ``rules`` (of the grammar), ``seconds``.
+    """
+
+    pcfg: PCFG
+    trace: tuple[dict[str, Any], ...]
+    converged: bool  #: the gain of the last iteration was below the tolerance
+
+
+def inside_outside(
+    pcfg: PCFG,
+    sentences: Sentences,
+    *,
+    iterations: int,
+    tolerance: float = 0.0,
+    brackets: Brackets | None = None,
+    prior: float = 0.0,
+    held_out: Sentences | None = None,
+    checkpoint: str | Path | None = None,
+) -> Reestimated:
+    """Fit the rule probabilities of a grammar to sentences without trees, by EM (Baker 1979; Lari and Young 1990).
+
+    The likelihood of the text never falls. Rules that no derivation uses are dropped (unless ``prior`` keeps them),
+    none is ever added; a symbol that no derivation uses keeps its rules. Sentences that the grammar cannot make are
+    counted in the trace and teach it nothing. The result does not depend on the number of threads, nor on whether
+    the run was interrupted.
+
+    Args:
+        pcfg: the grammar to start from.
+        sentences: tokenised.
+        iterations: most EM iterations.
+        tolerance: stop after an iteration that gains less than this, nats per token; 0 never stops early.
+        brackets: known constituents of each sentence, as for `expected_rule_counts`.
+        prior: added to the expected count of every rule of the grammar: the fit is then the maximum a posteriori under
+            a Dirichlet prior of parameter ``1 + prior`` on each symbol's rules. 0 is maximum likelihood.
+        held_out: more sentences, scored (without brackets) at every iteration.
+        checkpoint: folder to save in after every iteration, and to go on from.
+
+    Raises:
+        InputError: as `expected_rule_counts`; the grammar can make none of the sentences; a setting is out of range; or
+            the checkpoint belongs to another run.
+    """
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 0:
+        raise InputError(f"EM needs a whole number >= 0 of iterations, got {iterations!r}")
+    for name, value in (("tolerance", tolerance), ("prior", prior)):
+        if not (np.isfinite(value) and value >= 0.0):
+            raise InputError(f"EM needs a finite number >= 0 for the {name}, got {value!r}")
+    text = Text(pcfg, sentences, brackets)
+    unseen = Text(pcfg, held_out) if held_out else None
+    start = pcfg.digest
+    folder = None if checkpoint is None else Path(checkpoint)
+    settings = [iterations, tolerance, prior]
+    key = digest_json([start, settings, text.content(), unseen.content() if unseen else None]) if folder else ""
+    done, trace = 0, list[dict[str, Any]]()
+    if folder is not None and (found := _load(folder, key, pcfg)) is not None:
+        done, pcfg, trace = found
+    for iteration in range(done, iterations + 1):
+        began = time.perf_counter()
+        last = iteration == iterations
+        counts = text.counts(pcfg, f"inside-outside {iteration}", rules=not last)
+        record = _record(pcfg, iteration, text, counts, prior, unseen)
+        gain = record["objective"] - trace[-1]["objective"] if trace else np.inf
+        converged = bool(tolerance > 0.0 and gain < tolerance)
+        following = pcfg if last or converged else reestimate(pcfg, counts, prior)
+        trace.append({**record, "seconds": time.perf_counter() - began})
+        if last or converged:
+            break
+        pcfg = following
+        if folder is not None:
+            _save(folder, key, iteration + 1, pcfg, trace)
+    meta = {
+        "estimator": "inside_outside",
+        "start_from": start,
+        "iterations": trace[-1]["iteration"],
+        "tolerance": tolerance,
+        "prior": prior,
+        "sentences": text.size,
+        "tokens": int(text.lengths.sum()),
+        "bracketed": brackets is not None,
+        "impossible_sentences": trace[-1]["impossible"],
+        "log_likelihood_per_token": trace[-1]["log_likelihood"],
+    }
+    return Reestimated(replace(pcfg, meta=meta), tuple(trace), converged)
+
+
+def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:
+    """The M-step: each rule's share in what is expected, plus ``prior``, of its symbol's rules."""
+    tables = pcfg.tables()
+    expected = [c + prior for c in (counts.binary, counts.unary, counts.lexical)]
+    totals = np.zeros(len(pcfg.symbols))
+    for (rules, _), amount in zip(tables, expected, strict=True):
+        np.add.at(totals, rules[:, 0], amount)
+    kept: list[NDArray[Any]] = []
+    for (rules, logp), amount in zip(tables, expected, strict=True):
+        total = totals[rules[:, 0]]
+        used = total > SMALLEST_TOTAL
+        prob = np.where(used, amount / np.where(used, total, 1.0), np.exp(logp))
+        keep = prob > np.finfo(np.float64).tiny
+        kept += [rules[keep], np.where(used, np.log(np.where(keep, prob, 1.0)), logp)[keep]]
+    return _with_rules(pcfg, kept)
+
+
+def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
+    binary, binary_logp, unary, unary_logp, lexical, lexical_logp = arrays
+    return replace(
+        pcfg,
+        binary=binary,
+        binary_logp=binary_logp,
+        unary=unary,
+        unary_logp=unary_logp,
+        lexical=lexical,
+        lexical_logp=lexical_logp,
+    )
+
+
+def _record(
+    pcfg: PCFG, iteration: int, text: Text, counts: RuleCounts, prior: float, unseen: Text | None
+) -> dict[str, Any]:
+    """One line of the trace, but for the time."""
+    score, tokens = text.score(counts)
+    if tokens == 0:
+        raise InputError("the grammar can make none of the sentences (brackets respected); start from another grammar")
+    penalty = prior * sum(float(logp.sum()) for _, logp in pcfg.tables())
+    record: dict[str, Any] = {
+        "iteration": iteration,
+        "log_likelihood": score / tokens,
+        "objective": (score + penalty) / tokens,
+        "impossible": len(counts.impossible),
+        "held_out": None,
+        "held_out_impossible": 0,
+        "rules": pcfg.n_rules,
+    }
+    if unseen is not None:
+        found = unseen.counts(pcfg, "held-out sentences", rules=False)
+        score, tokens = unseen.score(found)
+        record |= {"held_out": score / tokens if tokens else None, "held_out_impossible": len(found.impossible)}
+    return record
+
+
+def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Mapping[str, Any]]) -> None:
+    """Write the grammar that ``iteration`` starts from, atomically."""
+    state = json.dumps({"key": key, "iteration": iteration, "trace": list(trace)}, allow_nan=False)
+    arrays = [array for table in pcfg.tables() for array in table]
+    with atomic_path(folder / CHECKPOINT) as temporary, temporary.open("wb") as stream:
+        np.savez(stream, *arrays, state=np.array(state))
+
+
+def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
+    """What `_save` wrote in an earlier run; None where there was none.
+
+    Raises:
+        InputError: the file cannot be read, or belongs to another run.
+    """
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            state = json.loads(str(archive["state"]))
+            arrays = [archive[f"arr_{i}"] for i in range(6)]
+        same, iteration, trace = state["key"] == key, int(state["iteration"]), list(state["trace"])
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError("the checkpoint cannot be read; delete it to start again", path) from error
+    if not same:
+        raise InputError("the checkpoint has another grammar, text or settings; choose another folder", path)
+    return iteration, _with_rules(pcfg, arrays), trace

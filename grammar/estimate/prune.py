@@ -1,0 +1,206 @@
+"""Drop improbable rules from a grammar, mend it, and say exactly what that cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from grammar.errors import InputError
+from grammar.inference.closure import reachable_from
+from grammar.inference.expected import expected_counts
+from grammar.pcfg import PCFG
+
+MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PruningCost:
+    """What dropping rules did to a grammar P; Q is what was left, each row divided by its sum."""
+
+    threshold: float
+    rules: int  #: rules dropped, those of dropped symbols included
+    symbols: int  #: symbols dropped, as nothing could reach them, or they could make no sentence any more
+    words: int  #: words dropped, as no rule made them any more
+    largest_row_loss: float  #: most probability that the rules of a symbol lost, and were given back
+    mass_lost: float  #: P(a derivation of P uses a dropped rule, given that it ends), in [0, 1]
+    kl_per_sentence: float  #: KL(Q, P) of derivations, nats; KL(P, Q) is infinite when a rule that P uses is dropped
+    kl_per_token: float  #: the same over the expected length under Q
+    total_mass: float  #: P(a derivation of Q ends); 1 up to rounding
+    spectral_radius: float  #: of Q, below 1
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rules:,} rules below {self.threshold:g} dropped: {self.mass_lost:.3g} of the probability of"
+            f" sentences, {self.kl_per_token:.3g} nats per token"
+        )
+
+
+class Pruned(NamedTuple):
+    """A pruned grammar and what it cost."""
+
+    pcfg: PCFG
+    cost: PruningCost
+
+
+def prune(pcfg: PCFG, threshold: float) -> Pruned:
+    """Drop the rules less probable than ``threshold``, then all that became useless, and divide rows by their sums.
+
+    Useless are symbols that make no finite sentence or that the start does not reach, and words that no rule makes.
+    ``meta["pruning"]`` of the result holds the cost.
+
+    Args:
+        pcfg: any grammar some of whose derivations end.
+        threshold: 0 to below 1; 0 only drops what is useless.
+
+    Raises:
+        InputError: the threshold is out of range, no sentence is left, or derivations of the result may not end.
+    """
+    if not (isinstance(threshold, int | float) and 0.0 <= threshold < 1.0):
+        raise InputError(f"a pruning threshold is 0 to below 1, got {threshold!r}")
+    probs = [np.exp(logp) for _, logp in pcfg.tables()]
+    kept = [p >= threshold for p in probs]
+    productive = _productive(pcfg, kept)
+    if not productive[pcfg.start]:
+        raise InputError(f"without its rules below {threshold:g} the grammar makes no sentence; lower the threshold")
+    for i, rules in enumerate((pcfg.binary, pcfg.unary)):
+        kept[i] &= productive[rules[:, 1:]].all(axis=1)
+    reached = _reached(pcfg, kept)
+    for keep, (rules, _) in zip(kept, pcfg.tables(), strict=True):
+        keep &= reached[rules[:, 0]]
+    sums = np.zeros(len(pcfg.symbols))
+    for keep, p, (rules, _) in zip(kept, probs, pcfg.tables(), strict=True):
+        np.add.at(sums, rules[keep, 0], p[keep])
+    pruned = _rest(pcfg, kept, reached, sums)
+    share = np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0)
+    cost = pruning_cost(
+        pruned,
+        share,
+        threshold=float(threshold),
+        rules=pcfg.n_rules - pruned.n_rules,
+        symbols=len(pcfg.symbols) - len(pruned.symbols),
+        words=len(pcfg.terminals) - len(pruned.terminals),
+        original_mass=pcfg.exact.total_mass,
+    )
+    return Pruned(pruned.with_meta(pruning=asdict(cost)), cost)
+
+
+def pruning_cost(
+    pruned: PCFG,
+    share: FloatArray,
+    *,
+    threshold: float,
+    rules: int,
+    symbols: int = 0,
+    words: int = 0,
+    original_mass: float = 1.0,
+) -> PruningCost:
+    """The exact cost of pruning, from what is left: no dropped rule is needed.
+
+    With ``s_A`` the share of A's probability that was kept, a kept rule had ``p = q s_A``. Hence
+    ``KL(Q, P) = sum_A E_Q[count of A] ln(1 / s_A)``, and the mass lost is what is missing from the total mass of the
+    grammar with the rules ``q s_A`` alone.
+
+    Args:
+        pruned: the grammar Q, rows divided by their sums.
+        share: (S,) what was kept of the probability of each symbol's rules, in (0, 1].
+        threshold: rules below it were dropped.
+        rules: how many were dropped.
+        symbols: the same of symbols.
+        words: the same of words.
+        original_mass: total mass of P.
+
+    Raises:
+        InputError: derivations of Q may not end.
+    """
+    radius = pruned.exact.spectral_radius
+    mass = pruned.exact.total_mass
+    if radius >= 1.0 or mass < 1.0 - MASS_TOLERANCE:
+        raise InputError(
+            f"without its rules below {threshold:g} the grammar makes infinite derivations"
+            f" (spectral radius {radius:.6g}); lower the threshold"
+        )
+    counts = expected_counts(pruned)
+    divergence = max(0.0, float(counts.symbols @ -np.log(share)))
+    left = _with_leaks(pruned, share).exact.total_mass if (share < 1.0).any() else original_mass
+    return PruningCost(
+        threshold=threshold,
+        rules=rules,
+        symbols=symbols,
+        words=words,
+        largest_row_loss=float(1.0 - share.min()),
+        mass_lost=min(1.0, max(0.0, 1.0 - left / original_mass)),
+        kl_per_sentence=divergence,
+        kl_per_token=divergence / counts.length,
+        total_mass=mass,
+        spectral_radius=radius,
+    )
+
+
+def _with_leaks(pcfg: PCFG, share: FloatArray) -> PCFG:
+    """The grammar with its rules at ``share`` of their probability; the rest goes to a symbol that never ends."""
+    n = len(pcfg.symbols)
+    leaking = np.flatnonzero(share < 1.0)
+    name = "leak"
+    while name in pcfg.symbol_ids:
+        name += "'"
+    log_share = np.log(share)
+    changed: dict[str, Any] = {
+        f"{kind}_logp": logp + log_share[rules[:, 0]]
+        for kind, (rules, logp) in zip(("binary", "unary", "lexical"), pcfg.tables(), strict=True)
+    }
+    changed["unary"] = np.concatenate([pcfg.unary, np.column_stack([leaking, np.full(len(leaking), n)])])
+    changed["unary_logp"] = np.concatenate([changed["unary_logp"], np.log1p(-share[leaking])])
+    changed["binary"] = np.concatenate([pcfg.binary, [[n, n, n]]])
+    changed["binary_logp"] = np.append(changed["binary_logp"], 0.0)
+    return replace(pcfg, symbols=(*pcfg.symbols, name), labels=(*pcfg.labels, name), **changed)
+
+
+def _productive(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
+    """Symbols that derive a finite string by the rules kept, (S,)."""
+    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
+    found = np.zeros(len(pcfg.symbols), dtype=bool)
+    found[pcfg.lexical[kept[2], 0]] = True
+    before = -1
+    while before < int(found.sum()):
+        before = int(found.sum())
+        for rules in (binary, unary):
+            found[rules[found[rules[:, 1:]].all(axis=1), 0]] = True
+    return found
+
+
+def _reached(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
+    """Symbols that the start reaches by the rules kept, (S,)."""
+    n = len(pcfg.symbols)
+    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
+    rows = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
+    columns = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
+    edges = csr_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(n, n))
+    return reachable_from(edges.astype(np.int8), pcfg.start)
+
+
+def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArray) -> PCFG:
+    """The rules kept, over the symbols reached and the words they make, rows divided by ``sums``."""
+    state = np.cumsum(reached) - 1
+    made = np.zeros(len(pcfg.terminals), dtype=bool)
+    made[pcfg.lexical[kept[2], 1]] = True
+    arrays: dict[str, Any] = {}
+    for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), kept, pcfg.tables(), strict=True):
+        child = (np.cumsum(made) - 1) if kind == "lexical" else state
+        arrays[kind] = np.column_stack([state[rules[keep, 0]], child[rules[keep, 1:]]]).astype(np.int32)
+        arrays[f"{kind}_logp"] = np.minimum(logp[keep] - np.log(sums[rules[keep, 0]]), 0.0)
+    symbols = np.flatnonzero(reached)
+    return replace(
+        pcfg,
+        symbols=tuple(pcfg.symbols[i] for i in symbols),
+        labels=tuple(pcfg.labels[i] for i in symbols),
+        terminals=tuple(word for word, ok in zip(pcfg.terminals, made, strict=True) if ok),
+        start=int(state[pcfg.start]),
+        **arrays,
+    )

@@ -1,0 +1,149 @@
+"""The rules of a grammar with substates that are not zero, listed by base rule and pair of children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from grammar.estimate.split_merge.smooth import substates
+
+#: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
+#: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
+#: they keep their derivatives, so that they can grow again.
+DORMANT = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRules:
+    """A grammar with substates as the loops over trees want it.
+
+    The child pairs (b, c) of base rule r are ``first_pair[r]`` to ``first_pair[r + 1]``, an absent child being
+    substate 0; the parents' substates and probabilities of pair q are ``first_entry[q]`` to
+    ``first_entry[q + 1]``, the dormant ones last. Otherwise the order is that of the flat array of `Parameters`.
+    """
+
+    layout: Layout
+    trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
+    first_pair: NDArray[np.int64]  #: (R + 1,)
+    pair: NDArray[np.int32]  #: (P, 2)
+    first_entry: NDArray[np.int64]  #: (P + 1,)
+    substate: NDArray[np.int32]  #: (E,)
+    prob: NDArray[Any]  #: (E,) float64 or float32
+    end_live: NDArray[np.int64]  #: (P,) one past the last entry of a pair that is not dormant
+
+    @classmethod
+    def of(cls, parameters: Parameters, dtype: DTypeLike = np.float64) -> SparseRules:
+        """The entries that are not zero."""
+        from grammar.estimate.split_merge import _kernels_rules
+
+        rules = parameters.layout.rules
+        n_pairs, n_entries = np.zeros((2, len(rules)), dtype=np.int64)
+        _kernels_rules.count_entries(rules, parameters.prob, n_pairs, n_entries)
+        first_pair = np.concatenate([[0], np.cumsum(n_pairs)])
+        pair = np.empty((int(first_pair[-1]), 2), dtype=np.int32)
+        first_entry = np.empty(len(pair) + 1, dtype=np.int64)
+        substate = np.empty(int(n_entries.sum()), dtype=np.int32)
+        prob = np.empty(len(substate), dtype=dtype)
+        _kernels_rules.sparse(rules, parameters.prob, pair, first_entry, substate, prob)
+        return cls(parameters.layout, parameters.trees, first_pair, pair, first_entry, substate, prob, first_entry[1:])
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Substates of parent, left and right child of each base rule, (R, 3)."""
+        return np.ascontiguousarray(self.layout.rules[:, 1:4])
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the loops over trees take: sizes, first_pair, pair, first_entry, end_live, substate, prob."""
+        return self.sizes, self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Base rule, and child pair, of each entry, (E,)."""
+        pair = np.repeat(np.arange(len(self.pair)), np.diff(self.first_entry))
+        return np.repeat(np.arange(len(self.sizes)), np.diff(self.first_pair))[pair], pair
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Row of each entry, (E,): the substate of its parent among those of all symbols."""
+        first: NDArray[np.int64] = self.layout.rules[self.places[0], 4]
+        return first + self.substate
+
+    def flat(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Values of the entries at their places in the flat array of `Parameters`, zero elsewhere."""
+        from grammar.estimate.split_merge import _kernels_rules
+
+        result = np.zeros(self.layout.size)
+        where = (self.layout.rules, self.first_pair, self.pair, self.first_entry, self.substate)
+        _kernels_rules.dense(*where, values, result)
+        return result
+
+    def parameters(self) -> Parameters:
+        """The same grammar with every probability at its place."""
+        return Parameters(self.layout, self.flat(self.prob), self.trees)
+
+    def maximised(self, counts: NDArray[np.float64], smallest: float) -> SparseRules:
+        """The M-step: expected counts over their row's sum; what falls below ``smallest`` is dropped.
+
+        A row without any count keeps its probabilities.
+        """
+        from grammar.estimate.split_merge import _kernels_rules
+
+        old = (self.first_pair, self.pair, self.first_entry, self.substate, self.prob)
+        first_pair, pair = np.empty_like(self.first_pair), np.empty_like(self.pair)
+        first_entry, end_live = np.empty_like(self.first_entry), np.empty_like(self.end_live)
+        substate, prob = np.empty_like(self.substate), np.empty_like(self.prob)
+        new = (first_pair, pair, first_entry, end_live, substate, prob)
+        pairs, entries = _kernels_rules.maximise(self.layout.rules, *old, counts, smallest, DORMANT, *new)
+        return replace(
+            self,
+            first_pair=first_pair,
+            pair=pair[:pairs],
+            first_entry=first_entry[: pairs + 1],
+            end_live=end_live[:pairs],
+            substate=substate[:entries],
+            prob=prob[:entries],
+        )
+
+    def awake(self) -> SparseRules:
+        """The same with no entry dormant."""
+        return replace(self, end_live=self.first_entry[1:])
+
+    def smoothed(self, rules: float, lexicon: float, smallest: float) -> SparseRules:
+        """Interpolate each substate's probabilities with the mean of its siblings', as `smooth.smooth` does.
+
+        Args:
+            rules: weight of the mean in binary and unary rules.
+            lexicon: weight of the mean in lexical rules.
+            smallest: probabilities below are dropped.
+        """
+        from grammar.estimate.split_merge import _kernels_rules
+
+        weight = np.where(self.layout.table.rules[:, 3] >= 0, lexicon, rules)
+        siblings = [
+            first + end
+            for first, tree in zip(self.layout.first_row.tolist(), self.trees, strict=False)
+            for end in _branch_ends(tree)
+        ]
+        most = int(np.sum(np.diff(self.first_pair) * self.sizes[:, 0]))
+        first_entry = np.empty_like(self.first_entry)
+        substate, scores = np.empty(most, dtype=np.int32), np.empty(most)
+        old = (self.first_pair, self.pair, self.first_entry, self.substate, self.prob)
+        new = (first_entry, substate, scores)
+        n = _kernels_rules.smooth(self.layout.rules, *old, weight, np.array(siblings), *new)
+        prob = scores[:n].astype(self.prob.dtype)
+        wider = replace(self, first_entry=first_entry, end_live=first_entry[1:], substate=substate[:n], prob=prob)
+        return wider.maximised(scores[:n], smallest)
+
+
+def _branch_ends(tree: SplitTree) -> list[int]:
+    """For each substate, one past the last of its top branch; a branch is a run of substates."""
+    if isinstance(tree, int):
+        return [1]
+    branches = [substates(branch) for branch in tree]
+    return [branch[-1] + 1 for branch in branches for _ in branch]

@@ -1,0 +1,104 @@
+"""Words that a grammar has never seen: their classes by form, and sentences as such a grammar reads them.
+
+A grammar induced with the lexicon mode ``parse`` has classes of unknown words among its terminals
+(``meta["unknown_words"]`` names them). The class of a word depends on its letters only, never on where it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.tree import Tree
+from grammar.treebank.traverse import fold
+
+ANY = "<unk>"  #: the class of every word, coarser than all others
+SCHEME = "form"  #: name of what `word_forms` does, kept in ``meta["unknown_words"]["scheme"]``
+LONGEST_ENDING = 3  #: letters
+
+_DIGITS = re.compile(r"\d+")
+
+
+def word_forms(word: str) -> tuple[str, ...]:
+    """Classes that a word belongs to by its form, finest first, `ANY` last.
+
+    * Digits without letters: ``<unk:num:SHAPE>``, runs of up to four digits written as zeros, then ``<unk:num>``.
+    * Neither letters nor digits: ``<unk:sym>``.
+    * Others: ``low``, ``cap`` (first letter), ``caps`` (all letters, two or more) or ``mix`` (digits beside
+      letters); ``+dash`` with a hyphen inside; then the last three, two, one or no letters, in lower case, as long
+      as two characters stand before them.
+
+    >>> word_forms("Well-being")[:2]
+    ('<unk:cap+dash~ing>', '<unk:cap+dash~ng>')
+    >>> word_forms("1984")
+    ('<unk:num:0000>', '<unk:num>', '<unk>')
+    """
+    letters = [c for c in word if c.isalpha()]
+    digits = any(c.isdigit() for c in word)
+    if not letters:
+        if not digits:
+            return ("<unk:sym>", ANY)
+        shape = _DIGITS.sub(lambda run: "0" * min(len(run[0]), 4), word)
+        return (f"<unk:num:{shape}>", "<unk:num>", ANY)
+    if digits:
+        kind = "mix"
+    elif len(letters) > 1 and all(c.isupper() for c in letters):
+        kind = "caps"
+    else:
+        kind = "cap" if letters[0].isupper() else "low"
+    kind += "+dash" if "-" in word[1:-1] else ""
+    ending = word.lower()
+    sizes = [n for n in range(LONGEST_ENDING, 0, -1) if len(word) >= n + 2 and ending[-n:].isalpha()]
+    return (*(f"<unk:{kind}~{ending[-n:]}>" for n in sizes), f"<unk:{kind}>", ANY)
+
+
+def word_class(word: str, classes: Collection[str]) -> str:
+    """The finest of ``classes`` that the word belongs to, `ANY` where it belongs to none."""
+    return next((form for form in word_forms(word) if form in classes), ANY)
+
+
+def read_words(pcfg: PCFG, sentence: Sequence[str]) -> list[str]:
+    """The sentence as the grammar reads it: words outside its lexicon replaced by their classes.
+
+    A grammar without classes of unknown words (lexicon mode ``generate``) reads every sentence as it is.
+
+    Raises:
+        InputError: the grammar has classes by a scheme that this version does not know.
+    """
+    unknown = pcfg.meta.get("unknown_words")
+    if unknown is None:
+        return list(sentence)
+    if unknown.get("scheme") != SCHEME:
+        raise InputError(
+            f"the grammar classes unknown words by {unknown.get('scheme')!r}; this version knows {SCHEME!r}"
+        )
+    known = pcfg.word_ids
+    classes = known.keys() & set(unknown["classes"])
+    return [word if word in known else word_class(word, classes) for word in sentence]
+
+
+def put_words(tree: Tree, words: Sequence[str]) -> Tree:
+    """The tree over other words, as many as it has.
+
+    Raises:
+        InputError: it has more or fewer words.
+    """
+    left = list(words)
+    if len(tree.leaves()) != len(left):
+        raise InputError(f"expecting {len(tree.leaves())} words for the tree, got {len(left)}")
+    left.reverse()
+    return map_words(tree, lambda _: left.pop())
+
+
+def map_words(tree: Tree, change: Callable[[str], str]) -> Tree:
+    """The tree with ``change`` applied to every word, left to right; a word must be an only child."""
+
+    def combine(node: Tree, children: list[Tree]) -> Tree:
+        if children:
+            return Tree(node.label, tuple(children))
+        words = tuple(change(word) for word in node.children if isinstance(word, str))
+        return node if words == node.children else Tree(node.label, words)
+
+    return fold(tree, combine)

@@ -1,0 +1,157 @@
+"""The verb induce: methods, lexicon modes, what it says; and parsing with what it makes."""
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Command
+
+from grammar.pcfg import PCFG
+from grammar.treebank import Treebank
+from truesource.report.figures_grammar import spectrum_figure, substates_figure
+
+TREES = """
+(ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))
+(ROOT (S (NP (PRP he)) (VP (V walks))))
+(ROOT (S (NP (PRP she)) (VP (V sees) (NP (D a) (N cat)))))
+(ROOT (S (NP (PRP she)) (VP (V talks))))
+(ROOT (S (NP (D the) (N cows)) (VP (V sleep))))
+(ROOT (S (NP (D the) (N pigs)) (VP (V sleep))))
+"""
+BAD = "(ROOT (S (NP (-NONE- *))))\n"
+TEXT = "she sees the hens\nhe balks\nhe sees the dog\n"
+GOLD = """
+(ROOT (S (NP (PRP she)) (VP (V sees) (NP (D the) (N hens)))))
+(ROOT (S (NP (PRP he)) (VP (V balks))))
+(ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A treebank, gold trees with words that it does not have, their text; the working directory."""
+    for name, text in (("bank.mrg", TREES * 4 + BAD), ("gold.mrg", GOLD), ("text.txt", TEXT)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) -> None:
+    code, out, err = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 2, "--held-out", "gold.mrg")
+    assert (code, err) == (0, "")
+    rows = out.splitlines()
+    assert rows[0] == "24 trees, 72 words, 12 different"
+    assert "1 trees refused: no words left" in rows
+    pcfg = PCFG.load(here / "new.npz")
+    found = {row.split()[0]: row for row in rows}
+    assert found["training"] == f"training   {pcfg.meta['log_likelihood_per_token']:.4f} nats per token"
+    held_out = pcfg.meta["held_out"]
+    value = f"{held_out['log_likelihood_per_token']:.4f}"
+    assert found["held"] == f"held out   {value} nats per token of 3 trees; 2 trees are impossible and left out"
+    assert found["grammar"].startswith(f"grammar    {len(pcfg.symbols)} symbols of 8 labels; rules: ")
+    assert found["filter"].startswith("filter     ")
+    assert "rules below 1e-08 dropped; they took part in" in found["filter"]
+    assert "unknown" not in found
+    assert rows[-1].endswith("Next: truesource sample new.npz -n 100000 -o corpus/")
+    assert sorted(path.name for path in here.iterdir()) == ["bank.mrg", "gold.mrg", "new.npz", "text.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "method", "symbols"),
+    [
+        (("--method", "relative-frequency"), "relative-frequency", {"NP", "VP", "PRP"}),
+        (("--cycles", 0), "split-merge", {"NP", "VP", "PRP"}),
+        (("--method", "parent"), "parent", {"NP^S", "NP^VP", "VP^S", "PRP"}),
+        (("--method", "parent", "--lexicon", "parse"), "parent", {"NP^S-0", "NP^VP-0", "VP^S-0", "PRP-0"}),
+        (("--method", "relative-frequency", "--held-out", "gold.mrg"), "relative-frequency", {"NP-0", "VP-0"}),
+    ],
+)
+def test_baselines(options: tuple[object, ...], method: str, symbols: set[str], here: Path, command: Command) -> None:
+    assert command("induce", "bank.mrg", "-o", "new.npz", *options).code == 0
+    pcfg = PCFG.load(here / "new.npz")
+    assert symbols <= set(pcfg.symbols)
+    assert set(pcfg.labels) == {"ROOT", "S", "NP", "VP", "PRP", "V", "D", "N"}
+    assert pcfg.meta["method"] == method
+    if "--lexicon" not in options:
+        pronoun = 16 / 24 if method == "parent" else 16 / 32  # of subjects; of all noun phrases
+        expected = pronoun * 1 / 2 * 16 / 24 * 4 / 24
+        assert pcfg.log_prob(["he", "walks"]) == pytest.approx(math.log(expected))
+
+
+@pytest.mark.parametrize("method", ["split-merge", "parent", "relative-frequency"])
+def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Command) -> None:
+    code, out, _ = command(
+        "induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--lexicon", "parse", "--method", method
+    )
+    assert code == 0
+    assert "classes of words, made of 11 seen 10 times or fewer" in out
+    assert out.splitlines()[-1].endswith("Next: truesource parse new.npz TEXT -o trees.mrg --method max-rule")
+    pcfg = PCFG.load(here / "new.npz")
+    np.testing.assert_allclose(pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
+    for way in ("viterbi", "max-rule"):
+        arguments = (
+            "parse",
+            "new.npz",
+            "text.txt",
+            "-o",
+            "trees.mrg",
+            "--gold",
+            "gold.mrg",
+            "--method",
+            way,
+            "--force",
+        )
+        code, out, err = command(*arguments)
+        assert (code, err) == (0, "")
+        assert out.startswith("labelled F1 100.00% (precision 100.00%, recall 100.00%), exact match 100.00%")
+        assert Treebank.read("trees.mrg", None).sentences() == [line.split() for line in TEXT.splitlines()]
+
+
+def test_lexicon_generate_cannot_parse_unseen_words(here: Path, command: Command) -> None:
+    assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1).code == 0
+    _, _, err = command("parse", "new.npz", "text.txt", "-o", "trees.mrg")
+    assert err == "2 of 3 sentences cannot be made by the grammar and read (): lines 1, 2\n"
+
+
+def test_too_many_cycles_stop_and_say_so(here: Path, command: Command) -> None:
+    code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 40)
+    assert code == 0
+    (row,) = [line for line in out.splitlines() if line.startswith("! ")]
+    assert "of 40 cycles: a further split would make" in row
+    assert "of 72 words; give more trees" in row
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("--lexicon magic", ["lexicon modes 'parse' and 'generate' only, got 'magic'"]),
+        ("--method magic", ["is not one of"]),
+        ("--held-out absent.mrg", ["no such file", "absent.mrg"]),
+        ("--cycles -1", ["greater than or equal to 0"]),
+    ],
+)
+def test_bad_options_are_refused(line: str, parts: list[str], here: Path, command: Command) -> None:
+    code, _, err = command("induce", "bank.mrg", "-o", "new.npz", *line.split())
+    assert code == 2
+    for part in parts:
+        assert part in err
+    assert not (here / "new.npz").exists()
+
+
+def test_figures_of_the_grammar() -> None:
+    pcfg = PCFG.from_text("S -> A B 0.5 | A C 0.5\nA -> x 0.001 | y 0.999\nB -> x 1.0\nC -> B 1.0")
+    assert substates_figure(pcfg) is None
+    split = replace(pcfg, labels=("S", "PRP$", "@B", "@B"))
+    drawn = substates_figure(split)
+    assert drawn is not None
+    names = re.findall(r">([^<>\n]+)</text>", drawn)
+    assert names[:3] == ["@B", "S", "PRP$"]  # most states first
+    assert {"labels of phrases", "labels of words", "intermediate nodes (@)"} <= set(names)
+    spectrum = spectrum_figure(pcfg)
+    for kind in ("two children", "one child", "a word"):
+        assert f"rules to {kind}" in spectrum
+    assert "rules to one child" not in spectrum_figure(PCFG.from_text("S -> S S 0.5 | a 0.5"))
+    assert substates_figure(split) == drawn
