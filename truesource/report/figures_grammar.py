@@ -37,7 +37,7 @@ def trace_figure(trace: Sequence[Record]) -> str | None:
         if held:
             top.plot(*zip(*held, strict=True), color=TRUTH, linestyle="--", linewidth=1.5, label="held-out trees")
         top.set_ylabel("log-likelihood\n(nats per token)")
-        top.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
+        drawn.legend(loc="outside upper right", ncols=2)
         top.grid(axis="y")
         if all(row.get("substates") is not None for row in rows):
             below.step(at, [row["substates"] for row in rows], color=QUIET, where="post")
