@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,12 @@ def write_text(target: str | Path, text: str) -> None:
 def write_json(target: str | Path, value: Any) -> None:
     """Write JSON atomically; NaN and infinities are refused (`ValueError`)."""
     write_text(target, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def write_json_lines(target: str | Path, values: Iterable[Any]) -> None:
+    """Write a JSON value a line, atomically; NaN and infinities are refused (`ValueError`)."""
+    lines = (json.dumps(value, allow_nan=False, ensure_ascii=False) for value in values)
+    write_text(target, "".join(f"{line}\n" for line in lines))
 
 
 def refuse_existing(path: str | Path, force: bool) -> None:

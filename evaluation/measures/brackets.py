@@ -27,8 +27,8 @@ class Brackets:
     exact: int  #: sentences with all brackets right and none too many
     tagged: int  #: words with the right tag
     words: int  #: words that count, punctuation left out
-    sentences: int  #: sentences that count
-    skipped: tuple[int, ...]  #: numbers, from 0, of sentences without a parse or with other words than the treebank's
+    sentences: int
+    missing: int  #: sentences without a parse: their brackets and tags count as not found
 
     @property
     def precision(self) -> float:
@@ -59,34 +59,48 @@ class Brackets:
         return (
             f"labelled F1 {self.f1:.2%} (precision {self.precision:.2%}, recall {self.recall:.2%}),"
             f" exact match {self.exact_match:.2%}, tags {self.tagging:.2%},"
-            f" {self.sentences:,} sentences, {len(self.skipped):,} skipped"
+            f" {self.sentences:,} sentences, {self.missing:,} without a parse"
         )
 
 
-def brackets(tree: Tree) -> tuple[Counter[Bracket], list[str], list[str]]:
-    """Labelled spans of the phrases of a tree, the tags and the words that count.
+def punctuation(gold: Tree) -> list[bool]:
+    """Which words a tree tags as punctuation, traces left out."""
+    return [tag in PUNCTUATION for tag, _ in _tagged(gold)]
 
-    Spans number the words that are left when punctuation and traces are taken out; phrases that cover no word
-    and root labels are not listed. Labels are cut at the first ``-`` or ``=``.
+
+def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], list[str]]:
+    """Labelled spans of the phrases of a tree, and the tags of the words that count.
+
+    Spans number the words that are left when traces and the words ``left_out`` (one truth value a word that is no
+    trace) are taken out; phrases that cover no word and root labels are not listed. Labels are cut at the first
+    ``-`` or ``=``.
     """
     found: Counter[Bracket] = Counter()
     tags: list[str] = []
-    words: list[str] = []
+    place = 0
     stack: list[tuple[Tree, int]] = [(tree, -1)]  # with the word it begins at, once its children are done
     while stack:
         node, begin = stack.pop()
         if begin >= 0:
             label = _label(node.label)
-            if len(words) > begin and label not in ROOTS and label not in PUNCTUATION:
-                found[begin, len(words), label] += 1
+            if len(tags) > begin and label not in ROOTS:
+                found[begin, len(tags), label] += 1
         elif node.is_preterminal:
-            if node.label not in PUNCTUATION and node.label != EMPTY:
-                tags.append(EQUAL.get(node.label, node.label))
-                words.append(str(node.children[0]))
+            if node.label != EMPTY:
+                if not left_out[place]:
+                    tags.append(EQUAL.get(node.label, node.label))
+                place += 1
         else:
-            stack.append((node, len(words)))
+            stack.append((node, len(tags)))
             stack.extend((child, -1) for child in reversed(node.children) if isinstance(child, Tree))
-    return found, tags, words
+    return found, tags
+
+
+def _tagged(tree: Tree) -> list[tuple[str, str]]:
+    """Tags and words, traces left out."""
+    return [
+        (node.label, str(node.children[0])) for node in tree.subtrees() if node.is_preterminal and node.label != EMPTY
+    ]
 
 
 def _label(label: str) -> str:
@@ -99,32 +113,30 @@ def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> Bra
     """Labelled precision, recall and F1, exact match and tagging accuracy, pooled over the corpus.
 
     The conventions of evalb (Sekine & Collins 1997) with its COLLINS.prm: the root and preterminals are no
-    brackets; words that their own tree tags as punctuation are taken out first; ADVP and PRT are the same
-    label; a bracket that stands twice counts twice. Both sides are treebank trees (unbinarised, coarse).
-    A sentence is skipped where there is no parse (None) or where the words left differ. (evalb moves
-    quotes whose tags disagree back in before it skips; that is not done here.)
+    brackets; punctuation is taken out first; ADVP and PRT are the same label; a bracket that stands twice counts
+    twice. Both sides are treebank trees (unbinarised, coarse). Other than in evalb, which leaves out sentences
+    where it finds no parse or where the two sides disagree on what is punctuation, every sentence counts: the tags of
+    the treebank say what is punctuation, and a missing parse (None) has no brackets and no tags.
 
     Raises:
-        InputError: the two have different numbers of sentences, or all are skipped.
+        InputError: the two have different numbers of sentences, none at all, or a parse has other words.
     """
-    if len(gold) != len(parsed):
+    if len(gold) != len(parsed) or not gold:
         raise InputError(f"the treebank has {len(gold):,} trees and there are {len(parsed):,} parses; give as many")
     matched = n_gold = proposed = exact = tagged = n_words = 0
-    skipped: list[int] = []
-    for number, (wanted, found) in enumerate(zip(gold, parsed, strict=True)):
-        right, right_tags, right_words = brackets(wanted)
-        ours, our_tags, our_words = brackets(found) if found is not None else (Counter[Bracket](), [], [])
-        if right_words != our_words or not right_words:
-            skipped.append(number)
-            continue
-        matched += (right & ours).total()
+    for number, (wanted, found) in enumerate(zip(gold, parsed, strict=True), start=1):
+        left_out = punctuation(wanted)
+        right, right_tags = brackets(wanted, left_out)
         n_gold += right.total()
+        n_words += len(right_tags)
+        if found is None:
+            continue
+        if [word for _, word in _tagged(found)] != [word for _, word in _tagged(wanted)]:
+            raise InputError(f"parse {number:,} has other words than tree {number:,} of the treebank")
+        ours, our_tags = brackets(found, left_out)
+        matched += (right & ours).total()
         proposed += ours.total()
         exact += right == ours
         tagged += sum(a == b for a, b in zip(right_tags, our_tags, strict=True))
-        n_words += len(right_words)
-    if len(skipped) == len(gold):
-        raise InputError(
-            f"no parse can be compared: all {len(gold):,} are missing or have other words than the gold trees"
-        )
-    return Brackets(matched, n_gold, proposed, exact, tagged, n_words, len(gold) - len(skipped), tuple(skipped))
+    missing = sum(tree is None for tree in parsed)
+    return Brackets(matched, n_gold, proposed, exact, tagged, n_words, len(gold), missing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.measures.brackets import Brackets, brackets, compare_brackets
+from evaluation.measures.brackets import Brackets, brackets, compare_brackets, punctuation
 from grammar.errors import InputError
 from grammar.tree import Tree
 from grammar.treebank.reader import read_text
@@ -24,7 +24,7 @@ NOUN = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (
 def test_by_hand() -> None:
     # gold: S 0-7, NP 0-2, VP 2-7, NP 3-5, PP 5-7, NP 6-7; the parse has NP 3-7 besides
     found = compare_brackets([tree(GOLD)], [tree(NOUN)])
-    assert found == Brackets(matched=6, gold=6, proposed=7, exact=0, tagged=6, words=7, sentences=1, skipped=())
+    assert found == Brackets(matched=6, gold=6, proposed=7, exact=0, tagged=6, words=7, sentences=1, missing=0)
     assert found.precision == pytest.approx(6 / 7)
     assert found.recall == 1.0
     assert found.f1 == pytest.approx(12 / 13)
@@ -33,12 +33,13 @@ def test_by_hand() -> None:
 
 
 def test_the_spans_of_a_tree() -> None:
-    found, tags, words = brackets(tree(GOLD))
+    left_out = punctuation(tree(GOLD))
+    assert left_out == [False] * 7 + [True]
+    found, tags = brackets(tree(GOLD), left_out)
     assert dict(found) == {
         (0, 7, "S"): 1, (0, 2, "NP"): 1, (2, 7, "VP"): 1, (3, 5, "NP"): 1, (5, 7, "PP"): 1, (6, 7, "NP"): 1
     }  # fmt: skip
     assert tags == ["DT", "NN", "VBD", "DT", "NN", "IN", "NN"]
-    assert words == ["the", "dog", "saw", "a", "cat", "in", "town"]
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_the_spans_of_a_tree() -> None:
     [
         # punctuation may hang anywhere, and phrases of nothing else are no brackets
         ("(S (NP (NN a)) (, ,) (VP (VB b)) (. .))", "(S (NP (NN a) (, ,)) (VP (VB b)) (X (. .)))", 3),
-        ("(S (`` ``) (NP (NN a)) ('' '') (: --) (VP (VB b)))", "(S (NP (NN a)) (VP (VB b)))", 3),
+        ("(S (`` ``) (NP (NN a)) (VP (VB b)) ('' ''))", "(S (NP (`` ``) (NN a)) (VP (VB b) ('' '')))", 3),
         # the root says nothing, whatever it is called, and may be missing
         ("(ROOT (S (NN a) (VB b)))", "(S (NN a) (VB b))", 1),
         ("(TOP (S (NN a) (VB b)))", "( (S (NN a) (VB b)))", 1),
@@ -80,18 +81,25 @@ def test_labels_and_order_of_a_chain() -> None:
     assert compare_brackets([one], [tree("(S (X (NP (NN a) (NN b))))")]).matched == 2
 
 
-def test_counts_are_pooled_and_skipped_sentences_told() -> None:
-    gold = [tree(GOLD), tree("(S (NP (NN a)) (VP (VB b)))"), tree("(S (NN a) (VB b))"), tree("(S (NN a))")]
-    #: one with all right, one with one right of three, one missing, one where the comma is a word
-    parsed = [tree(GOLD), tree("(S (VP (NN a)) (NP (VB b)))"), None, tree("(S (NN a) (X ,))")]
+def test_counts_are_pooled_and_a_missing_parse_loses_its_brackets() -> None:
+    gold = [tree(GOLD), tree("(S (NP (NN a)) (VP (VB b)))"), tree("(S (NN a) (VB b))"), tree("(S (NN a) (, x))")]
+    #: one with all right, one with one right of three, one missing, one where the comma is in a phrase of its own
+    parsed = [tree(GOLD), tree("(S (VP (NN a)) (NP (VB b)))"), None, tree("(S (NN a) (NP (NN x)))")]
     found = compare_brackets(gold, parsed)
-    assert found == Brackets(matched=7, gold=9, proposed=9, exact=1, tagged=9, words=9, sentences=2, skipped=(2, 3))
+    assert found == Brackets(matched=8, gold=11, proposed=10, exact=2, tagged=10, words=12, sentences=4, missing=1)
     assert found.exact_match == 0.5
-    assert found.f1 == pytest.approx(7 / 9)
+    assert found.f1 == pytest.approx(16 / 21)
 
 
-def test_other_words_are_skipped() -> None:
-    with pytest.raises(InputError, match="all 1 are missing or have other words"):
+def test_what_is_punctuation_the_treebank_says() -> None:
+    """A parse that tags a dash as a noun is wrong about the brackets around it only."""
+    gold = tree("(S (NP (NN a)) (: -) (VP (VB b)))")
+    assert compare_brackets([gold], [tree("(S (NP (NN a) (NN -)) (VP (VB b)))")]).f1 == 1.0
+    assert compare_brackets([tree("(S (NP (NN a) (NN -)) (VP (VB b)))")], [gold]).f1 < 1.0
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(InputError, match="parse 1 has other words than tree 1"):
         compare_brackets([tree("(S (NN a) (VB b))")], [tree("(S (NN a) (VB c))")])
 
 

@@ -29,6 +29,7 @@ from grammar.estimate.split_merge.smooth import smooth
 from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.split import split
 from grammar.pcfg import PCFG
+from grammar.progress import meter
 from grammar.tree import Tree
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)
@@ -296,6 +297,85 @@ def test_dormant_rules_keep_their_expected_counts() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
+    trees = varied(200)
+    table = table_of(trees)
+    rules = SparseRules.of(random_parameters(table, substates_of(table, 3), 2))
+    forests, _ = encode.encode(trees, table)
+    _, counts = expected_entries(forests, rules)
+    counts[np.random.default_rng(0).random(len(counts)) < 0.3] *= 1e-18
+    rules = rules.maximised(counts, 1e-40)
+    asleep = rules.prob < 1e-15
+    _, awake = expected_entries(forests, rules)
+    _, some = expected_entries(forests, rules, asleep_too=False)
+    phrasal = table.rules[rules.places[0], 3] < 0
+    assert (some[asleep & phrasal] == 0.0).all() and (awake[asleep & phrasal] > 0.0).any()
+    np.testing.assert_allclose(some[~asleep], awake[~asleep], rtol=1e-12)
+    before = rules.parameters().prob
+    kept = rules.maximised(some, 1e-40, slept=0).parameters().prob
+    once, after = (rules.maximised(awake, 1e-40, slept=n).parameters().prob for n in (1, 4))
+    there = (before < 1e-15) & (before > 0.0)
+    np.testing.assert_array_equal(kept[there], before[there])
+    np.testing.assert_allclose(kept[~there], once[~there], rtol=1e-12)
+    factor = once[there] / before[there]
+    assert (factor < 0.9).any() and (factor > 1.1).any()
+    np.testing.assert_allclose(after[there], before[there] * np.where(factor < 1.0, factor**4, factor), rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_float32_agrees_with_float64(seed: int) -> None:
+    trees = varied(300)
+    table = table_of(trees)
+    parameters = random_parameters(table, substates_of(table, 4), seed)
+    forests, _ = encode.encode(trees, table)
+    exact, counts = expected_entries(forests, SparseRules.of(parameters))
+    score, found = expected_entries(forests, SparseRules.of(parameters, np.float32))
+    assert score.total == pytest.approx(exact.total, rel=1e-6)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, counts, rtol=2e-5)
+
+
+def test_beyond_the_range_of_float32_float64_takes_over() -> None:
+    """A substate that is 1e-30 times as likely as its sibling below, but the only one that fits above, twice."""
+    trees = [node("ROOT", leaf("A", "x"), leaf("A", "x")), node("ROOT", leaf("A", "y"), leaf("A", "y"))]
+    layout = Layout(table_of(trees), (1, 2))
+    # ROOT -> A-1 A-1 only; A -> x (1, 1e-30), A -> y (0, 1)
+    parameters = Parameters(layout, np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1e-30, 0.0, 1.0]), (0, [0, 1]))
+    forests, _ = encode.encode(trees, layout.table)
+    for dtype in (np.float32, np.float64):
+        rules = SparseRules.of(parameters, dtype).awake()
+        score, counts = expected_entries(forests, rules)
+        assert (score.impossible, likelihood(forests, rules).impossible) == (0, 0)
+        assert score.total == pytest.approx(-60 * math.log(10), rel=1e-6)
+        np.testing.assert_allclose(rules.flat(counts), [0, 0, 0, 2, 0, 2, 0, 2], rtol=1e-5)
+
+
+def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
+    trees = pronouns()
+    table = table_of(trees)
+    config = replace(QUICK, smoothing="dirichlet", prior_rules=3.0, prior_lexicon=7.0)
+    parameters = Parameters.initial(table)
+    for seed in range(2):  # four substates; each has one sibling under its top branch
+        parameters = split(parameters, 0.5, np.random.default_rng(seed))
+    forests, _ = encode.encode(trees, table)
+    rules = SparseRules.of(parameters)
+    _, counts = expected_entries(forests, rules)
+    best = rules.maximised(counts, 0.0)
+    uses = parameters.row_totals(rules.flat(counts))
+    trainer = train.Trainer(config, forests, train.Validation((), 0), parameters, meter("", 1))
+    weights = trainer.weights(rules, counts)
+    for weight, prior in zip(weights, (3.0, 7.0), strict=True):
+        np.testing.assert_allclose(weight, prior / (uses + prior), rtol=1e-12)
+    found = best.smoothed(*weights, 0.0).parameters()
+    plain = best.parameters()
+    row = int(plain.layout.first_row[table.symbols.index("V")])
+    for (block, new), (_, old) in zip(found.blocks(), plain.blocks(), strict=True):
+        if table.symbols[block.parent] == "V":
+            w = np.asarray(weights[1])[row : row + 4]
+            np.testing.assert_allclose(new, (1 - w) * old + w * old[..., [1, 0, 3, 2]], rtol=1e-12)
+    np.testing.assert_allclose(found.row_totals(found.prob), 1.0, rtol=1e-12)
+
+
 def test_sparse_smoothing_knows_the_top_branches() -> None:
     trees = [node("ROOT", leaf("A", "x")), node("ROOT", leaf("A", "y"))]
     words = [0.1, 0.3, 0.0, 0.9, 0.0]
@@ -453,7 +533,7 @@ def test_the_filter_drops_and_normalises_again() -> None:
 @settings(max_examples=30, deadline=None)
 @given(treebanks, st.integers(0, 9))
 def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed: int) -> None:
-    induced = split_merge(trees, QUICK, seed=seed)
+    induced = split_merge(trees, replace(QUICK, precision="float64"), seed=seed)
     for phase, records in itertools.groupby(induced.trace, key=lambda r: (r["cycle"], r["phase"])):
         values = [record["log_likelihood"] for record in records]
         if phase[1] in ("split", "merge"):
@@ -466,6 +546,19 @@ def test_training_is_monotone_and_its_grammar_is_proper(trees: list[Tree], seed:
     assert pcfg.meta["impossible_trees"] == 0
     assert math.isfinite(pcfg.meta["expected_length"])
     json.dumps(pcfg.meta, allow_nan=False)
+
+
+def test_training_in_float32_is_monotone_up_to_rounding() -> None:
+    trees = varied(150)
+    single, double = (
+        split_merge(trees, SplitMerge(cycles=2, em_smooth=0, precision=precision), seed=1)
+        for precision in ("float32", "float64")
+    )
+    for _, records in itertools.groupby(single.trace, key=lambda r: (r["cycle"], r["phase"])):
+        assert (np.diff([record["log_likelihood"] for record in records]) >= -1e-6).all()
+    found, expected = (run.pcfg.meta["log_likelihood_per_token"] for run in (single, double))
+    assert found == pytest.approx(expected, rel=1e-3)  # roundings add up to other choices of the same worth
+    np.testing.assert_allclose(single.pcfg.row_sums, 1.0, rtol=0, atol=1e-12)
 
 
 def tree_prob(pcfg: PCFG, tree: Tree) -> float:
@@ -585,7 +678,9 @@ def test_same_seed_same_grammar_on_any_number_of_threads() -> None:
 def test_an_interrupted_run_goes_on_to_the_same_grammar(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = split_merge(pronouns(), QUICK, seed=5)
+    reported: list[int] = []
+    whole = split_merge(pronouns(), QUICK, seed=5, on_phase=lambda trace: reported.append(len(trace)))
+    assert reported == [1 + n for n in itertools.accumulate([7, 4, 3] * 2)]
     run, calls = train.Trainer.run, itertools.count()
 
     def interrupted(self: train.Trainer, *args: Any) -> None:
@@ -645,11 +740,17 @@ def test_one_tree_and_wide_nodes_train() -> None:
         {"smooth_lexicon": "much"},
         {"filter": 0.5},
         {"lexicon": "guess"},
+        {"prior_rules": 0.0},
+        {"prior_lexicon": float("inf")},
+        {"class_prior": "much"},
+        {"precision": "float16"},
+        {"smoothing": "rough"},
     ],
 )
 def test_settings_out_of_range_are_refused(settings_: dict[str, Any]) -> None:
     (name,) = settings_
-    with pytest.raises(InputError, match="lexicon mode" if name == "lexicon" else f"{name}, got"):
+    choices = {"lexicon": "lexicon mode", "precision": "precisions 'float32'", "smoothing": "smooths 'fixed'"}
+    with pytest.raises(InputError, match=choices.get(name, f"{name}, got")):
         SplitMerge(**settings_)
 
 

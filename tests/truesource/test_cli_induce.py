@@ -1,5 +1,6 @@
 """The verb induce: methods, lexicon modes, what it says; and parsing with what it makes."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -114,6 +115,59 @@ def test_lexicon_generate_cannot_parse_unseen_words(here: Path, command: Command
     assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1).code == 0
     _, _, err = command("parse", "new.npz", "text.txt", "-o", "trees.mrg")
     assert err == "2 of 3 sentences cannot be made by the grammar and read (): lines 1, 2\n"
+
+
+def test_the_trace_has_a_line_for_every_iteration(here: Path, command: Command) -> None:
+    assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--trace", "t.jsonl").code == 0
+    records = [json.loads(line) for line in (here / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(records) == 1 + 51 + 21 + 11
+    assert records[-1]["phase"] == "smooth"
+    assert {"log_likelihood", "held_out", "substates", "rules", "seconds"} <= records[0].keys()
+    pcfg = PCFG.load(here / "new.npz")
+    assert records[-1]["log_likelihood"] == pytest.approx(pcfg.meta["log_likelihood_per_token"], rel=1e-5)
+    assert "--force" in command("induce", "bank.mrg", "-o", "other.npz", "--trace", "t.jsonl").err
+    plain = command("induce", "bank.mrg", "-o", "o.npz", "--method", "relative-frequency", "--trace", "u.jsonl")
+    assert plain.code == 2 and "there is no --trace" in plain.err
+    assert not (here / "o.npz").exists()
+
+
+def test_brackets_bind_and_their_labels_do_not_count(here: Path, command: Command) -> None:
+    """Of the two trees of x x x, the brackets choose; without them the grammar stays as it is."""
+    PCFG.from_text("S -> A B 0.5 | B A 0.5\nA -> B B 0.5 | x 0.5\nB -> x 1.0").save(here / "start.npz")
+    (here / "brackets.mrg").write_text("(R (Q (Q (T x) (T x)) (T x)))\n", encoding="utf-8")
+    (here / "plain.txt").write_text("x x x\n", encoding="utf-8")
+    chosen = {}
+    for option, source in (("--brackets", "brackets.mrg"), ("--unbracketed", "plain.txt")):
+        arguments = ("induce", option, source, "--start-from", "start.npz", "-o", f"{option}.npz", "--trace", "t.jsonl")
+        code, out, _ = command(*arguments, "--force")
+        assert code == 0
+        assert "Wrote " in out
+        pcfg = PCFG.load(here / f"{option}.npz")
+        names = [tuple(pcfg.symbols[i] for i in rule) for rule in pcfg.binary]
+        chosen[option] = dict(zip(names, np.exp(pcfg.binary_logp).round(6).tolist(), strict=True))
+    assert chosen["--brackets"] == {("S", "A", "B"): 1.0, ("A", "B", "B"): 1.0}
+    assert chosen["--unbracketed"] == {("S", "A", "B"): 0.5, ("S", "B", "A"): 0.5, ("A", "B", "B"): 1.0}
+    record = json.loads((here / "t.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert record["log_likelihood"] == pytest.approx(math.log(0.5) / 3)
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("bank.mrg", "--start-from", "s.npz"), ("--start-from", "s.npz"), ("bank.mrg", "--brackets", "b")]
+)
+def test_one_kind_of_input_is_wanted(options: tuple[str, ...], here: Path, command: Command) -> None:
+    code, _, err = command("induce", *options, "-o", "new.npz")
+    assert code == 2
+    assert "either a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets" in err
+
+
+def test_long_sentences_are_left_out_of_the_score(here: Path, command: Command) -> None:
+    assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--lexicon", "parse").code == 0
+    code, out, err = command("parse", "new.npz", "text.txt", "-o", "t.mrg", "--gold", "gold.mrg", "--longest", 2)
+    assert (code, err) == (0, "")
+    rows = out.splitlines()
+    assert rows[0] == "2 sentences of more than 2 words read ()"
+    assert rows[1].endswith("1 sentences, 0 without a parse")
+    assert (here / "t.mrg").read_text(encoding="utf-8").splitlines()[::2] == ["()", "()"]
 
 
 def test_too_many_cycles_stop_and_say_so(here: Path, command: Command) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grammar.errors import InputError
+from truesource.cli.inputs import claim_file
 from truesource.cli.options import Force, Seed
 
 if TYPE_CHECKING:
@@ -53,34 +54,49 @@ def command(
     unbracketed: Annotated[
         Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, one a line, or a corpus folder.")
     ] = None,
+    brackets: Annotated[
+        str | None,
+        typer.Option(help="Instead of a treebank: trees whose brackets bind and whose labels do not count."),
+    ] = None,
     start_from: Annotated[
-        Path | None, typer.Option(help="The grammar whose rules --unbracketed sentences re-estimate.")
+        Path | None, typer.Option(help="The grammar whose rules --unbracketed or --brackets re-estimate.")
     ] = None,
     iterations: Annotated[
-        int, typer.Option(min=1, help="Most EM iterations over --unbracketed sentences; a gain below 1e-6 stops, too.")
+        int, typer.Option(min=1, help="Most EM iterations with --start-from; a gain below 1e-6 stops, too.")
     ] = 50,
+    trace: Annotated[
+        Path | None, typer.Option(help="A JSON line per EM iteration, written after every phase (.jsonl).")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Induce a probabilistic grammar from a treebank (split-merge, Petrov et al. 2006).
 
-    After Ctrl-C the same command goes on from the last finished phase. With --unbracketed and --start-from: fit the
-    rules of a grammar to sentences without trees (inside-outside EM, Lari and Young 1990).
+    After Ctrl-C the same command goes on from the last finished phase. With --start-from and --unbracketed: fit the
+    rules of a grammar to sentences without trees (inside-outside EM, Lari and Young 1990); with --brackets: to
+    sentences of which some constituents are known (Pereira and Schabes 1992).
     """
-    if bool(treebank) == bool(unbracketed) or bool(unbracketed) != bool(start_from):
-        raise InputError("induce takes either a treebank, or both --unbracketed sentences and --start-from grammar")
-    if unbracketed and start_from:
-        _reestimate(unbracketed, start_from, output, iterations, force)
+    given = [source for source in (treebank, unbracketed, brackets) if source]
+    if len(given) != 1 or bool(treebank) == bool(start_from):
+        raise InputError(
+            "induce takes either a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets"
+        )
+    if trace is not None:
+        claim_file(trace, force)
+    if start_from:
+        from truesource.cli.reestimate import reestimate
+
+        reestimate(start_from, output, iterations, unbracketed=unbracketed, brackets=brackets, trace=trace, force=force)
         return
     import shutil
     from collections import Counter
     from dataclasses import asdict, replace
+    from functools import partial
 
     from grammar.doctor import require_consistent
     from grammar.estimate import SplitMerge, relative_frequency, split_merge
-    from grammar.files import digest_json
+    from grammar.files import digest_json, write_json_lines
     from grammar.formats import save_grammar
     from grammar.treebank import Binarisation, Treebank
-    from truesource.cli.inputs import claim_file
 
     claim_file(output, force)
     config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
@@ -95,7 +111,13 @@ def command(
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
     if config.cycles or config.lexicon == "parse" or others is not None:
         folder = checkpoint if config.cycles else None
-        pcfg = split_merge(binarised, config, seed=seed, held_out=others, checkpoint=folder).pcfg
+        record = None if trace is None else partial(write_json_lines, trace)
+        found = split_merge(binarised, config, seed=seed, held_out=others, checkpoint=folder, on_phase=record)
+        pcfg = found.pcfg
+        if trace is not None:
+            write_json_lines(trace, found.trace)
+    elif trace is not None:
+        raise InputError("relative frequencies are counted at once: there is no --trace of them")
     else:
         pcfg = relative_frequency(binarised)
     labels = tuple(binarisation.coarse(label) for label in pcfg.labels)
@@ -151,29 +173,3 @@ def _nats(record: Mapping[str, Any]) -> str:
 def _impossible(record: Mapping[str, Any]) -> str:
     count = record.get("impossible_trees", 0)
     return f"; {count:,} trees are impossible and left out" if count else ""
-
-
-def _reestimate(unbracketed: Path, start_from: Path, output: Path, iterations: int, force: bool) -> None:
-    """Inside-outside EM over sentences without trees."""
-    import shutil
-
-    from grammar.doctor import require_consistent
-    from grammar.estimate.inside_outside import inside_outside
-    from grammar.files import digest_json
-    from grammar.formats import load_grammar, save_grammar
-    from truesource.cli.inputs import claim_file, read_sentences
-
-    claim_file(output, force)
-    start = load_grammar(start_from)
-    sentences, _ = read_sentences(unbracketed, "train")
-    call = digest_json([start.digest, sentences, iterations])[:12]  # other settings never meet its checkpoint
-    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
-    found = inside_outside(start, sentences, iterations=iterations, tolerance=1e-6, checkpoint=checkpoint)
-    for record in found.trace:
-        typer.echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
-    if found.trace[-1]["impossible"]:
-        typer.echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
-    require_consistent(found.pcfg)
-    save_grammar(found.pcfg, output, force=force)
-    shutil.rmtree(checkpoint, ignore_errors=True)
-    typer.echo(f"Wrote {output}: {found.pcfg!r}. Next: truesource bound {output} {unbracketed}")

@@ -35,12 +35,17 @@ def command(
     gold: Annotated[
         Path | None, typer.Option(help="Treebank with the trees of the same sentences: print labelled F1.")
     ] = None,
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Leave sentences of more words unparsed, and out of the F1.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write the best tree of every sentence, with treebank labels; () where the grammar has none.
 
     Words the grammar does not know are read by their form, if it was induced with --lexicon parse.
     """
+    from itertools import compress
+
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.files import write_text
@@ -74,18 +79,21 @@ def command(
             f"{len(wanted):,} gold trees for the {len(sentences):,} sentences of {text}; give as many", gold
         )
     trees: list[Tree | None] = []
-    for sentence in track(sentences, "parse", len(sentences)):
+    short = [longest is None or len(sentence) <= longest for sentence in sentences]
+    for sentence, taken in zip(track(sentences, "parse", len(sentences)), short, strict=True):
         try:
-            trees.append(best(sentence))
+            trees.append(best(sentence) if taken else None)
         except InputError:
             trees.append(None)
     write_text(output, "".join(f"{tree or '()'}\n" for tree in trees))
-    failed = [number for number, tree in enumerate(trees, start=1) if tree is None]
+    failed = [i for i, (tree, taken) in enumerate(zip(trees, short, strict=True), start=1) if taken and tree is None]
     if failed:
         what = "cannot be made by the grammar and read ()"
-        typer.echo(f"{len(failed)} of {len(sentences)} sentences {what}: {list_lines(failed)}", err=True)
+        typer.echo(f"{len(failed)} of {sum(short)} sentences {what}: {list_lines(failed)}", err=True)
+    if longest is not None:
+        typer.echo(f"{len(short) - sum(short)} sentences of more than {longest} words read ()")
     if wanted is not None:
         from evaluation.measures.brackets import compare_brackets
 
-        typer.echo(str(compare_brackets(wanted.trees, trees)))
-    typer.echo(f"Wrote {output}: {len(sentences) - len(failed):,} trees. Next: truesource bound {grammar} {text}")
+        typer.echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
+    typer.echo(f"Wrote {output}: {sum(short) - len(failed):,} trees. Next: truesource bound {grammar} {text}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from grammar.doctor import diagnose, require_consistent
 from grammar.errors import InputError
-from grammar.files import digest_file, digest_json, write_json, write_text
+from grammar.files import digest_file, digest_json, write_json, write_json_lines
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
@@ -50,7 +49,7 @@ def make(run: Run) -> str:
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace:
-        write_text(folder / "trace.jsonl", "".join(json.dumps(row) + "\n" for row in trace))
+        write_json_lines(folder / "trace.jsonl", trace)
     diagnosis = diagnose(pcfg).as_dict()
     diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
     write_json(folder / "diagnosis.json", diagnosis)

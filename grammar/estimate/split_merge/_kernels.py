@@ -7,7 +7,7 @@ multiplication along the nodes.
 Common arguments: ``rule``, ``left``, ``right`` (N,) and ``batches`` (M + 1,) describe the nodes (see
 `encode.Forest`); ``offset`` (N,) is where a node's vector starts; ``sizes`` (R, 3) is n_A, n_B, n_C per base rule;
 ``first_pair``, ``pair``, ``first_entry``, ``end_live``, ``substate``, ``prob`` are the rules (see
-`sparse.SparseRules`); the entries of a pair from ``end_live`` on are taken as zero, but get their derivative.
+`sparse.SparseRules`); the entries of a pair from ``end_live`` on are taken as zero.
 """
 
 import math
@@ -46,7 +46,7 @@ def inside(  # type: ignore[no-untyped-def]
         for k in range(first, last):
             largest = max(largest, prob[k])
         scale[i] = largest
-        log_scale[i] = math.log(largest) if largest > 0.0 else -math.inf
+        log_scale[i] = math.log(np.float64(largest)) if largest > 0.0 else -math.inf
         for k in range(first, last):
             vector[at + substate[k]] = prob[k] / largest
     most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
@@ -88,7 +88,7 @@ def inside(  # type: ignore[no-untyped-def]
                 node = i + j
                 scale[node] = top[j]
                 if top[j] > 0.0:
-                    log_scale[node] = math.log(top[j]) + log_scale[left[node]] + log_scale[right[node]]
+                    log_scale[node] = math.log(np.float64(top[j])) + log_scale[left[node]] + log_scale[right[node]]
                     top[j] = 1.0 / top[j]
                 else:
                     log_scale[node] = -math.inf
@@ -101,9 +101,12 @@ def inside(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def outside(  # type: ignore[no-untyped-def]
     rule, left, right, batches, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
-    vector, scale, out, gradient,
+    vector, scale, out, asleep_too, gradient,
 ):  # fmt: skip
-    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights."""
+    """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights.
+
+    Entries taken as zero get theirs only where ``asleep_too``.
+    """
     most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
     shape = (most, WIDTH + 8)
     ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)
@@ -126,6 +129,8 @@ def outside(  # type: ignore[no-untyped-def]
             ob[:n_b, :n] = 0.0
             oc[:n_c, :n] = 0.0
             for q in range(first_pair[r], first_pair[r + 1]):
+                if end_live[q] == first_entry[q] and not asleep_too:
+                    continue
                 b, c = bs[pair[q, 0]], cs[pair[q, 1]]
                 for j in range(n):
                     x[j] = b[j] * c[j]
@@ -154,7 +159,8 @@ def outside(  # type: ignore[no-untyped-def]
                         t[j] += p * y[j]
                     gradient[k] += s
                     k += 1
-                last = first_entry[q + 1]
+                if asleep_too:
+                    last = first_entry[q + 1]
                 while k + 3 < last:
                     y, y1, y2, y3 = ys[substate[k]], ys[substate[k + 1]], ys[substate[k + 2]], ys[substate[k + 3]]
                     s = s1 = s2 = s3 = prob[k] * 0

@@ -81,13 +81,14 @@ def dense(rules, first_pair, pair, first_entry, substate, values, flat):  # type
 
 @njit(cache=True, nogil=True)
 def maximise(  # type: ignore[no-untyped-def]
-    rules, first_pair, pair, first_entry, substate, prob, scores, smallest, dormant,
+    rules, first_pair, pair, first_entry, end_live, substate, prob, scores, slept, smallest, dormant,
     new_first_pair, new_pair, new_first_entry, new_end_live, new_substate, new_prob,
 ):  # fmt: skip
     """M-step: scores over their row's total, without what falls below ``smallest``.
 
-    Within a pair, what falls below ``dormant`` comes last, from ``end_live`` on. A row without any score keeps its
-    probabilities. Returns how many pairs and entries are left.
+    Within a pair, what falls below ``dormant`` comes last, from ``end_live`` on. What did so before has its last score
+    from ``slept`` iterations ago, and falls by as much as in all of them; it keeps its probability where ``slept`` is
+    0, as a row without any score does. Returns how many pairs and entries are left.
     """
     n_rows = 0
     for r in range(len(rules)):
@@ -106,7 +107,11 @@ def maximise(  # type: ignore[no-untyped-def]
             before, asleep = new, 0
             for k in range(first_entry[q], first_entry[q + 1]):
                 total = totals[row + substate[k]]
-                p = scores[k] / total if total > 0.0 else prob[k]
+                p = np.float64(prob[k])
+                if total > 0.0 and k < end_live[q]:
+                    p = scores[k] / total
+                elif total > 0.0 and slept > 0:
+                    p *= min(scores[k] / total / p, (scores[k] / total / p) ** slept)
                 if p >= dormant:
                     new_substate[new], new_prob[new] = substate[k], p
                     new += 1
@@ -127,12 +132,14 @@ def maximise(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def smooth(  # type: ignore[no-untyped-def]
-    rules, first_pair, pair, first_entry, substate, prob, weight, end, new_first_entry, new_substate, new_prob
+    rules, lexical, first_pair, pair, first_entry, substate, prob, weight, end,
+    new_first_entry, new_substate, new_prob,
 ):  # fmt: skip
     """Probabilities drawn towards the mean of their siblings.
 
-    Siblings are neighbouring rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (R,) is the
-    share of the mean. Returns how many entries there are now.
+    Siblings are neighbouring rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (2, rows)
+    is the share of the mean in a row's phrasal and lexical rules; ``lexical`` (R,) is 0 or 1. Returns how many
+    entries there are now.
     """
     new = 0
     buffer = np.zeros(rules[:, 1].max())
@@ -153,7 +160,8 @@ def smooth(  # type: ignore[no-untyped-def]
                     for s in range(a, stop):
                         p = buffer[s]
                         if stop - a > 1:
-                            p = (1.0 - weight[r]) * p + weight[r] * (total - p) / (stop - a - 1)
+                            w = weight[lexical[r], row + s]
+                            p = (1.0 - w) * p + w * (total - p) / (stop - a - 1)
                         if p > 0.0:
                             new_substate[new], new_prob[new] = s, p
                             new += 1

@@ -24,10 +24,20 @@ class SplitMerge:
     noise: float = 0.01  #: largest relative change of a score when a split copies it, 0 to below 1
     smooth_rules: float = 0.01  #: weight of the siblings' mean in binary and unary rules, 0 to below 1
     smooth_lexicon: float = 0.1  #: weight of the siblings' mean in lexical rules, 0 to below 1
+    smoothing: str = "fixed"
+    """``fixed``: the weights above for every substate, as published. ``dirichlet``: a Dirichlet prior around the
+    siblings' mean, so that substates of few uses are drawn to it the most: weight ``prior / (uses + prior)``.
+    """
+    prior_rules: float = 5.0  #: smoothing ``dirichlet``: uses of binary and unary rules the mean counts as, above 0
+    prior_lexicon: float = 50.0  #: smoothing ``dirichlet``: uses of lexical rules the mean counts as, above 0
     filter: float = 1e-8  #: rules of the result below this probability are dropped, 0 to below 0.01
     lexicon: str = "generate"
     """``generate``: maximum likelihood over the words seen, no unknown-word mass. ``parse``: rare words are trained
     as classes by form, from which unknown words get their probability (see `grammar.estimate.split_merge.lexicon`).
+    """
+    precision: str = "float32"
+    """Of the passes over the trees in EM, ``float32`` or ``float64``; sums over trees, merges and the likelihoods of
+    the result are float64 in both.
     """
     rare: int = 10  #: mode ``parse``: words seen so often or less train a class, 1 or more
     class_types: int = 8  #: mode ``parse``: different rare words that a class needs, 1 or more
@@ -42,9 +52,10 @@ class SplitMerge:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"split-merge needs a whole number >= 1 for {name}, got {value!r}")
-        prior = self.class_prior
-        if not isinstance(prior, int | float) or isinstance(prior, bool) or not (0.0 < prior < math.inf):
-            raise InputError(f"split-merge needs a number above 0 for class_prior, got {prior!r}")
+        for name in ("class_prior", "prior_rules", "prior_lexicon"):
+            prior = getattr(self, name)
+            if not isinstance(prior, int | float) or isinstance(prior, bool) or not (0.0 < prior < math.inf):
+                raise InputError(f"split-merge needs a number above 0 for {name}, got {prior!r}")
         shares = ("merge_fraction", "noise", "smooth_rules", "smooth_lexicon")
         limits = {**dict.fromkeys(shares, 1.0), "filter": 0.01}
         for name, limit in limits.items():
@@ -56,6 +67,10 @@ class SplitMerge:
                 raise InputError(f"split-merge needs 0 {bound} {limit:g} for {name}, got {value!r}")
         if self.lexicon not in ("generate", "parse"):
             raise InputError(f"split-merge knows the lexicon modes 'parse' and 'generate' only, got {self.lexicon!r}")
+        if self.smoothing not in ("fixed", "dirichlet"):
+            raise InputError(f"split-merge smooths 'fixed' or 'dirichlet' only, got {self.smoothing!r}")
+        if self.precision not in ("float32", "float64"):
+            raise InputError(f"split-merge knows the precisions 'float32' and 'float64' only, got {self.precision!r}")
 
     @property
     def iterations(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,18 +83,26 @@ def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[
     return score, rules.flat(counts)
 
 
-def expected_entries(forests: Sequence[Forest], rules: SparseRules) -> tuple[Likelihood, NDArray[np.float64]]:
-    """As `expected_counts`, for the entries of ``rules``: (E,)."""
+def expected_entries(
+    forests: Sequence[Forest], rules: SparseRules, *, asleep_too: bool = True
+) -> tuple[Likelihood, NDArray[np.float64]]:
+    """As `expected_counts`, for the entries of ``rules``: (E,); unless ``asleep_too``, 0 for dormant phrasal ones."""
     gradient = np.zeros(len(rules.prob))
     parts: list[tuple[Forest, NDArray[np.float64]]] = []
-    for forest, (log_probs, part) in zip(forests, _each(_derivative, forests, rules), strict=True):
+    derivative = partial(_derivative, asleep_too=asleep_too)
+    for forest, (log_probs, part) in zip(forests, _each(derivative, forests, rules), strict=True):
         gradient += part  # in the order of the forests, on any number of threads
         parts.append((forest, log_probs))
     return _sum(parts, 0), gradient * rules.prob
 
 
-def _derivative(forest: Forest, rules: SparseRules) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Log probability of each tree, and the derivative of their sum by each rule probability."""
+def _derivative(
+    forest: Forest, rules: SparseRules, asleep_too: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log probability of each tree, and the derivative of their sum by each rule probability.
+
+    Where float32 is out of its range, float64 takes over.
+    """
     from grammar.estimate.split_merge import _kernels
 
     up = inside(forest, rules)
@@ -101,12 +110,18 @@ def _derivative(forest: Forest, rules: SparseRules) -> tuple[NDArray[np.float64]
     # A root has one substate, whose scaled inside value is one, so its outside weight is its count.
     out[up.offset[forest.roots]] = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
     nodes = (forest.rule, forest.left, forest.right, forest.batches, up.offset)
-    _kernels.outside(*nodes, *rules.arrays, up.vector, up.scale, out, gradient)
+    _kernels.outside(*nodes, *rules.arrays, up.vector, up.scale, out, asleep_too, gradient)
+    in_range = bool(np.isfinite(up.log_probs).all() and np.isfinite(gradient).all())
+    if not in_range and rules.prob.dtype != np.float64:
+        return _derivative(forest, rules.exactly(), asleep_too)
     return up.log_probs, gradient
 
 
 def _log_probs(forest: Forest, rules: SparseRules) -> NDArray[np.float64]:
-    return inside(forest, rules).log_probs
+    log_probs = inside(forest, rules).log_probs
+    if not np.isfinite(log_probs).all() and rules.prob.dtype != np.float64:
+        return inside(forest, rules.exactly()).log_probs
+    return log_probs
 
 
 def _each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], rules: SparseRules) -> Iterator[T]:

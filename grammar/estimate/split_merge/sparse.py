@@ -14,8 +14,9 @@ from grammar.estimate.split_merge.smooth import substates
 
 #: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
-#: they keep their derivatives, so that they can grow again.
+#: they are asked for their derivatives now and then, so that they can grow again.
 DORMANT = 1e-15
+Weight = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,19 +88,20 @@ class SparseRules:
         """The same grammar with every probability at its place."""
         return Parameters(self.layout, self.flat(self.prob), self.trees)
 
-    def maximised(self, counts: NDArray[np.float64], smallest: float) -> SparseRules:
+    def maximised(self, counts: NDArray[np.float64], smallest: float, *, slept: int = 1) -> SparseRules:
         """The M-step: expected counts over their row's sum; what falls below ``smallest`` is dropped.
 
-        A row without any count keeps its probabilities.
+        A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations
+        without any: what falls then falls as if by the same factor in each. They keep their probabilities if 0.
         """
         from grammar.estimate.split_merge import _kernels_rules
 
-        old = (self.first_pair, self.pair, self.first_entry, self.substate, self.prob)
+        old = (self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob)
         first_pair, pair = np.empty_like(self.first_pair), np.empty_like(self.pair)
         first_entry, end_live = np.empty_like(self.first_entry), np.empty_like(self.end_live)
         substate, prob = np.empty_like(self.substate), np.empty_like(self.prob)
         new = (first_pair, pair, first_entry, end_live, substate, prob)
-        pairs, entries = _kernels_rules.maximise(self.layout.rules, *old, counts, smallest, DORMANT, *new)
+        pairs, entries = _kernels_rules.maximise(self.layout.rules, *old, counts, slept, smallest, DORMANT, *new)
         return replace(
             self,
             first_pair=first_pair,
@@ -114,17 +116,22 @@ class SparseRules:
         """The same with no entry dormant."""
         return replace(self, end_live=self.first_entry[1:])
 
-    def smoothed(self, rules: float, lexicon: float, smallest: float) -> SparseRules:
+    def exactly(self) -> SparseRules:
+        """The same in float64."""
+        return replace(self, prob=self.prob.astype(np.float64))
+
+    def smoothed(self, rules: Weight, lexicon: Weight, smallest: float) -> SparseRules:
         """Interpolate each substate's probabilities with the mean of its siblings', as `smooth.smooth` does.
 
         Args:
-            rules: weight of the mean in binary and unary rules.
-            lexicon: weight of the mean in lexical rules.
+            rules: weight of the mean in binary and unary rules; one for all, or (rows,).
+            lexicon: weight of the mean in lexical rules, likewise.
             smallest: probabilities below are dropped.
         """
         from grammar.estimate.split_merge import _kernels_rules
 
-        weight = np.where(self.layout.table.rules[:, 3] >= 0, lexicon, rules)
+        weight = np.stack([np.broadcast_to(part, self.layout.n_rows) for part in (rules, lexicon)])
+        lexical = (self.layout.table.rules[:, 3] >= 0).astype(np.int64)
         siblings = [
             first + end
             for first, tree in zip(self.layout.first_row.tolist(), self.trees, strict=False)
@@ -135,7 +142,7 @@ class SparseRules:
         substate, scores = np.empty(most, dtype=np.int32), np.empty(most)
         old = (self.first_pair, self.pair, self.first_entry, self.substate, self.prob)
         new = (first_entry, substate, scores)
-        n = _kernels_rules.smooth(self.layout.rules, *old, weight, np.array(siblings), *new)
+        n = _kernels_rules.smooth(self.layout.rules, lexical, *old, weight, np.array(siblings), *new)
         prob = scores[:n].astype(self.prob.dtype)
         wider = replace(self, first_entry=first_entry, end_live=first_entry[1:], substate=substate[:n], prob=prob)
         return wider.maximised(scores[:n], smallest)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.estimate.rules import RuleTable, binary_trees
@@ -22,7 +23,7 @@ from grammar.estimate.split_merge.lexicon import WordClasses, with_words
 from grammar.estimate.split_merge.merge import merge
 from grammar.estimate.split_merge.parameters import Parameters
 from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
-from grammar.estimate.split_merge.sparse import SparseRules
+from grammar.estimate.split_merge.sparse import SparseRules, Weight
 from grammar.estimate.split_merge.split import split
 from grammar.files import digest_json
 from grammar.progress import Meter, meter
@@ -30,7 +31,8 @@ from grammar.tree import Tree
 
 log = logging.getLogger("truesource.grammar")
 PHASES = ("split", "merge", "smooth")
-SMALLEST = 1e-40  #: probabilities below are taken as zero in training; those above may still grow
+SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
+WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part in every so many iterations
 
 
 def split_merge(
@@ -40,6 +42,7 @@ def split_merge(
     seed: int,
     held_out: Iterable[Tree] | None = None,
     checkpoint: str | Path | None = None,
+    on_phase: Callable[[Sequence[dict[str, Any]]], None] | None = None,
 ) -> Induced:
     """Induce a grammar with substates from a treebank (Petrov, Barrett, Thibaux and Klein 2006).
 
@@ -56,6 +59,7 @@ def split_merge(
         held_out: more trees, scored at every iteration; those with a rule or word never seen in
             ``trees`` are impossible for a maximum-likelihood grammar and are counted as such.
         checkpoint: folder to save in after every phase, and to go on from.
+        on_phase: called after every phase with the trace up to there, as that of `Induced`.
 
     Returns:
         The grammar, its ``meta`` telling how it was made, and the trace of the training.
@@ -94,6 +98,8 @@ def split_merge(
             trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
             if folder is not None:
                 checkpoints.save(folder, key, i + 1, trainer.parameters, trainer.trace)
+            if on_phase is not None:
+                on_phase(trainer.trace)
     whole = trainer.parameters
     if classes is not None:
         whole = with_words(whole, classes, binarised, config.class_prior)
@@ -189,19 +195,29 @@ class Trainer:
         elif phase == "merge":
             self.parameters = merge(forests, self.parameters, config.merge_fraction)
         total = self.iterations(phase)
-        rules = SparseRules.of(self.parameters)
+        rules = SparseRules.of(self.parameters, config.precision)
         unsmoothed: Likelihood | None = None
         for iteration in range(total):
-            score, counts = expected_entries(forests, rules)
+            slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0
+            score, counts = expected_entries(forests, rules, asleep_too=slept > 0)
             self._record(rules, (cycle, phase, iteration), score, unsmoothed, began)
             began = time.perf_counter()
-            rules = rules.maximised(counts, SMALLEST)
+            before = rules
+            rules = rules.maximised(counts, SMALLEST, slept=slept)
             if phase == "smooth":
                 unsmoothed = likelihood(forests, rules)
-                rules = rules.smoothed(config.smooth_rules, config.smooth_lexicon, SMALLEST)
+                rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
         self.parameters = rules.parameters()
+
+    def weights(self, rules: SparseRules, counts: NDArray[np.float64]) -> tuple[Weight, Weight]:
+        """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
+        config = self._config
+        if config.smoothing == "fixed":
+            return config.smooth_rules, config.smooth_lexicon
+        uses = np.asarray(np.bincount(rules.rows, counts, rules.layout.n_rows), dtype=np.float64)
+        return config.prior_rules / (uses + config.prior_rules), config.prior_lexicon / (uses + config.prior_lexicon)
 
     def _record(
         self,
@@ -223,6 +239,7 @@ class Trainer:
                 "held_out": held_out.per_token,
                 "held_out_impossible": held_out.impossible,
                 "substates": rules.layout.n_rows,
+                "rules": len(rules.prob),
                 "seconds": time.perf_counter() - began,
             }
         )

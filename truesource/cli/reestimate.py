@@ -1,0 +1,56 @@
+"""The part of `truesource induce` that fits a grammar to sentences without trees, or with brackets only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from truesource.cli.inputs import claim_file
+
+
+def reestimate(
+    start_from: Path,
+    output: Path,
+    iterations: int,
+    *,
+    unbracketed: Path | None,
+    brackets: str | None,
+    trace: Path | None,
+    force: bool,
+) -> None:
+    """Inside-outside EM over the sentences of one of ``unbracketed`` (none known) and ``brackets`` (a treebank)."""
+    import shutil
+
+    from grammar.doctor import require_consistent
+    from grammar.estimate.inside_outside import inside_outside
+    from grammar.estimate.rule_counts import tree_brackets
+    from grammar.files import digest_json, write_json_lines
+    from grammar.formats import load_grammar, save_grammar
+    from grammar.treebank import Treebank
+    from truesource.cli.inputs import read_sentences
+
+    claim_file(output, force)
+    start = load_grammar(start_from)
+    known = None
+    if unbracketed is not None:
+        sentences, _ = read_sentences(unbracketed, "train")
+    else:
+        bank = Treebank.read(str(brackets))
+        sentences, known = bank.sentences(), [tree_brackets(tree) for tree in bank]
+    call = digest_json([start.digest, sentences, known, iterations])[:12]  # other settings never meet its checkpoint
+    checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
+    found = inside_outside(
+        start, sentences, brackets=known, iterations=iterations, tolerance=1e-6, checkpoint=checkpoint
+    )
+    for record in found.trace:
+        typer.echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
+    if found.trace[-1]["impossible"]:
+        typer.echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
+    require_consistent(found.pcfg)
+    save_grammar(found.pcfg, output, force=force)
+    if trace is not None:
+        write_json_lines(trace, found.trace)
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    following = f"truesource bound {output} {unbracketed}" if unbracketed else f"truesource inspect {output}"
+    typer.echo(f"Wrote {output}: {found.pcfg!r}. Next: {following}")
