@@ -1,30 +1,37 @@
 """Split-merge training on a treebank: time, memory, size and likelihood, against the reference trainer's.
 
-``python benchmarks/induction.py TREEBANK [--cycles 5] [--scaling 1000 10000 50000]``. With ``--scaling`` it samples
-that many trees of 6 to 20 words from the grammar, times one E-step and M-step on them in every phase, and adds
-up what a whole run on 500,000 trees would take. Set ``TRUESOURCE_THREADS=1`` for figures of one core.
+``python benchmarks/induction.py TREEBANK [--cycles 5]`` trains once and prints a line per phase. With
+``--scaling 1000 10000 100000 500000 [--figure FILE.svg]`` it then samples treebanks of so many trees of 6 to 20 words
+from the grammar and runs ``truesource induce`` on each, reading and writing included: wall and processor time, memory.
+Set ``TRUESOURCE_THREADS=1`` for figures of one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import os
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from generator.sampler import sample_treebank
+from generator.sampler import Sampler, random_state
 from grammar.conditioning import LengthRange
 from grammar.estimate import SplitMerge
 from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import expected_entries, likelihood
+from grammar.estimate.split_merge.estep import likelihood
 from grammar.estimate.split_merge.parameters import Parameters
 from grammar.estimate.split_merge.result import filtered, to_pcfg
-from grammar.estimate.split_merge.sparse import SparseRules
-from grammar.estimate.split_merge.split import split
-from grammar.estimate.split_merge.train import PHASES, SMALLEST, Trainer, Validation
+from grammar.estimate.split_merge.train import PHASES, Trainer, Validation
+from grammar.inference.batch import threads
 from grammar.pcfg import PCFG
 from grammar.progress import meter
 from grammar.tree import Tree
@@ -33,7 +40,17 @@ from grammar.treebank import Binarisation, Treebank
 #: cycles -> user seconds of one core and MB of the released trainer on the 3,509 WSJ trees
 REFERENCE = {3: (42.6, 481), 5: (167.3, 484)}
 LENGTHS = LengthRange(6, 20)
-GOAL = 500_000  #: trees of the run that ``--scaling`` extrapolates to
+CHUNK = 10_000  #: trees sampled and written at a time
+
+
+class Cost(NamedTuple):
+    """What one run of `truesource induce` took."""
+
+    trees: int
+    words: int
+    wall: float  #: seconds
+    cpu: float  #: seconds
+    megabytes: float  #: most held at once
 
 
 def memory() -> float:
@@ -41,90 +58,107 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def train(
-    trees: Sequence[Tree], config: SplitMerge, seed: int, keep: bool
-) -> tuple[Parameters, list[tuple[str, int, SparseRules]], RuleTable]:
-    """Train and print a line per phase; the grammar, and with ``keep`` iterations and a grammar for each phase."""
+def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
+    """Train and print a line per phase; the grammar."""
     table = RuleTable.from_trees(trees)
     forests, _ = encode(trees, table)
-    stages: list[tuple[str, int, SparseRules]] = []
     titles = f"{'s (wall)':>10} {'substates':>10} {'rules':>10} {'nats':>12} {'per token':>10}"
     print(f"{'phase':12} {'s (process)':>12} {titles}")
     with meter("split-merge", config.iterations) as progress:
         trainer = Trainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
         for cycle in range(1, config.cycles + 1):
-            if keep:
-                start = split(trainer.parameters, config.noise, np.random.default_rng([seed, cycle]))
-                stages.append((f"{cycle} split, start", config.em_split // 2, SparseRules.of(start)))
-                del start
             for phase in PHASES:
                 began = time.process_time(), time.perf_counter()
                 trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
                 took = time.process_time() - began[0], time.perf_counter() - began[1]
-                rules = SparseRules.of(trainer.parameters)
-                n = trainer.iterations(phase)
-                if keep:
-                    stages.append((f"{cycle} {phase}", n - n // 2 if phase == "split" else n, rules))
-                per_token = trainer.trace[-1]["log_likelihood"]
-                size, total = len(rules.prob), per_token * table.n_tokens
-                sizes = f"{rules.layout.n_rows:10,} {size:10,} {total:12,.0f} {per_token:10.4f}"
+                last = trainer.trace[-1]
+                per_token = last["log_likelihood"]
+                total = per_token * table.n_tokens
+                sizes = f"{last['substates']:10,} {last['rules']:10,} {total:12,.0f} {per_token:10.4f}"
                 print(f"{cycle} {phase:10} {took[0]:12.2f} {took[1]:10.2f} {sizes}", flush=True)
     final = filtered(trainer.parameters, config.filter)
     print(f"filtered: {likelihood(forests, final).total:,.0f} nats")
-    return final, stages, table
+    return to_pcfg(final, {})
 
 
-def scaling(pcfg: PCFG, stages: Sequence[tuple[str, int, SparseRules]], table: RuleTable, sizes: Sequence[int]) -> None:
-    """Time an EM iteration in every phase on sampled trees; print seconds and what `GOAL` trees would take."""
-    print(f"\n{'trees':>8} {'words':>6} {'sample':>8} {'encode':>8} {'nodes':>10}  EM iteration by phase, s (wall)")
-    for n in sizes:
-        began = time.perf_counter()
-        treebank = sample_treebank(pcfg, n, seed=1, lengths=LENGTHS)
-        binarise = Binarisation().binarise
-        trees = [binarise(tree) for tree in treebank]
-        sampled = time.perf_counter()
-        forests, unknown = encode(trees, table)
-        encoded = time.perf_counter()
-        if unknown:
-            raise SystemExit(f"{unknown} sampled trees use rules that the treebank does not have")
-        words = sum(int(f.weights @ f.tokens) for f in forests) / n
-        nodes = sum(len(f.rule) for f in forests)
-        whole, shown = 0.0, []
-        for name, iterations, rules in stages:
-            if not iterations:
-                continue
-            begun = time.perf_counter()
-            _, counts = expected_entries(forests, rules)
-            rules.maximised(counts, SMALLEST)
-            seconds = time.perf_counter() - begun
-            whole += seconds * iterations
-            shown.append(f"{name} {seconds:.3f}")
-        times = f"{sampled - began:8.1f} {encoded - sampled:8.1f}"
-        print(f"{n:8,} {words:6.1f} {times} {nodes:10,}  {'; '.join(shown[-4:])}")
-        minutes = whole * GOAL / n / 60
-        print(f"{'':8} all phases {whole:,.0f} s; {GOAL:,} trees in proportion {minutes:,.0f} min; {memory():,.0f} MB")
+def write_sampled(pcfg: PCFG, n: int, path: Path) -> int:
+    """Sample ``n`` trees into a file; their number of words."""
+    sampler, words = Sampler(pcfg, LENGTHS), 0
+    with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as stream:
+        for chunk in range(0, n, CHUNK):
+            drawn = sampler.draw(min(CHUNK, n - chunk), random_state(1, chunk))
+            for tree in sampler.trees(drawn):
+                words += len(tree.leaves())
+                stream.write(f"{tree}\n")
+    return words
+
+
+def scaling(pcfg: PCFG, sizes: Sequence[int], cycles: int) -> list[Cost]:
+    """Run the command on sampled treebanks; print a line for each."""
+    titles = ("trees", "words", "wall s", "CPU s", "peak MB", "trees/s")
+    print(f"\n{cycles} cycles, {threads()} threads, whole command\n" + ("{:>10} " * len(titles)).format(*titles))
+    found: list[Cost] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            path = Path(folder) / "trees.mrg.gz"
+            words = write_sampled(pcfg, n, path)
+            command = [Path(sys.executable).with_name("truesource"), "induce", path, "--cycles", str(cycles), "--force"]
+            began = time.perf_counter()
+            process = subprocess.Popen([*command, "-o", Path(folder) / "grammar.npz"], stdout=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            wall = time.perf_counter() - began
+            if status:
+                raise SystemExit(f"truesource induce failed on {n:,} trees")
+            found.append(Cost(n, words, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+            cost = f"{wall:10.1f} {found[-1].cpu:10.1f} {found[-1].megabytes:10,.0f}"
+            print(f"{n:10,} {words:10,} {cost} {n / wall:10,.0f}", flush=True)
+    return found
+
+
+def draw(costs: Sequence[Cost], cycles: int, path: Path) -> None:
+    """Time and memory against number of trees."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    trees = [cost.trees for cost in costs]
+    axes[0].plot(trees, [cost.wall for cost in costs], "o-", label=f"wall, {threads()} threads")
+    axes[0].plot(trees, [cost.cpu for cost in costs], "s--", label="processor")
+    linear = [costs[-1].wall * n / trees[-1] for n in trees]
+    axes[0].plot(trees, linear, ":", color="grey", label="in proportion")
+    axes[0].set(xscale="log", yscale="log", xlabel="trees", ylabel="seconds")
+    axes[0].set_title(f"truesource induce --cycles {cycles}")
+    axes[0].legend(frameon=False)
+    axes[1].plot(trees, [cost.megabytes / 1024 for cost in costs], "o-")
+    axes[1].set(xscale="log", xlabel="trees", ylabel="most memory, GiB", ylim=(0, None))
+    figure.savefig(path)
+    print(f"wrote {path}")
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("treebank")
     parser.add_argument("--cycles", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scaling", type=int, nargs="+", default=[], metavar="TREES")
+    parser.add_argument("--figure", type=Path)
     arguments = parser.parse_args()
     config = SplitMerge(cycles=arguments.cycles)
-    binarise = Binarisation().binarise
-    trees = [binarise(tree) for tree in Treebank.read(arguments.treebank)]
+    trees = Treebank.read(arguments.treebank).binarise(Binarisation()).trees
     print(f"{len(trees):,} trees read in {time.process_time():.2f} s of process time, imports included\n")
-    final, stages, table = train(trees, config, arguments.seed, bool(arguments.scaling))
+    pcfg = train(trees, config, arguments.seed)
     seconds = time.process_time()
     print(f"\nthe process: {seconds:.1f} s, {memory():,.0f} MB at most")
     if arguments.cycles in REFERENCE:
         reference, megabytes = REFERENCE[arguments.cycles]
         print(f"released trainer on wsj.train: {reference} s, {megabytes} MB; ratio {reference / seconds:.1f}")
     if arguments.scaling:
-        scaling(to_pcfg(final, {}), stages, table, arguments.scaling)
+        costs = scaling(pcfg, sorted(arguments.scaling), arguments.cycles)
+        if arguments.figure:
+            draw(costs, arguments.cycles, arguments.figure)
 
 
 if __name__ == "__main__":

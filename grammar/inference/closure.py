@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, linalg
@@ -72,6 +71,8 @@ def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
     Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis
     2009), one strongly connected component after the other so that a critical one does not spoil the rest.
     """
+    import networkx as nx  # takes half a second, and many a command needs none of this
+
     n = len(pcfg.symbols)
     lexical = np.zeros(n)
     rules = lexical_rules(pcfg)

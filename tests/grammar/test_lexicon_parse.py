@@ -15,8 +15,9 @@ from grammar.estimate import SplitMerge, split_merge
 from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge.encode import encode
 from grammar.estimate.split_merge.estep import expected_counts
-from grammar.estimate.split_merge.lexicon import NEW_FORM, WordClasses, with_words
+from grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
 from grammar.estimate.split_merge.parameters import Layout, Parameters
+from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
 from grammar.treebank import Treebank
@@ -140,16 +141,16 @@ def by_name(parameters: Parameters, values: np.ndarray) -> dict[tuple[str, int, 
 
 
 @settings(max_examples=40, deadline=None)
-@given(treebanks, st.integers(0, 99), st.integers(1, 2), st.sampled_from([0.5, 4.0]))
+@given(treebanks, st.integers(0, 99), st.integers(1, 2), st.sampled_from([0.5, 4.0]), st.sampled_from([0.0, 0.5]))
 def test_frequent_words_and_class_masses_keep_their_probability(
-    trees: list[Tree], seed: int, rare: int, prior: float
+    trees: list[Tree], seed: int, rare: int, prior: float, tag_prior: float
 ) -> None:
     counts = Counter(word for tree in trees for word in tree.leaves())
     if min(counts.values()) > rare:
         return
     classes = WordClasses.of(trees, rare, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, seed)
-    after = with_words(before, classes, trees, prior)
+    after = with_words(before, classes, trees, prior, tag_prior)
     np.testing.assert_allclose(after.row_totals(after.prob), 1.0, rtol=0, atol=1e-12)
     trained, final = by_name(before, before.prob), by_name(after, after.prob)
     masses: dict[tuple[str, int, str], float] = defaultdict(float)
@@ -181,11 +182,12 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
     classes = WordClasses.of(trees, 2, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, 3)
-    alike = with_words(before, classes, trees, 1e12)  # all prior: every word of a class as the class
+    alike = with_words(before, classes, trees, 1e12, 0.0)  # all prior: every word of a class as the class
     trained, final = by_name(before, before.prob), by_name(alike, alike.prob)
     ratio = [final["V", k, "walking"] / trained["V", k, "<unk:low~ing>"] for k in range(2)]
     assert ratio == pytest.approx([2 / (5 + 3)] * 2, rel=1e-9)
-    own = by_name(with_words(before, classes, trees, 0.25), with_words(before, classes, trees, 0.25).prob)
+    fitted = with_words(before, classes, trees, 0.25, 0.0)
+    own = by_name(fitted, fitted.prob)
     counts = by_name(alike, expected_counts(encode(trees, alike.layout.table)[0], alike)[1])
     members = {"walking": 2, "talking": 2, "running": 1}
     of_class = [sum(counts["V", k, word] for word in members) / 5 for k in range(2)]
@@ -197,6 +199,25 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
         total = sum(pull.values()) + 3  # three different words: three unknown occurrences
         for word in members:
             assert own["V", k, word] == pytest.approx(trained["V", k, "<unk:low~ing>"] * pull[word] / total, rel=1e-9)
+
+
+def test_rare_words_may_have_other_tags_of_their_class() -> None:
+    """Of the class in -ing, three words are verbs and one of them is a noun, too, twice; so walking may be one."""
+    trees = [*bank(), clause("talking", "sees"), clause("talking", "sees")]
+    classes = WordClasses.of(trees, 3, 3)
+    assert {word for word, name in classes.rare.items() if name == "<unk:low~ing>"} == {"walking", "talking", "running"}
+    pcfg = split_merge(trees, replace(QUICK, cycles=0, rare=3, class_types=3, tag_prior=0.5), seed=0).pcfg
+    found = lexicon(pcfg)
+    # occurrences by tag, 0.5 more as in the class (3/4 V, 1/4 N), scaled back to as many as there were
+    talking = {"V-0": 3 / 3.5 * (1 + 0.5 * 3 / 4), "N-0": 3 / 3.5 * (2 + 0.5 * 1 / 4)}
+    walking = {"V-0": 1 / 1.5 * (1 + 0.5 * 3 / 4), "N-0": 1 / 1.5 * (0.5 * 1 / 4)}
+    for tag in ("V-0", "N-0"):
+        assert found[tag, "talking"] / found[tag, "walking"] == pytest.approx(talking[tag] / walking[tag])
+        assert found[tag, "running"] == pytest.approx(found[tag, "walking"])
+    assert ("N-0", "sees") not in found  # frequent words have no class
+    plain = lexicon(split_merge(trees, replace(QUICK, cycles=0, rare=3, class_types=3, tag_prior=0.0), seed=0).pcfg)
+    assert ("N-0", "walking") not in plain
+    assert plain["N-0", "talking"] > found["N-0", "talking"]
 
 
 def test_unseen_words_are_read_as_classes_and_known_ones_stay() -> None:

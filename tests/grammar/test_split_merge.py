@@ -741,6 +741,7 @@ def test_one_tree_and_wide_nodes_train() -> None:
         {"filter": 0.5},
         {"lexicon": "guess"},
         {"prior_rules": 0.0},
+        {"tag_prior": -1.0},
         {"prior_lexicon": float("inf")},
         {"class_prior": "much"},
         {"precision": "float16"},

@@ -33,7 +33,7 @@ class SplitMerge:
     filter: float = 1e-8  #: rules of the result below this probability are dropped, 0 to below 0.01
     lexicon: str = "generate"
     """``generate``: maximum likelihood over the words seen, no unknown-word mass. ``parse``: rare words are trained
-    as classes by form, from which unknown words get their probability (see `grammar.estimate.split_merge.lexicon`).
+    as classes by form, from which unknown words get their probability (see `word_classes` and `lexicon`).
     """
     precision: str = "float32"
     """Of the passes over the trees in EM, ``float32`` or ``float64``; sums over trees, merges and the likelihoods of
@@ -42,6 +42,10 @@ class SplitMerge:
     rare: int = 10  #: mode ``parse``: words seen so often or less train a class, 1 or more
     class_types: int = 8  #: mode ``parse``: different rare words that a class needs, 1 or more
     class_prior: float = 10.0  #: mode ``parse``: occurrences in the class that count beside a rare word's own, above 0
+    tag_prior: float = 0.5
+    """Mode ``parse``: occurrences with the tags of its class that count beside a rare word's own, 0 or more; above 0 it
+    may have a tag it was never seen with.
+    """
 
     def __post_init__(self) -> None:
         for name in ("cycles", "em_split", "em_merge", "em_smooth"):
@@ -52,10 +56,12 @@ class SplitMerge:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InputError(f"split-merge needs a whole number >= 1 for {name}, got {value!r}")
-        for name in ("class_prior", "prior_rules", "prior_lexicon"):
-            prior = getattr(self, name)
-            if not isinstance(prior, int | float) or isinstance(prior, bool) or not (0.0 < prior < math.inf):
-                raise InputError(f"split-merge needs a number above 0 for {name}, got {prior!r}")
+        for name in ("class_prior", "prior_rules", "prior_lexicon", "tag_prior"):
+            prior, least = getattr(self, name), 0.0 if name == "tag_prior" else math.ulp(0.0)
+            if not isinstance(prior, int | float) or isinstance(prior, bool) or not (least <= prior < math.inf):
+                raise InputError(
+                    f"split-merge needs a number {'>= 0' if not least else 'above 0'} for {name}, got {prior!r}"
+                )
         shares = ("merge_fraction", "noise", "smooth_rules", "smooth_lexicon")
         limits = {**dict.fromkeys(shares, 1.0), "filter": 0.01}
         for name, limit in limits.items():

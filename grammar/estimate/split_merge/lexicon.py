@@ -1,107 +1,47 @@
-"""The lexicon mode ``parse``: rare words are trained as classes by form, which unknown words then belong to."""
+"""The lexicon of mode ``parse``: classes of rare words made words again, with a part left to unknown ones."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
 from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge.encode import encode
 from grammar.estimate.split_merge.estep import expected_counts
 from grammar.estimate.split_merge.parameters import Layout, Parameters
+from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.tree import Tree
-from grammar.treebank.traverse import no_garbage_collection
-from grammar.unknown import ANY, SCHEME, map_words, word_class, word_forms
+from grammar.unknown import ANY
 
 NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class WordClasses:
-    """Which words of a treebank are rare, and the class of each."""
-
-    frequent: frozenset[str]  #: words trained as they are
-    rare: Mapping[str, str]  #: class of each rare word
-    names: frozenset[str]  #: all classes with a rare word
-
-    @classmethod
-    def of(cls, trees: Sequence[Tree], rare: int, class_types: int) -> WordClasses:
-        """Class the words seen at most ``rare`` times by their forms (`grammar.unknown.word_forms`).
-
-        A class needs ``class_types`` different rare words; words of smaller ones go to the next coarser.
-
-        Raises:
-            InputError: no word is rare, or a word of the treebank has the name of a class.
-        """
-        counts = Counter(word for tree in trees for word in tree.leaves())
-        forms = {word: word_forms(word) for word, count in sorted(counts.items()) if count <= rare}
-        if not forms:
-            raise InputError(
-                f"no word is seen {rare} times or fewer, so nothing is known of unknown words;"
-                " use the lexicon mode generate, or a larger number"
-            )
-        found: dict[str, str] = {}
-        for place in range(max(map(len, forms.values())), 0, -1):  # from the last form, which is the coarsest
-            groups: dict[str, list[str]] = defaultdict(list)
-            for word, classes in forms.items():
-                if word not in found and len(classes) >= place:
-                    groups[classes[-place]].append(word)
-            for name, words in groups.items():
-                if len(words) >= class_types or name == ANY:
-                    found.update(dict.fromkeys(words, name))
-        names = frozenset(found.values())
-        clash = sorted((names | {ANY}) & counts.keys())
-        if clash:
-            raise InputError(f"the word {clash[0]!r} of the treebank is also a class of unknown words; rename the word")
-        return cls(frozenset(counts.keys() - found.keys()), found, names)
-
-    def in_training(self, trees: Sequence[Tree]) -> list[Tree]:
-        """The trees with every word that is not frequent replaced by its class."""
-        return self._read(trees, self.frequent)
-
-    def in_parsing(self, trees: Sequence[Tree]) -> list[Tree]:
-        """The trees with every word never seen in training replaced by its class."""
-        return self._read(trees, self.frequent | self.rare.keys())
-
-    def as_meta(self, rare: int) -> dict[str, Any]:
-        """What `grammar.unknown.read_words` needs, and how it came about."""
-        return {"scheme": SCHEME, "rare": rare, "rare_words": len(self.rare), "classes": sorted(self.names | {ANY})}
-
-    def _read(self, trees: Sequence[Tree], kept: Collection[str]) -> list[Tree]:
-        read: dict[str, str] = {}
-
-        def change(word: str) -> str:
-            if word not in read:
-                read[word] = word if word in kept else self.rare.get(word) or word_class(word, self.names)
-            return read[word]
-
-        with no_garbage_collection():
-            return [map_words(tree, change) for tree in trees]
-
-
-def with_words(parameters: Parameters, classes: WordClasses, trees: Sequence[Tree], prior: float) -> Parameters:
+def with_words(
+    parameters: Parameters, classes: WordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
+) -> Parameters:
     """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
 
     A substate keeps the probability it has for each frequent word, and for each class as a whole. Within a class
     and tag, a rare word of ``c`` occurrences and the unknown ones, of as many occurrences as there are different
-    rare words (Witten and Bell 1991), share it in proportion. How a rare word's occurrences fall on the substates
-    is what the trees say (one E-step) together with ``prior`` occurrences distributed as the class is.
+    rare words (Witten and Bell 1991), share it in proportion. A rare word's occurrences fall on the tags as the trees
+    say together with ``tag_prior`` occurrences distributed as the tags of its class are over different words (so it
+    may have a tag that it was never seen with); and on the substates of a tag as the trees say (one E-step) together
+    with ``prior`` occurrences distributed as the class is.
 
     Args:
         parameters: trained on ``classes.in_training(trees)``.
         classes: of the words of ``trees``.
         trees: the binarised training trees, with their words.
         prior: occurrences, above 0.
+        tag_prior: occurrences, 0 or more.
     """
-    lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes)
+    lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes, tag_prior)
     start = _spread(parameters, lexicon, None, prior)
     _, counts = expected_counts(encode(trees, lexicon.table)[0], start)
     return _spread(parameters, lexicon, counts, prior)
@@ -111,37 +51,57 @@ def with_words(parameters: Parameters, classes: WordClasses, trees: Sequence[Tre
 class _Lexicon:
     """All words and classes of a treebank, and where the probability of each lexical rule comes from."""
 
-    table: RuleTable  #: the count of a class's rule is its number of different rare words
+    table: RuleTable  #: a rule that no tree has counts as seen once, a class's as often as it has different words
     source: NDArray[np.int64]  #: (L,) trained rule that each lexical rule is a part of; -1 for none
     unseen: NDArray[np.bool_]  #: (L,) lexical rules that make classes
+    weight: FloatArray  #: (L,) occurrences of each lexical rule: for rare words those of `_tag_counts`
 
     @classmethod
-    def of(cls, trained: RuleTable, known: RuleTable, classes: WordClasses) -> _Lexicon:
+    def of(cls, trained: RuleTable, known: RuleTable, classes: WordClasses, tag_prior: float) -> _Lexicon:
         """Join the rules of the trees as they are (``known``) with those of the classes (``trained``)."""
         rule_of = {(a, trained.words[w]): i for i, (a, _, _, w) in enumerate(trained.rules.tolist()) if w >= 0}
         words = tuple(sorted({*known.words, *classes.names, ANY}))
         word_id = {word: i for i, word in enumerate(words)}
         lexical = known.rules[:, 3] >= 0
-        rows: list[tuple[int, int, int, int, bool]] = []  # parent, word, count, source, unseen
-        types: Counter[tuple[int, str]] = Counter()
+        seen: dict[str, dict[int, float]] = defaultdict(dict)  # occurrences of each word by parent
         pairs = known.rules[lexical][:, [0, 3]].tolist()
         for (parent, word), count in zip(pairs, known.counts[lexical].tolist(), strict=True):
-            name = known.words[word]
+            seen[known.words[word]][parent] = float(count)
+        types: dict[str, Counter[int]] = defaultdict(Counter)  # different rare words of each class by parent
+        for name, label in classes.rare.items():
+            types[label].update(seen[name].keys())
+        rows: list[tuple[int, int, int, bool, float]] = []  # parent, word, source, unseen, weight
+        for name, found in seen.items():
             group = classes.rare.get(name)
-            if group is not None:
-                types[parent, group] += 1
-            rows.append((parent, word_id[name], count, rule_of[parent, group or name], False))
-        for (parent, name), count in types.items():
-            rows.append((parent, word_id[name], count, rule_of[parent, name], True))
-        for parent in {parent for parent, _ in types}:
-            if (parent, ANY) not in types:
-                rows.append((parent, word_id[ANY], 1, -1, True))
-        table = np.array(sorted(rows), dtype=np.int64)
+            tags = found if group is None else _tag_counts(found, types[group], tag_prior)
+            rows += [(a, word_id[name], rule_of[a, group or name], False, weight) for a, weight in tags.items()]
+        for label, parents in types.items():
+            rows += [(a, word_id[label], rule_of[a, label], True, float(n)) for a, n in parents.items()]
+        for parent in {parent for parents in types.values() for parent in parents} - types.get(ANY, Counter()).keys():
+            rows.append((parent, word_id[ANY], -1, True, 1.0))
+        rows.sort()
+        table = np.array([row[:2] for row in rows], dtype=np.int64)
         absent = np.full(len(table), -1)
         rules = np.concatenate([known.rules[~lexical], np.column_stack([table[:, 0], absent, absent, table[:, 1]])])
-        counts = np.concatenate([known.counts[~lexical], table[:, 2]])
+        weight = np.array([row[4] for row in rows])
+        counts = np.concatenate([known.counts[~lexical], np.maximum(np.rint(weight), 1.0).astype(np.int64)])
         full = RuleTable(known.symbols, words, rules.astype(np.int32), counts, known.n_trees, known.n_tokens)
-        return cls(full, table[:, 3], table[:, 4] > 0)
+        return cls(full, np.array([row[2] for row in rows]), np.array([row[3] for row in rows]), weight)
+
+
+def _tag_counts(seen: Mapping[int, float], types: Mapping[int, int], prior: float) -> dict[int, float]:
+    """Occurrences of a rare word by tag, as many as ``seen`` has, with ``prior`` of them as in the class.
+
+    Args:
+        seen: occurrences by tag.
+        types: different words of the class by tag.
+        prior: occurrences added before all are scaled back to as many as there were.
+    """
+    if prior == 0.0:
+        return dict(seen)
+    total, n_types = sum(seen.values()), sum(types.values())
+    shrunk = total / (total + prior)
+    return {tag: shrunk * (seen.get(tag, 0.0) + prior * n / n_types) for tag, n in types.items()}
 
 
 def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None, prior: float) -> Parameters:
@@ -162,7 +122,7 @@ def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None
         n, substates = block.shape[0], block.shape[3]
         here = slice(at, at + n)
         source, unseen = lexicon.source[here] - first, lexicon.unseen[here]
-        weight = lexicon.table.counts[rule + at : rule + at + n, None] * np.ones(substates)
+        weight = lexicon.weight[here, None] * np.ones(substates)
         if counts is not None:
             own = counts[block.start : block.stop].reshape(n, substates)
             weight *= _leaning(own, source, unseen, old.shape[0], prior)

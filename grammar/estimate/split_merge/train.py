@@ -19,12 +19,13 @@ from grammar.estimate.split_merge import checkpoint as checkpoints
 from grammar.estimate.split_merge.config import SplitMerge
 from grammar.estimate.split_merge.encode import Forest, encode
 from grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
-from grammar.estimate.split_merge.lexicon import WordClasses, with_words
+from grammar.estimate.split_merge.lexicon import with_words
 from grammar.estimate.split_merge.merge import merge
 from grammar.estimate.split_merge.parameters import Parameters
 from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
 from grammar.estimate.split_merge.sparse import SparseRules, Weight
 from grammar.estimate.split_merge.split import split
+from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.files import digest_json
 from grammar.progress import Meter, meter
 from grammar.tree import Tree
@@ -102,7 +103,7 @@ def split_merge(
                 on_phase(trainer.trace)
     whole = trainer.parameters
     if classes is not None:
-        whole = with_words(whole, classes, binarised, config.class_prior)
+        whole = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
         table = whole.layout.table
         forests, _ = encode(binarised, table)
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
