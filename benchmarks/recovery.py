@@ -116,6 +116,9 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=SplitMerge().noise)
     parser.add_argument("--em-split", type=int, default=SplitMerge().em_split)
     parser.add_argument("--merge-fraction", type=float, default=SplitMerge().merge_fraction)
+    parser.add_argument("--smoothing", default=SplitMerge().smoothing)
+    parser.add_argument("--prior-rules", type=float, default=SplitMerge().prior_rules)
+    parser.add_argument("--prior-lexicon", type=float, default=SplitMerge().prior_lexicon)
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
     config = SplitMerge(
@@ -123,6 +126,9 @@ def main() -> None:
         noise=options.noise,
         em_split=options.em_split,
         merge_fraction=options.merge_fraction,
+        smoothing=options.smoothing,
+        prior_rules=options.prior_rules,
+        prior_lexicon=options.prior_lexicon,
     )
     entropy, rows = recover(sorted(options.trees), config)
     if options.figure:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import is_
 from typing import Literal
 
 from grammar.errors import InputError
@@ -80,7 +81,8 @@ class Binarisation:
             if not children:
                 return node if name == node.label else Tree(name, node.children)
             if len(children) < 3:
-                return Tree(name, tuple(children))
+                same = name == node.label and all(map(is_, children, node.children))
+                return node if same else Tree(name, tuple(children))
             return self._chain(node, name, children)
 
         return fold(tree, combine)

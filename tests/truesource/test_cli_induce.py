@@ -88,7 +88,7 @@ def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Comm
         "induce", "bank.mrg", "-o", "new.npz", "--cycles", 1, "--lexicon", "parse", "--method", method
     )
     assert code == 0
-    assert "classes of words, made of 11 seen 10 times or fewer" in out
+    assert "classes of words, made of 12 seen 20 times or fewer" in out
     assert out.splitlines()[-1].endswith("Next: truesource parse new.npz TEXT -o trees.mrg --method max-rule")
     pcfg = PCFG.load(here / "new.npz")
     np.testing.assert_allclose(pcfg.row_sums, 1.0, rtol=0, atol=1e-12)

@@ -210,7 +210,8 @@ class Trainer:
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
-        self.parameters = rules.parameters()
+        rounded = rules.parameters()
+        self.parameters = rounded.normalised(rounded.prob)
 
     def weights(self, rules: SparseRules, counts: NDArray[np.float64]) -> tuple[Weight, Weight]:
         """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
