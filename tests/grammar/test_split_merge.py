@@ -413,7 +413,7 @@ def test_a_split_without_noise_merged_again_changes_nothing(trees: list[Tree]) -
     rules = SparseRules.of(apart)
     _, counts = expected_entries(forests, rules)
     np.testing.assert_allclose(pair_losses(forests, rules, pair_shares(rules, counts)), 0.0, atol=1e-9)
-    together = merge(forests, apart, 1.0)
+    together = merge(forests, rules, 1.0)
     assert together.layout.substates == before.layout.substates
     assert together.trees == before.trees
     np.testing.assert_allclose(together.prob, before.prob, rtol=1e-10)

@@ -47,13 +47,12 @@ def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: NDArray[np
     return loss
 
 
-def merge(forests: Sequence[Forest], parameters: Parameters, fraction: float) -> Parameters:
+def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Parameters:
     """Merge ``fraction`` of the sibling pairs of the last split (rounded down), those that lose least first.
 
     A merged substate's rules are the mixture of the pair's by expected count; as a child its
     probabilities add up. All symbols stand in one ranking; ties go by symbol and substate.
     """
-    rules = SparseRules.of(parameters)
     _, counts = expected_entries(forests, rules)
     share = pair_shares(rules, counts)
     rows = _pair_rows(rules.layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from grammar.errors import InputError
 from grammar.estimate.prune import pruning_cost
 from grammar.estimate.split_merge.parameters import Parameters
+from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.inference.closure import perron
 from grammar.pcfg import PCFG
 
@@ -37,7 +38,9 @@ class Induced:
 def filtered(parameters: Parameters, threshold: float) -> Parameters:
     """The grammar without rules less probable than ``threshold``, each row normalised again."""
     kept = np.where(parameters.prob >= threshold, parameters.prob, 0.0)
-    return replace(parameters).normalised(kept)
+    if parameters.row_totals(kept).all():
+        return Parameters.of_scores(parameters.layout, kept, parameters.trees)
+    return parameters.normalised(kept)  # a row of which nothing is kept stays as it is
 
 
 def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, Any]:
@@ -53,12 +56,14 @@ def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, An
         ``spectral_radius_before``.
     """
     names = _names(whole)
-    kept = np.where(whole.prob >= threshold, whole.prob, 0.0)
+    rules = SparseRules.of(whole)
+    kept = rules.prob >= threshold
+    left, total = (np.bincount(rules.rows, rules.prob * part, rules.layout.n_rows) for part in (kept, 1.0))
     row_of = {name: row for row, name in enumerate(names)}
     rows = [row_of[name] for name in pcfg.symbols]
-    share = (whole.row_totals(kept) / whole.row_totals(whole.prob))[rows]
+    share = (left / total)[rows]
     share = np.where(share > 0.0, np.minimum(share, 1.0), 1.0)  # a row of which nothing is kept stays as it was
-    dropped = int(np.count_nonzero((whole.prob > 0.0) & (whole.prob < threshold)))
+    dropped = int(np.count_nonzero(~kept))
     cost = pruning_cost(pcfg, share, threshold=threshold, rules=dropped, symbols=len(names) - len(pcfg.symbols))
     return {**asdict(cost), "spectral_radius_before": perron(_children(whole))[0]}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,7 +26,7 @@ def smooth(parameters: Parameters, rules: float, lexicon: float) -> Parameters:
         mean = siblings[block.parent]
         smoothed = prob @ ((1.0 - weight) * np.eye(len(mean)) + weight * mean).T
         scores[block.start : block.stop] = smoothed.ravel()
-    return replace(parameters).normalised(scores)
+    return parameters.normalised(scores)
 
 
 def substates(tree: SplitTree) -> list[int]:

@@ -6,7 +6,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from grammar.estimate.split_merge.encode import Forest, encode
 from grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
 from grammar.estimate.split_merge.lexicon import with_words
 from grammar.estimate.split_merge.merge import merge
-from grammar.estimate.split_merge.parameters import Parameters
+from grammar.estimate.split_merge.parameters import Layout, Parameters
 from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
 from grammar.estimate.split_merge.sparse import SparseRules, Weight
 from grammar.estimate.split_merge.split import split
@@ -87,13 +87,14 @@ def split_merge(
         trainer = Trainer(config, forests, validation, Parameters.initial(table), progress)
         done, stopped = 0, ""
         if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
-            done, trainer.parameters, trainer.trace = found
+            done, parameters, trainer.trace = found
+            trainer.rules = SparseRules.of(parameters)
             progress.advance(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
         else:
             trainer.start()
         for i in range(done, config.cycles * len(PHASES)):
             cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
-            if phase == "split" and (stopped := too_many(trainer.parameters, cycle, config.cycles)):
+            if phase == "split" and (stopped := too_many(trainer.rules.layout, cycle, config.cycles)):
                 log.warning(stopped)
                 break
             trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
@@ -135,10 +136,10 @@ def split_merge(
     return Induced(pcfg.with_meta(filter=filter_cost(pcfg, whole, config.filter)), tuple(trainer.trace))
 
 
-def too_many(parameters: Parameters, cycle: int, cycles: int) -> str:
+def too_many(layout: Layout, cycle: int, cycles: int) -> str:
     """Why the treebank does not support another split, if it does not: more substates than words to tell them apart."""
-    table = parameters.layout.table
-    after = 2 * parameters.layout.n_rows - 1
+    table = layout.table
+    after = 2 * layout.n_rows - 1
     if after <= table.n_tokens:
         return ""
     return (
@@ -170,12 +171,17 @@ class Trainer:
         parameters: Parameters,
         progress: Meter,
     ) -> None:
-        self.parameters = parameters
+        self.rules = SparseRules.of(parameters)  #: what the last phase left, or the start
         self.trace: list[dict[str, Any]] = []
         self._config = config
         self._forests = forests
         self._validation = validation
         self._progress = progress
+
+    @property
+    def parameters(self) -> Parameters:
+        """The grammar with every probability at its place: large, so it is made only where it is needed."""
+        return self.rules.parameters()
 
     def iterations(self, phase: str) -> int:
         """EM iterations of a phase."""
@@ -184,19 +190,18 @@ class Trainer:
     def start(self) -> None:
         """Record the grammar before the first cycle."""
         began = time.perf_counter()
-        rules = SparseRules.of(self.parameters)
-        self._record(rules, (0, "start", 0), likelihood(self._forests, rules), None, began)
+        self._record(self.rules, (0, "start", 0), likelihood(self._forests, self.rules), None, began)
 
     def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
         """One phase of one cycle; record 0 is the grammar the phase starts from."""
         began = time.perf_counter()
         config, forests = self._config, self._forests
         if phase == "split":
-            self.parameters = split(self.parameters, config.noise, generator)
+            self.rules = SparseRules.of(split(self.parameters, config.noise, generator))
         elif phase == "merge":
-            self.parameters = merge(forests, self.parameters, config.merge_fraction)
+            self.rules = SparseRules.of(merge(forests, self.rules, config.merge_fraction))
         total = self.iterations(phase)
-        rules = SparseRules.of(self.parameters, config.precision)
+        rules = replace(self.rules, prob=self.rules.prob.astype(config.precision))
         unsmoothed: Likelihood | None = None
         for iteration in range(total):
             slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0
@@ -210,8 +215,8 @@ class Trainer:
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
         self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
-        rounded = rules.parameters()
-        self.parameters = rounded.normalised(rounded.prob)
+        # from its full form, so that a run taken up again has the same order of entries
+        self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
 
     def weights(self, rules: SparseRules, counts: NDArray[np.float64]) -> tuple[Weight, Weight]:
         """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
