@@ -170,6 +170,22 @@ def test_long_sentences_are_left_out_of_the_score(here: Path, command: Command) 
     assert (here / "t.mrg").read_text(encoding="utf-8").splitlines()[::2] == ["()", "()"]
 
 
+def test_convert_makes_a_split_grammar_coarser_or_smaller(here: Path, command: Command) -> None:
+    assert command("induce", "bank.mrg", "-o", "fine.npz", "--cycles", 2).code == 0
+    assert command("convert", "fine.npz", "coarse.npz", "--level", 0).code == 0
+    coarse = PCFG.load(here / "coarse.npz")
+    assert set(coarse.symbols) == {"ROOT", "S", "NP", "VP", "PRP", "V", "D", "N"}
+    code, out, _ = command("convert", "coarse.npz", "small.npz", "--prune", 0.2)
+    assert code == 0
+    small = PCFG.load(here / "small.npz")
+    assert len(small.lexical) < len(coarse.lexical)
+    np.testing.assert_allclose(small.row_sums, 1.0, rtol=0, atol=1e-12)
+    assert out.splitlines()[0].startswith(f"{small.meta['pruning']['rules']} rules below 0.2 dropped: ")
+    code, _, err = command("convert", "coarse.npz", "none.npz", "--level", 3)
+    assert code == 2 and "level" in err
+    assert not (here / "none.npz").exists()
+
+
 def test_too_many_cycles_stop_and_say_so(here: Path, command: Command) -> None:
     code, out, _ = command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 40)
     assert code == 0

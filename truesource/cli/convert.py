@@ -42,9 +42,17 @@ def command(
             " EarleyX text).",
         ),
     ] = False,
+    level: Annotated[
+        int | None,
+        typer.Option(min=0, help="Of a split-merge grammar, the coarser one of so many splits; 0 is without any."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--prune", help="Drop rules less probable than this, mend the rest, and say what it cost."),
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Convert a grammar from one format to another."""
+    """Convert a grammar from one format to another; make it coarser, or smaller."""
     from grammar.formats import check_format, load_grammar, save_grammar, target_files
     from truesource.cli.inputs import claim_file
 
@@ -55,5 +63,14 @@ def command(
     for file in files:
         claim_file(file, force)
     pcfg = load_grammar(source, normalise=normalise, format=source_format, start=start)
+    if level is not None:
+        from grammar.estimate import project
+
+        pcfg = project(pcfg, level)
+    if threshold is not None:
+        from grammar.estimate import prune
+
+        pcfg, cost = prune(pcfg, threshold)
+        typer.echo(str(cost))
     save_grammar(pcfg, target, force=force, format=target_format)
     typer.echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")
