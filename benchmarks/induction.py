@@ -58,6 +58,15 @@ def memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def held(pid: int) -> float:
+    """Most memory that a running program has held, MB; what its parent held is not counted (``ru_maxrss`` does)."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0.0  # it has just ended
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
+
+
 def train(trees: Sequence[Tree], config: SplitMerge, seed: int) -> PCFG:
     """Train and print a line per phase; the grammar."""
     table = RuleTable.from_trees(trees)
@@ -103,13 +112,17 @@ def scaling(pcfg: PCFG, sizes: Sequence[int], cycles: int) -> list[Cost]:
             path = Path(folder) / "trees.mrg.gz"
             words = write_sampled(pcfg, n, path)
             command = [Path(sys.executable).with_name("truesource"), "induce", path, "--cycles", str(cycles), "--force"]
-            began = time.perf_counter()
+            began, before = time.perf_counter(), os.times()
             process = subprocess.Popen([*command, "-o", Path(folder) / "grammar.npz"], stdout=subprocess.DEVNULL)
-            _, status, usage = os.wait4(process.pid, 0)
-            wall = time.perf_counter() - began
-            if status:
+            megabytes = 0.0
+            while process.poll() is None:
+                megabytes = max(megabytes, held(process.pid))
+                time.sleep(0.2)
+            wall, after = time.perf_counter() - began, os.times()
+            if process.returncode:
                 raise SystemExit(f"truesource induce failed on {n:,} trees")
-            found.append(Cost(n, words, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+            cpu = after.children_user + after.children_system - before.children_user - before.children_system
+            found.append(Cost(n, words, wall, cpu, megabytes))
             cost = f"{wall:10.1f} {found[-1].cpu:10.1f} {found[-1].megabytes:10,.0f}"
             print(f"{n:10,} {words:10,} {cost} {n / wall:10,.0f}", flush=True)
     return found

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import expected_counts
+from grammar.estimate.split_merge.estep import expected_entries
 from grammar.estimate.split_merge.parameters import Layout, Parameters
+from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.tree import Tree
 from grammar.unknown import ANY
@@ -42,9 +43,14 @@ def with_words(
         tag_prior: occurrences, 0 or more.
     """
     lexicon = _Lexicon.of(parameters.layout.table, RuleTable.from_trees(trees), classes, tag_prior)
-    start = _spread(parameters, lexicon, None, prior)
-    _, counts = expected_counts(encode(trees, lexicon.table)[0], start)
-    return _spread(parameters, lexicon, counts, prior)
+    rules = SparseRules.of(_spread(parameters, lexicon, None, prior))
+    _, counts = expected_entries(encode(trees, lexicon.table)[0], rules)
+    return _spread(parameters, lexicon, rules.flat(counts)[_first_lexical(rules.layout) :].copy(), prior)
+
+
+def _first_lexical(layout: Layout) -> int:
+    """Position of the first lexical rule in the flat array."""
+    return int(layout.rules[np.argmax(layout.table.rules[:, 3] >= 0), 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +113,7 @@ def _tag_counts(seen: Mapping[int, float], types: Mapping[int, int], prior: floa
 def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None, prior: float) -> Parameters:
     """Spread the probability of each trained terminal over the words and the class that it stands for.
 
-    Without ``counts`` (expected uses of the rules of the result's layout) in every substate alike.
+    Without ``counts`` (expected uses of the lexical rules of the result's layout) in every substate alike.
     """
     layout = Layout(lexicon.table, parameters.layout.substates)
     prob = np.zeros(layout.size)
@@ -124,7 +130,7 @@ def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None
         source, unseen = lexicon.source[here] - first, lexicon.unseen[here]
         weight = lexicon.weight[here, None] * np.ones(substates)
         if counts is not None:
-            own = counts[block.start : block.stop].reshape(n, substates)
+            own = counts[block.start - blocks[0].start : block.stop - blocks[0].start].reshape(n, substates)
             weight *= _leaning(own, source, unseen, old.shape[0], prior)
         at, first = at + n, first + old.shape[0]
         joined = source >= 0

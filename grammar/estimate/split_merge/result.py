@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.estimate.prune import pruning_cost
-from grammar.estimate.split_merge.parameters import Parameters
+from grammar.estimate.split_merge.parameters import Layout, Parameters
 from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.inference.closure import perron
 from grammar.pcfg import PCFG
@@ -43,7 +43,7 @@ def filtered(parameters: Parameters, threshold: float) -> Parameters:
     return parameters.normalised(kept)  # a row of which nothing is kept stays as it is
 
 
-def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, Any]:
+def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, Any]:
     """By how much the filter broke a grammar before its rows were normalised again, as JSON values.
 
     Args:
@@ -55,10 +55,9 @@ def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, An
         A `grammar.estimate.prune.PruningCost` (``rules`` are those that the filter itself dropped) and
         ``spectral_radius_before``.
     """
-    names = _names(whole)
-    rules = SparseRules.of(whole)
-    kept = rules.prob >= threshold
-    left, total = (np.bincount(rules.rows, rules.prob * part, rules.layout.n_rows) for part in (kept, 1.0))
+    names = _names(whole.layout)
+    kept = whole.prob >= threshold
+    left, total = (np.bincount(whole.rows, whole.prob * part, whole.layout.n_rows) for part in (kept, 1.0))
     row_of = {name: row for row, name in enumerate(names)}
     rows = [row_of[name] for name in pcfg.symbols]
     share = (left / total)[rows]
@@ -68,26 +67,25 @@ def filter_cost(pcfg: PCFG, whole: Parameters, threshold: float) -> dict[str, An
     return {**asdict(cost), "spectral_radius_before": perron(_children(whole))[0]}
 
 
-def _names(parameters: Parameters) -> list[str]:
+def _names(layout: Layout) -> list[str]:
     """Name of each row."""
-    table = parameters.layout.table
     names: list[str] = []
-    for i, (label, n) in enumerate(zip(table.symbols, parameters.layout.substates, strict=True)):
+    for i, (label, n) in enumerate(zip(layout.table.symbols, layout.substates, strict=True)):
         names += [label] if i == 0 else [f"{label}-{k}" for k in range(n)]
     return names
 
 
-def _children(parameters: Parameters) -> NDArray[np.float64]:
+def _children(rules: SparseRules) -> NDArray[np.float64]:
     """Expected number of children of each row's state, (rows, rows)."""
-    first = parameters.layout.first_row
-    expected = np.zeros((parameters.layout.n_rows,) * 2)
-    for block, prob in parameters.blocks():
-        for child, axes in ((block.left, (0, 2)), (block.right, (0, 1))):
-            if child >= 0:
-                part = prob.sum(axis=axes)  # (substates of the child, of the parent)
-                rows, columns = slice(*first[block.parent : block.parent + 2]), slice(*first[child : child + 2])
-                expected[rows, columns] += part.T
-    return expected
+    layout = rules.layout
+    expected = np.zeros(layout.n_rows**2)
+    rule, pair = rules.places
+    for side in range(2):
+        child = layout.table.rules[rule, 1 + side]
+        there = child >= 0
+        state = layout.first_row[child[there]] + rules.pair[pair[there], side]
+        expected += np.bincount(rules.rows[there] * layout.n_rows + state, rules.prob[there], len(expected))
+    return expected.reshape(layout.n_rows, -1)
 
 
 def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
@@ -100,7 +98,7 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
             the expected-children matrix not below one).
     """
     table = parameters.layout.table
-    symbols = _names(parameters)
+    symbols = _names(parameters.layout)
     labels = [label for label, n in zip(table.symbols, parameters.layout.substates, strict=True) for _ in range(n)]
     binary, unary, lexical = _rules(parameters)
     state = _reached(len(symbols), np.concatenate([binary[0][:, [0, 1]], binary[0][:, [0, 2]], unary[0]]))

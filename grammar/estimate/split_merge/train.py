@@ -108,7 +108,8 @@ def split_merge(
         table = whole.layout.table
         forests, _ = encode(binarised, table)
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
-    final = filtered(whole, config.filter)
+    final, unfiltered = filtered(whole, config.filter), SparseRules.of(whole)
+    del whole  # large
     train_score, held_out_score = likelihood(forests, final), validation.score(final)
     meta: dict[str, Any] = {
         "estimator": "split_merge",
@@ -133,7 +134,7 @@ def split_merge(
             "log_likelihood_per_token": held_out_score.per_token,
         }
     pcfg = to_pcfg(final, meta)
-    return Induced(pcfg.with_meta(filter=filter_cost(pcfg, whole, config.filter)), tuple(trainer.trace))
+    return Induced(pcfg.with_meta(filter=filter_cost(pcfg, unfiltered, config.filter)), tuple(trainer.trace))
 
 
 def too_many(layout: Layout, cycle: int, cycles: int) -> str:
