@@ -16,7 +16,7 @@ from grammar.estimate.split_merge.parameters import Layout, Parameters
 from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.tree import Tree
-from grammar.unknown import ANY
+from grammar.unknown import ANY, word_class
 
 NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
 
@@ -31,9 +31,10 @@ def with_words(
     A substate keeps the probability it has for each frequent word, and for each class as a whole. Within a class
     and tag, a rare word of ``c`` occurrences and the unknown ones, of as many occurrences as there are different
     rare words (Witten and Bell 1991), share it in proportion. A rare word's occurrences fall on the tags as the trees
-    say together with ``tag_prior`` occurrences distributed as the tags of its class are over different words (so it
-    may have a tag that it was never seen with); and on the substates of a tag as the trees say (one E-step) together
-    with ``prior`` occurrences distributed as the class is.
+    say together with ``tag_prior`` occurrences distributed as the tags of its class are over different words, so it
+    may have a tag that it was never seen with; for these other tags, a frequent word counts as a rare one of the class
+    that its form belongs to. A rare word's occurrences fall on the substates of a tag as the trees say (one E-step)
+    together with ``prior`` occurrences distributed as the class is.
 
     Args:
         parameters: trained on ``classes.in_training(trees)``.
@@ -78,11 +79,15 @@ class _Lexicon:
             types[label].update(seen[name].keys())
         rows: list[tuple[int, int, int, bool, float]] = []  # parent, word, source, unseen, weight
         for name, found in seen.items():
-            group = classes.rare.get(name)
-            tags = found if group is None else _tag_counts(found, types[group], tag_prior)
-            rows += [(a, word_id[name], rule_of[a, group or name], False, weight) for a, weight in tags.items()]
+            rare = name in classes.rare
+            group = classes.rare[name] if rare else word_class(name, classes.names)
+            for a, n in _tag_counts(found, types.get(group, {}), tag_prior).items():
+                if rare or a not in found:
+                    rows.append((a, word_id[name], rule_of[a, group], False, n))
+            if not rare:
+                rows += [(a, word_id[name], rule_of[a, name], False, n) for a, n in found.items()]
         for label, parents in types.items():
-            rows += [(a, word_id[label], rule_of[a, label], True, float(n)) for a, n in parents.items()]
+            rows += [(a, word_id[label], rule_of[a, label], True, float(k)) for a, k in parents.items()]
         for parent in {parent for parents in types.values() for parent in parents} - types.get(ANY, Counter()).keys():
             rows.append((parent, word_id[ANY], -1, True, 1.0))
         rows.sort()
