@@ -30,7 +30,7 @@ from grammar.estimate.split_merge.encode import encode
 from grammar.estimate.split_merge.estep import likelihood
 from grammar.estimate.split_merge.parameters import Parameters
 from grammar.estimate.split_merge.result import filtered, to_pcfg
-from grammar.estimate.split_merge.train import PHASES, Trainer, Validation
+from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from grammar.inference.batch import threads
 from grammar.pcfg import PCFG
 from grammar.progress import meter

@@ -23,7 +23,7 @@ from grammar.estimate.rules import RuleTable
 from grammar.estimate.split_merge.encode import encode
 from grammar.estimate.split_merge.parameters import Parameters
 from grammar.estimate.split_merge.result import filtered, to_pcfg
-from grammar.estimate.split_merge.train import PHASES, Trainer, Validation
+from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from grammar.pcfg import PCFG
 from grammar.progress import meter
 from grammar.treebank import Binarisation, Treebank

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from grammar.errors import InputError
 from grammar.estimate import SplitMerge, relative_frequency, split_merge
 from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge import checkpoint, encode, train
+from grammar.estimate.split_merge import checkpoint, encode, trainer
 from grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
 from grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
 from grammar.estimate.split_merge.parameters import Layout, Parameters
@@ -362,8 +362,8 @@ def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     _, counts = expected_entries(forests, rules)
     best = rules.maximised(counts, 0.0)
     uses = parameters.row_totals(rules.flat(counts))
-    trainer = train.Trainer(config, forests, train.Validation((), 0), parameters, meter("", 1))
-    weights = trainer.weights(rules, counts)
+    training = trainer.Trainer(config, forests, trainer.Validation((), 0), parameters, meter("", 1))
+    weights = training.weights(rules, counts)
     for weight, prior in zip(weights, (3.0, 7.0), strict=True):
         np.testing.assert_allclose(weight, prior / (uses + prior), rtol=1e-12)
     found = best.smoothed(*weights, 0.0).parameters()
@@ -681,24 +681,24 @@ def test_an_interrupted_run_goes_on_to_the_same_grammar(
     reported: list[int] = []
     whole = split_merge(pronouns(), QUICK, seed=5, on_phase=lambda trace: reported.append(len(trace)))
     assert reported == [1 + n for n in itertools.accumulate([7, 4, 3] * 2)]
-    run, calls = train.Trainer.run, itertools.count()
+    run, calls = trainer.Trainer.run, itertools.count()
 
-    def interrupted(self: train.Trainer, *args: Any) -> None:
+    def interrupted(self: trainer.Trainer, *args: Any) -> None:
         if next(calls) == after:
             raise KeyboardInterrupt
         run(self, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(train.Trainer, "run", interrupted)
+        patch.setattr(trainer.Trainer, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
     phases: list[str] = []
 
-    def counted(self: train.Trainer, cycle: int, phase: str, generator: np.random.Generator) -> None:
+    def counted(self: trainer.Trainer, cycle: int, phase: str, generator: np.random.Generator) -> None:
         phases.append(phase)
         run(self, cycle, phase, generator)
 
-    monkeypatch.setattr(train.Trainer, "run", counted)
+    monkeypatch.setattr(trainer.Trainer, "run", counted)
     resumed = split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
     assert len(phases) == 6 - after
     assert resumed.pcfg == whole.pcfg

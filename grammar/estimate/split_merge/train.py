@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.estimate.rules import RuleTable, binary_trees
 from grammar.estimate.split_merge import checkpoint as checkpoints
 from grammar.estimate.split_merge.config import SplitMerge
-from grammar.estimate.split_merge.encode import Forest, encode
-from grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
+from grammar.estimate.split_merge.encode import encode
+from grammar.estimate.split_merge.estep import likelihood
 from grammar.estimate.split_merge.lexicon import with_words
-from grammar.estimate.split_merge.merge import merge
 from grammar.estimate.split_merge.parameters import Layout, Parameters
 from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
-from grammar.estimate.split_merge.sparse import SparseRules, Weight
-from grammar.estimate.split_merge.split import split
+from grammar.estimate.split_merge.sparse import SparseRules
+from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from grammar.estimate.split_merge.word_classes import WordClasses
 from grammar.files import digest_json
-from grammar.progress import Meter, meter
+from grammar.progress import meter
 from grammar.tree import Tree
 
 log = logging.getLogger("truesource.grammar")
-PHASES = ("split", "merge", "smooth")
-SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow
-WAKE = 8  #: dormant probabilities (see `sparse.DORMANT`) take part in every so many iterations
 
 
 def split_merge(
@@ -147,112 +141,6 @@ def too_many(layout: Layout, cycle: int, cycles: int) -> str:
         f"stopped after {cycle - 1} of {cycles} cycles: a further split would make {after:,} substates of"
         f" {table.n_tokens:,} words; give more trees"
     )
-
-
-class Validation:
-    """Held-out trees, ready to be scored."""
-
-    def __init__(self, forests: Sequence[Forest], unknown: int) -> None:
-        self._forests = forests
-        self._unknown = unknown
-
-    def score(self, grammar: Parameters | SparseRules) -> Likelihood:
-        """Their likelihood, impossible trees counted apart."""
-        return likelihood(self._forests, grammar, unknown=self._unknown)
-
-
-class Trainer:
-    """The grammar in training, and its trace."""
-
-    def __init__(
-        self,
-        config: SplitMerge,
-        forests: Sequence[Forest],
-        validation: Validation,
-        parameters: Parameters,
-        progress: Meter,
-    ) -> None:
-        self.rules = SparseRules.of(parameters)  #: what the last phase left, or the start
-        self.trace: list[dict[str, Any]] = []
-        self._config = config
-        self._forests = forests
-        self._validation = validation
-        self._progress = progress
-
-    @property
-    def parameters(self) -> Parameters:
-        """The grammar with every probability at its place: large, so it is made only where it is needed."""
-        return self.rules.parameters()
-
-    def iterations(self, phase: str) -> int:
-        """EM iterations of a phase."""
-        return int(getattr(self._config, f"em_{phase}"))
-
-    def start(self) -> None:
-        """Record the grammar before the first cycle."""
-        began = time.perf_counter()
-        self._record(self.rules, (0, "start", 0), likelihood(self._forests, self.rules), None, began)
-
-    def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
-        """One phase of one cycle; record 0 is the grammar the phase starts from."""
-        began = time.perf_counter()
-        config, forests = self._config, self._forests
-        if phase == "split":
-            self.rules = SparseRules.of(split(self.parameters, config.noise, generator))
-        elif phase == "merge":
-            self.rules = SparseRules.of(merge(forests, self.rules, config.merge_fraction))
-        total = self.iterations(phase)
-        rules = replace(self.rules, prob=self.rules.prob.astype(config.precision))
-        unsmoothed: Likelihood | None = None
-        for iteration in range(total):
-            slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0
-            score, counts = expected_entries(forests, rules, asleep_too=slept > 0)
-            self._record(rules, (cycle, phase, iteration), score, unsmoothed, began)
-            began = time.perf_counter()
-            before = rules
-            rules = rules.maximised(counts, SMALLEST, slept=slept)
-            if phase == "smooth":
-                unsmoothed = likelihood(forests, rules)
-                rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
-            self._progress.advance()
-        self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
-        # from its full form, so that a run taken up again has the same order of entries
-        self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
-
-    def weights(self, rules: SparseRules, counts: NDArray[np.float64]) -> tuple[Weight, Weight]:
-        """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
-        config = self._config
-        if config.smoothing == "fixed":
-            return config.smooth_rules, config.smooth_lexicon
-        uses = np.asarray(np.bincount(rules.rows, counts, rules.layout.n_rows), dtype=np.float64)
-        return config.prior_rules / (uses + config.prior_rules), config.prior_lexicon / (uses + config.prior_lexicon)
-
-    def _record(
-        self,
-        rules: SparseRules,
-        when: tuple[int, str, int],
-        score: Likelihood,
-        unsmoothed: Likelihood | None,
-        began: float,
-    ) -> None:
-        cycle, phase, iteration = when
-        held_out = self._validation.score(rules)
-        self.trace.append(
-            {
-                "cycle": cycle,
-                "phase": phase,
-                "iteration": iteration,
-                "log_likelihood": score.per_token,
-                "unsmoothed": None if unsmoothed is None else unsmoothed.per_token,
-                "held_out": held_out.per_token,
-                "held_out_impossible": held_out.impossible,
-                "substates": rules.layout.n_rows,
-                "rules": len(rules.prob),
-                "seconds": time.perf_counter() - began,
-            }
-        )
-        note = "" if score.per_token is None else f"cycle {cycle} {phase} {score.per_token:.4f} nats/token"
-        self._progress.advance(0, note)
 
 
 def _key(config: SplitMerge, seed: int, trees: Sequence[Tree], held_out: Sequence[Tree]) -> str:
