@@ -280,14 +280,19 @@ def test_sparse_rules_are_the_dense_ones(trees: list[Tree], n: int, seed: int) -
     )
 
 
-def test_dormant_rules_keep_their_expected_counts() -> None:
+def half_asleep() -> tuple[tuple[encode.Forest, ...], SparseRules]:
+    """Trees, and a grammar of which three rules in ten are dormant."""
     trees = varied(200)
     table = table_of(trees)
     rules = SparseRules.of(random_parameters(table, substates_of(table, 3), 2))
     forests, _ = encode.encode(trees, table)
     _, counts = expected_entries(forests, rules)
     counts[np.random.default_rng(0).random(len(counts)) < 0.3] *= 1e-18
-    asleep = rules.maximised(counts, 1e-40)
+    return forests, rules.maximised(counts, 1e-40)
+
+
+def test_dormant_rules_keep_their_expected_counts() -> None:
+    forests, asleep = half_asleep()
     awake = asleep.awake()
     assert 0 < np.sum(asleep.end_live - asleep.first_entry[:-1]) < len(asleep.prob) == len(awake.prob)
     score, found = expected_entries(forests, asleep)
@@ -298,17 +303,11 @@ def test_dormant_rules_keep_their_expected_counts() -> None:
 
 
 def test_dormant_rules_sleep_and_fall_by_as_much_as_if_awake() -> None:
-    trees = varied(200)
-    table = table_of(trees)
-    rules = SparseRules.of(random_parameters(table, substates_of(table, 3), 2))
-    forests, _ = encode.encode(trees, table)
-    _, counts = expected_entries(forests, rules)
-    counts[np.random.default_rng(0).random(len(counts)) < 0.3] *= 1e-18
-    rules = rules.maximised(counts, 1e-40)
+    forests, rules = half_asleep()
     asleep = rules.prob < 1e-15
     _, awake = expected_entries(forests, rules)
     _, some = expected_entries(forests, rules, asleep_too=False)
-    phrasal = table.rules[rules.places[0], 3] < 0
+    phrasal = rules.layout.table.rules[rules.places[0], 3] < 0
     assert (some[asleep & phrasal] == 0.0).all() and (awake[asleep & phrasal] > 0.0).any()
     np.testing.assert_allclose(some[~asleep], awake[~asleep], rtol=1e-12)
     before = rules.parameters().prob
