@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammar.estimate.rules import RuleTable, rule_key
+from grammar.estimate.split_merge.schedule import schedule
 from grammar.tree import Tree
 
 CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time
@@ -74,15 +75,11 @@ class _Builder:
 
     def forest(self) -> Forest:
         """The nodes in batches."""
-        from grammar.estimate.split_merge import _kernels_forest
-
         keys = np.array([(-1, 0, 0), *self._nodes], dtype=np.int64)
-        n = len(keys)
-        order, batches = np.empty(n, dtype=np.int64), np.full(n + 1, n)
-        rule, left, right = (np.ascontiguousarray(column) for column in keys.T)
-        n_batches = _kernels_forest.schedule(rule, left, right, self._n_phrasal, order, batches)
-        place = np.empty(n, dtype=np.int64)
-        place[order] = np.arange(n)
+        rule, left, right = np.ascontiguousarray(keys.T)
+        order, batches = schedule(rule, left, right, self._n_phrasal)
+        place = np.empty(len(keys), dtype=np.int64)
+        place[order] = np.arange(len(keys))
         rule, left, right = keys[order].T
         found = [(place[root], *entry) for root, entry in self._roots.items()]
         roots = np.array(found, dtype=np.int64).reshape(-1, 3)
@@ -90,7 +87,7 @@ class _Builder:
             rule.astype(np.int32),
             place[left].astype(np.int32),
             place[right].astype(np.int32),
-            batches[: n_batches + 1].copy(),
+            batches,
             roots[:, 0].astype(np.int32),
             roots[:, 1].astype(np.float64),
             roots[:, 2].copy(),
