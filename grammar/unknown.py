@@ -62,6 +62,8 @@ def word_class(word: str, classes: Collection[str]) -> str:
 def read_words(pcfg: PCFG, sentence: Sequence[str]) -> list[str]:
     """The sentence as the grammar reads it: words outside its lexicon replaced by their classes.
 
+    The first word is tried in lower case before: a capital there says nothing.
+
     A grammar without classes of unknown words (lexicon mode ``generate``) reads every sentence as it is.
 
     Raises:
@@ -76,7 +78,10 @@ def read_words(pcfg: PCFG, sentence: Sequence[str]) -> list[str]:
         )
     known = pcfg.word_ids
     classes = known.keys() & set(unknown["classes"])
-    return [word if word in known else word_class(word, classes) for word in sentence]
+    words = [word if word in known else word_class(word, classes) for word in sentence]
+    if words and words[0] != sentence[0] and sentence[0].lower() in known:
+        words[0] = sentence[0].lower()
+    return words
 
 
 def put_words(tree: Tree, words: Sequence[str]) -> Tree:

@@ -379,5 +379,5 @@ def test_the_verb_fits_a_grammar_to_text(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.parametrize("given", ["", "treebank start_from", "unbracketed", "treebank unbracketed start_from"])
 def test_the_verb_wants_a_treebank_or_text_and_a_grammar(tmp_path: Path, given: str) -> None:
     options = dict.fromkeys(given.split(), tmp_path / "some")
-    with pytest.raises(InputError, match="either a treebank, or both"):
+    with pytest.raises(InputError, match="either a treebank, or --start-from"):
         induce.command(tmp_path / "new.npz", **options)  # type: ignore[arg-type]

@@ -233,6 +233,12 @@ def test_unseen_words_are_read_as_classes_and_known_ones_stay() -> None:
     sentence = ["Fox", "blinking", "dog", "2020", "!!", "walking"]
     read = ["<unk:cap~x>", "<unk:low~ing>", "dog", "<unk:num:0000>", ANY, "walking"]
     assert read_words(pcfg, sentence) == read
+    assert read_words(pcfg, ["Dog", "Dog", "dog"]) == [
+        "dog",
+        word_class("Dog", pcfg.meta["unknown_words"]["classes"]),
+        "dog",
+    ]
+    assert read_words(pcfg, []) == []
     assert math.isfinite(pcfg.log_prob(read_words(pcfg, ["Fox", "blinking"])))
     assert math.isfinite(pcfg.log_prob(read_words(pcfg, ["!!", "keys"]))) is False  # keys was never a verb
     assert pcfg.meta["held_out"]["impossible_trees"] == 0
