@@ -1,9 +1,10 @@
-"""Exact scores of large sets of sentences, written part by part: resumable, and shared out among jobs."""
+"""Exact scores of large sets of sentences, written part by part: resumable, by many workers, shared out among jobs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,30 +14,43 @@ from evaluation.score import digest_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import atomic_path, write_json
+from grammar.parallel import Share, Workers, run_each
 from grammar.pcfg import PCFG
+from grammar.progress import meter
 
 PART_SIZE = 5000  #: sentences a file
 END = "</s>"
 
 
 @dataclass(frozen=True)
-class Share:
-    """Part number k belongs to job ``index`` of ``of`` when ``k % of == index``; 0 <= index < of."""
+class _Part:
+    """A file and the sentences that go into it; ``first`` is the number of the first."""
 
-    index: int = 0
-    of: int = 1
+    path: Path
+    first: int
+    sentences: Sequence[Sequence[str]]
 
-    @classmethod
-    def parse(cls, text: str) -> Share:
-        """``0/4`` is the first of four.
 
-        Raises:
-            InputError: it is not written like that.
-        """
-        index, separator, of = text.partition("/")
-        if not (separator and index.isdecimal() and of.isdecimal() and int(index) < int(of)):
-            raise InputError(f"a shard is written i/n with i from 0 to n-1, such as 0/4, got {text!r}")
-        return cls(int(index), int(of))
+@dataclass(frozen=True)
+class _Scoring:
+    """What all parts are scored with."""
+
+    pcfg: PCFG
+    lengths: LengthRange | None
+    causal: bool
+    masked: bool
+    dtype: str
+
+    def write(self, part: _Part) -> int:
+        """Score a part and write it; gives the number of sentences."""
+        records = sentence_records(
+            self.pcfg, part.sentences, lengths=self.lengths, causal=self.causal, masked=self.masked, dtype=self.dtype
+        )
+        try:
+            _write(part.path, records, part.first, self.causal, self.masked)
+        except OSError as error:
+            raise _unwritable(part.path.parent, error) from error
+        return len(part.sentences)
 
 
 def score_in_parts(
@@ -49,13 +63,15 @@ def score_in_parts(
     masked: bool = True,
     dtype: str = "float64",
     share: Share | None = None,
+    workers: Workers | None = None,
     part_size: int = PART_SIZE,
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
     Columns: sentence, position (n is the end of a sentence of n tokens), token, and what was asked for of surprisal
     and masked_logprob (nats; null where impossible, and masked_logprob null at the end). Each part appears when
-    complete, so after Ctrl-C or a kill the same call goes on.
+    complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of the ``workers``, with the
+    same bytes; those of a cluster must see ``folder`` under the same path.
 
     Returns:
         The records of all sentences as `evaluation.bound.sentence_records` gives them; None while parts of other
@@ -63,7 +79,7 @@ def score_in_parts(
 
     Raises:
         InputError: ``folder`` holds parts of other sentences, another grammar or other settings, or cannot be
-            written.
+            written; parts that workers wrote do not appear here; or as `grammar.parallel.run_each`.
     """
     share = share or Share()
     plan = {
@@ -76,26 +92,43 @@ def score_in_parts(
         "dtype": dtype,
         "part_size": part_size,
     }
+    folder = folder.absolute()
     try:
         _claim(folder, plan)
-        starts = range(0, len(sentences), part_size)
-        paths = [folder / f"part-{k:05d}.parquet" for k in range(len(starts))]
-        for k, start in enumerate(starts):
-            if k % share.of == share.index and not paths[k].exists():
-                some = sentences[start : start + part_size]
-                records = sentence_records(pcfg, some, lengths=lengths, causal=causal, masked=masked, dtype=dtype)
-                _write(paths[k], records, start, causal, masked)
     except OSError as error:
-        raise InputError(
-            f"cannot write the scores: {error.strerror or error}; the same call goes on from what stands there", folder
-        ) from error
-    if not all(path.exists() for path in paths):
+        raise _unwritable(folder, error) from error
+    starts = range(0, len(sentences), part_size)
+    paths = [folder / f"part-{k:05d}.parquet" for k in range(len(starts))]
+    missing = [
+        _Part(paths[k], start, sentences[start : start + part_size])
+        for k, start in enumerate(starts)
+        if share.owns(k) and not paths[k].exists()
+    ]
+    scoring = _Scoring(pcfg, lengths, causal, masked, dtype)
+    with (
+        meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
+        closing(run_each(scoring.write, missing, workers)) as written,
+    ):
+        for count in written:
+            progress.advance(count)
+    there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from what it knew
+    if any(part.path.name not in there for part in missing):
+        raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)
+    if any(path.name not in there for path in paths):
         return None
     return [record for path in paths for record in _read(path, causal, masked)]
 
 
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot write the scores: {error.strerror or error}; the same call goes on from what stands there", folder
+    )
+
+
 def _claim(folder: Path, plan: dict[str, Any]) -> None:
     record = folder / "record.json"
+    # the folder is listed before the record is looked for: another job may be making both at this moment
+    others = folder.exists() and (not folder.is_dir() or any(not p.name.startswith(".") for p in folder.iterdir()))
     if record.exists():
         try:
             same = json.loads(record.read_text(encoding="utf-8")) == plan
@@ -104,7 +137,7 @@ def _claim(folder: Path, plan: dict[str, Any]) -> None:
         if not same:
             raise InputError("holds scores of other sentences, another grammar or other settings; name another", folder)
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if others:
         raise InputError("exists and holds no unfinished scores; name another folder", folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(record, plan)

@@ -9,9 +9,10 @@ import pytest
 
 from evaluation import parts
 from evaluation.bound import bound_records, sentence_records
-from evaluation.parts import Share, score_in_parts
+from evaluation.parts import score_in_parts
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
+from grammar.parallel import Share
 from grammar.pcfg import PCFG
 
 GRAMMAR = PCFG.from_text("S -> S S 0.2 | a 0.5 | b 0.3")
@@ -76,12 +77,6 @@ def test_jobs_share_the_parts_and_the_last_one_has_all(tmp_path: Path) -> None:
     assert score(tmp_path / "s", "1/2") is None
     assert sorted(p.stem for p in (tmp_path / "s").glob("part-*")) == ["part-00001", "part-00003"]
     assert score(tmp_path / "s", "0/2") == whole
-
-
-@pytest.mark.parametrize("text", ["4/4", "1", "a/b", "-1/2", "1/0", "1/2/3"])
-def test_a_share_is_written_i_of_n(text: str) -> None:
-    with pytest.raises(InputError, match="a shard is written i/n"):
-        Share.parse(text)
 
 
 @pytest.mark.parametrize("change", [{"masked": False}, {"lengths": None}, {"dtype": "float32"}, {"part_size": 3}])

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from truesource.cli.options import Force, Json
+from truesource.cli.options import Force, Json, Scheduler, Shard, Workers
 
 NAME = "bound"
 
@@ -25,9 +25,9 @@ def command(
         Path | None,
         typer.Option("-o", "--output", help="Folder for the scores of every token, in parts; a stopped call goes on."),
     ] = None,
-    shard: Annotated[
-        str | None, typer.Option(help="With -o, only a share of the parts: 0/4 is the first of four jobs.")
-    ] = None,
+    shard: Shard = None,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
     next_: Annotated[
         bool, typer.Option("--next", help="With --json, also P(word | left context) of every word; small inputs only.")
     ] = False,
@@ -39,22 +39,29 @@ def command(
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
 
-    The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity.
+    The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity. Large sets are scored
+    in parts: with -o, by --workers, by the workers of a --scheduler, or by the jobs of a --shard.
     """
     from evaluation.bound import bound_records, sentence_records
-    from evaluation.parts import Share, score_in_parts
+    from evaluation.parts import score_in_parts
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json
+    from grammar.parallel import Share
+    from grammar.parallel import Workers as Hands
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, list_lines, read_sentences, warn_of_other_grammar
+    from truesource.cli.inputs import claim_file, list_lines, read_sentences, warn_of_conditions, warn_of_other_grammar
 
     if not causal and not masked:
         raise InputError("--no-causal and --no-masked together leave nothing to measure")
     if next_ and json is None:
         raise InputError("--next needs --json FILE to write the distributions to")
-    if shard is not None and output is None:
-        raise InputError("--shard needs -o FOLDER, where the jobs leave their parts")
+    if output is None:
+        if shard is not None:
+            raise InputError("--shard needs -o FOLDER, where the jobs leave their parts")
+        if workers > 1 or scheduler is not None:
+            raise InputError("--workers and --scheduler need -o FOLDER, where the parts go; without, one process works")
+    hands = Hands(workers, scheduler)
     if next_ and output is not None:
         raise InputError("--next is for small inputs; leave -o out")
     if json is not None:
@@ -62,6 +69,7 @@ def command(
     pcfg = PCFG.load(grammar)
     warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
+    warn_of_conditions(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     share = None if shard is None else Share.parse(shard)
     if output is None:
@@ -70,7 +78,15 @@ def command(
         )
     else:
         found = score_in_parts(
-            pcfg, sentences, output, lengths=condition, causal=causal, masked=masked, dtype=precision, share=share
+            pcfg,
+            sentences,
+            output,
+            lengths=condition,
+            causal=causal,
+            masked=masked,
+            dtype=precision,
+            share=share,
+            workers=hands,
         )
         if found is None:
             typer.echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")

@@ -44,6 +44,34 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
         )
 
 
+def warn_of_conditions(corpus: Path, split: str) -> None:
+    """Say on stderr what a corpus folder was drawn under besides a length range: the oracle knows nothing of it."""
+    if not corpus.is_dir():
+        return
+    from generator.corpus import Corpus
+
+    record = Corpus.load(corpus).record
+    cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
+    if cap is not None:
+        typer.echo(
+            f"Warning: {corpus} has no trees above a height of {cap['max_height']}, the oracle has: it gives each"
+            f" sentence up to {-cap['log_probability']:.3g} nats too little.",
+            err=True,
+        )
+    if excluded is not None:
+        typer.echo(
+            f"Warning: {split} of {corpus} leaves out the sentences of earlier splits, the oracle does not: add"
+            f" {excluded['log_correction']:.6g} nats to the log probability of each sentence.",
+            err=True,
+        )
+    if record["call"]["overlap"] == "unique":
+        typer.echo(
+            f"Warning: no sentence occurs twice in {corpus}, so frequent ones are too rare there: the oracle's"
+            " perplexity of it is no bound.",
+            err=True,
+        )
+
+
 def list_lines(numbers: Sequence[int], most: int = 5) -> str:
     """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
     listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")

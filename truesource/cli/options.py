@@ -12,3 +12,9 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed; one seed gives t
 Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes; the bytes do not depend on it.")]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="Work on a running Dask cluster: its address, or the scheduler's file."),
+]
+Shard = Annotated[str | None, typer.Option("--shard", help="Only a share of the files: 0/4 is the first of four jobs.")]

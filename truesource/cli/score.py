@@ -33,7 +33,7 @@ def command(
     from grammar.conditioning import LengthRange
     from grammar.files import write_json
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_other_grammar
+    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
     from truesource.cli.table import print_results
 
     preset_frame(frame, "causal")  # before anything is read
@@ -43,6 +43,7 @@ def command(
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)
     warn_of_other_grammar(corpus, pcfg)
+    warn_of_conditions(corpus, split)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)

@@ -1,0 +1,200 @@
+"""Work on a running Dask cluster, through joblib."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from grammar.errors import InputError
+from grammar.parallel import quiet_end
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+ANSWER = 10.0  #: seconds a scheduler may take to answer
+FIRST_WORKER = 60.0  #: seconds until a worker must be there
+IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
+ATTEMPTS = 3  #: times in a row that all workers may vanish without a result
+
+
+class _DaskError(Exception):
+    """Dask did not bring an item to its end, for a cause outside the function."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class _Carrier:
+    """The function, sent to every worker ahead of the items."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.name = os.urandom(16).hex()  # all different: Dask takes equal data for the same, even while dropping it
+
+
+def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], scheduler: str) -> Iterator[Result]:
+    """`grammar.parallel.run_each` by the workers of a scheduler.
+
+    Dask gives the items of a worker that died to another. Where all died, and the function with them, the items that
+    are left are sent again to those that come next.
+
+    Raises:
+        InputError: as `grammar.parallel.run_each`.
+    """
+    left = dict(enumerate(items))
+    failures = 0
+    with _connected(scheduler) as client:
+        while left:
+            _require_workers(client, scheduler)
+            try:
+                for k, result in _results(client, function, left):
+                    del left[k]
+                    failures = 0
+                    yield result
+            except _DaskError as error:
+                failures += 1
+                _explain(error, client, scheduler, failures)
+
+
+def _results(client: Client, function: Callable[[Item], Result], left: dict[int, Item]) -> Iterator[tuple[int, Result]]:
+    from joblib import Parallel, delayed
+
+    carrier = _Carrier(function)
+    most = max(IN_FLIGHT, 2 * sum(client.ncores().values()))
+    try:
+        backend = _backend(client, carrier)
+    except (OSError, CancelledError) as error:  # workers died while it was sent
+        raise _DaskError(CancelledError(str(error))) from error
+    pool = Parallel(n_jobs=-1, backend=backend, return_as="generator_unordered", pre_dispatch=most)
+    # an item in a tuple: joblib would put a bare array on one worker, which takes it along when it dies
+    with quiet_end(pool(delayed(_call)(carrier, k, (item,)) for k, item in list(left.items()))) as results:
+        for result in results:  # noqa: UP028 - `yield from` would let joblib warn
+            yield result
+
+
+def _call(carrier: _Carrier, k: int, item: tuple[Any]) -> tuple[int, Any]:
+    """One item, on the worker; loops inside stay there instead of becoming tasks of the cluster."""
+    from joblib import parallel_config
+
+    os.environ.setdefault("TRUESOURCE_THREADS", "1")
+    with parallel_config(backend="threading"):
+        return k, carrier.function(item[0])
+
+
+def _backend(client: Client, carrier: _Carrier) -> Any:
+    from joblib._dask import DaskDistributedBackend
+
+    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+        """joblib's, which waits for ever where a task fails outside its function, such as by the death of workers."""
+
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            return max(2, int(super().effective_n_jobs(n_jobs)))  # with 1, joblib would not use the cluster at all
+
+        def submit(self, func: Any, callback: Callable[[Any], None]) -> Future[Any]:
+            def ended(done: Future[Any]) -> None:
+                error = done.exception()
+                if error is not None:
+                    callback(_DaskError(error))
+
+            job: Future[Any] = super().submit(func, callback)
+            job.add_done_callback(ended)
+            return job
+
+        def retrieve_result_callback(self, out: Any) -> Any:
+            if isinstance(out, (_DaskError, CancelledError)):
+                raise out if isinstance(out, _DaskError) else _DaskError(out)
+            return super().retrieve_result_callback(out)
+
+    return Backend(client=client, scatter=[carrier], wait_for_workers_timeout=FIRST_WORKER)
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Client]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise InputError("Dask is not installed, which --scheduler needs: pip install 'truesource[dask]'") from error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters of it ends in an `InputError`
+    address = scheduler_address(scheduler)
+    try:
+        client = Client(address, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address} within {ANSWER:.0f} seconds; start one with dask scheduler, or"
+            " correct --scheduler"
+        ) from error
+    try:
+        yield client
+    finally:
+        with suppress(TimeoutError):
+            client.close(timeout=2)
+
+
+def scheduler_address(scheduler: str) -> str:
+    """The address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
+
+    Raises:
+        InputError: there is no such file, or it holds something else.
+    """
+    if "://" in scheduler:
+        return scheduler
+    file = Path(scheduler)
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["address"])
+    except FileNotFoundError as error:
+        raise InputError(
+            "there is no such scheduler file; start dask scheduler --scheduler-file FILE, or give an address such as"
+            " tcp://host:8786",
+            file,
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError("is not the file of a Dask scheduler; name what --scheduler-file wrote", file) from error
+
+
+def _require_workers(client: Client, scheduler: str) -> None:
+    """Wait for the first; all must run this version."""
+    try:
+        client.wait_for_workers(1, timeout=FIRST_WORKER)
+        found = client.run(_version, on_error="return")
+    except TimeoutError as error:
+        raise InputError(
+            f"the Dask cluster has had no worker for {FIRST_WORKER:.0f} seconds; start some: dask worker {scheduler}"
+        ) from error
+    except OSError as error:
+        raise InputError(f"the Dask scheduler at {scheduler} went away; the same call goes on") from error
+    for address, theirs in found.items():
+        if not isinstance(theirs, OSError) and theirs != _version():
+            raise InputError(
+                f"the Dask worker at {address} has truesource {theirs}, here is {_version()}; install the same"
+            )
+
+
+def _version() -> str:
+    return version("truesource")
+
+
+def _explain(failure: _DaskError, client: Client, scheduler: str, failures: int) -> None:
+    """Raise unless it makes sense to send again what is left."""
+    goes_on = "the same call goes on from what is finished"
+    if client.status != "running":
+        raise InputError(f"the Dask scheduler at {scheduler} went away; {goes_on}") from failure.cause
+    if type(failure.cause).__name__ == "KilledWorker":
+        raise InputError(
+            f"several Dask workers died over the same item, perhaps for want of memory; see their logs, {goes_on}"
+        ) from failure.cause
+    if not isinstance(failure.cause, CancelledError):
+        raise InputError(f"a Dask worker cannot do this work: {failure.cause}") from failure.cause
+    if failures > ATTEMPTS:
+        raise InputError(
+            f"all Dask workers died {failures} times in a row; see their logs, {goes_on}"
+        ) from failure.cause
