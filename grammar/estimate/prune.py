@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from grammar.errors import InputError
-from grammar.inference.closure import reachable_from
 from grammar.inference.expected import expected_counts
 from grammar.pcfg import PCFG
+from grammar.restrict import restrict
 
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
 
-BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 
@@ -64,21 +62,10 @@ def prune(pcfg: PCFG, threshold: float) -> Pruned:
     """
     if not (isinstance(threshold, int | float) and 0.0 <= threshold < 1.0):
         raise InputError(f"a pruning threshold is 0 to below 1, got {threshold!r}")
-    probs = [np.exp(logp) for _, logp in pcfg.tables()]
-    kept = [p >= threshold for p in probs]
-    productive = _productive(pcfg, kept)
-    if not productive[pcfg.start]:
+    rest = restrict(pcfg, [np.exp(logp) >= threshold for _, logp in pcfg.tables()])
+    if rest is None:
         raise InputError(f"without its rules below {threshold:g} the grammar makes no sentence; lower the threshold")
-    for i, rules in enumerate((pcfg.binary, pcfg.unary)):
-        kept[i] &= productive[rules[:, 1:]].all(axis=1)
-    reached = _reached(pcfg, kept)
-    for keep, (rules, _) in zip(kept, pcfg.tables(), strict=True):
-        keep &= reached[rules[:, 0]]
-    sums = np.zeros(len(pcfg.symbols))
-    for keep, p, (rules, _) in zip(kept, probs, pcfg.tables(), strict=True):
-        np.add.at(sums, rules[keep, 0], p[keep])
-    pruned = _rest(pcfg, kept, reached, sums)
-    share = np.minimum(sums[reached] / pcfg.row_sums[reached], 1.0)
+    pruned, share = rest
     cost = pruning_cost(
         pruned,
         share,
@@ -160,47 +147,3 @@ def _with_leaks(pcfg: PCFG, share: FloatArray) -> PCFG:
     changed["binary"] = np.concatenate([pcfg.binary, [[n, n, n]]])
     changed["binary_logp"] = np.append(changed["binary_logp"], 0.0)
     return replace(pcfg, symbols=(*pcfg.symbols, name), labels=(*pcfg.labels, name), **changed)
-
-
-def _productive(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
-    """Symbols that derive a finite string by the rules kept, (S,)."""
-    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
-    found = np.zeros(len(pcfg.symbols), dtype=bool)
-    found[pcfg.lexical[kept[2], 0]] = True
-    before = -1
-    while before < int(found.sum()):
-        before = int(found.sum())
-        for rules in (binary, unary):
-            found[rules[found[rules[:, 1:]].all(axis=1), 0]] = True
-    return found
-
-
-def _reached(pcfg: PCFG, kept: list[BoolArray]) -> BoolArray:
-    """Symbols that the start reaches by the rules kept, (S,)."""
-    n = len(pcfg.symbols)
-    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
-    rows = np.concatenate([binary[:, 0], binary[:, 0], unary[:, 0]])
-    columns = np.concatenate([binary[:, 1], binary[:, 2], unary[:, 1]])
-    edges = csr_matrix((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(n, n))
-    return reachable_from(edges.astype(np.int8), pcfg.start)
-
-
-def _rest(pcfg: PCFG, kept: list[BoolArray], reached: BoolArray, sums: FloatArray) -> PCFG:
-    """The rules kept, over the symbols reached and the words they make, rows divided by ``sums``."""
-    state = np.cumsum(reached) - 1
-    made = np.zeros(len(pcfg.terminals), dtype=bool)
-    made[pcfg.lexical[kept[2], 1]] = True
-    arrays: dict[str, Any] = {}
-    for kind, keep, (rules, logp) in zip(("binary", "unary", "lexical"), kept, pcfg.tables(), strict=True):
-        child = (np.cumsum(made) - 1) if kind == "lexical" else state
-        arrays[kind] = np.column_stack([state[rules[keep, 0]], child[rules[keep, 1:]]]).astype(np.int32)
-        arrays[f"{kind}_logp"] = np.minimum(logp[keep] - np.log(sums[rules[keep, 0]]), 0.0)
-    symbols = np.flatnonzero(reached)
-    return replace(
-        pcfg,
-        symbols=tuple(pcfg.symbols[i] for i in symbols),
-        labels=tuple(pcfg.labels[i] for i in symbols),
-        terminals=tuple(word for word, ok in zip(pcfg.terminals, made, strict=True) if ok),
-        start=int(state[pcfg.start]),
-        **arrays,
-    )

@@ -1,0 +1,31 @@
+"""Treebank categories of symbols: what binarisation and annotation added taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from grammar.pcfg import PCFG
+from grammar.treebank.binarise import INTERMEDIATE, Binarisation
+
+_COARSE = Binarisation(horizontal=1).coarse
+
+
+def category(label: str) -> str:
+    """The category a label belongs to: ``NP`` for ``NP``, ``NP^S``, ``@NP`` and ``@NP[DT]``."""
+    return _COARSE(label).removeprefix(INTERMEDIATE) or label
+
+
+def categories(pcfg: PCFG) -> tuple[str, ...]:
+    """Category of every symbol, (S,), from ``PCFG.labels``; substates and intermediate nodes share one."""
+    return tuple(category(label) for label in pcfg.labels)
+
+
+def near(name: str, known: Iterable[str], most: int = 4) -> str:
+    """A clause that lists known names: those spelled like ``name``, else the first ones in order."""
+    every = sorted(set(known))
+    alike = get_close_matches(name, every, most, 0.5) or get_close_matches(name.upper(), every, most, 0.5)
+    if alike:
+        return f"near: {', '.join(alike)}"
+    listed = ", ".join(every[: 2 * most]) or "none"
+    return f"known: {listed}{' ...' if len(every) > 2 * most else ''}"

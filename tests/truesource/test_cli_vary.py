@@ -1,0 +1,117 @@
+"""`truesource vary`: files, table, numbers, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+from grammar.variants import parse_variant
+from grammar.variants.spec import file_names
+
+TEXT = """
+S -> NP VP 1.0
+NP -> DT NN 0.7 | NP PP 0.1 | 'he' 0.2
+VP -> VBD NP 0.6 | 'slept' 0.4
+PP -> IN NP 1.0
+DT -> 'the' 1.0
+NN -> 'dog' 0.5 | 'cat' 0.3 | 'fish' 0.2
+VBD -> 'saw' 1.0
+IN -> 'in' 1.0
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "g.txt").write_text(TEXT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_help_reads_well(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    code, out, _ = command("vary", "--help")
+    assert code == 0
+    text = " ".join(out.replace("│", " ").split())
+    for part in ("--variant", "mirror=NP+VP", "head-final=all", "temperature=0.8", "NP -> NP PP", "nats per token"):
+        assert part in text
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_files_table_and_numbers(here: Path, command: Command) -> None:
+    specs = ["mirror=all", "zipf=1.2", "ablate=NP -> NP PP", "mirror=VP,sharpen=2"]
+    options = [part for spec in specs for part in ("--variant", spec)]
+    code, out, err = command("vary", "g.txt", *options, "-o", "v", "--lengths", "2..8", "--json", "v.json")
+    assert code == 0, err
+    original = PCFG.load("v/original.npz")
+    assert original == PCFG.from_text(TEXT)
+    files = ["mirror-all.npz", "zipf-1.2.npz", "ablate-NP-NP-PP.npz", "mirror-VP-sharpen-2.npz"]
+    assert sorted(path.name for path in (here / "v").iterdir()) == sorted(["original.npz", *files])
+    record = json.loads((here / "v.json").read_text(encoding="utf-8"))
+    assert record["lengths"] == "2..8"
+    assert record["digest"] == original.digest
+    for spec, file, found in zip(specs, files, record["variants"], strict=True):
+        expected = parse_variant(spec)(original, LengthRange(2, 8))
+        written = PCFG.load(here / "v" / file)
+        assert written == expected.pcfg
+        assert written.meta["variant"]["spec"] == spec
+        assert found == {"file": file, **json.loads(json.dumps(expected.as_dict()))}
+        row = next(line for line in out.splitlines() if f" {spec} " in line)
+        for value in (expected.divergence.forward_per_token, expected.divergence.backward_per_token):
+            assert (f"{value:.4f}" if value is not None else " - ") in row
+    assert "mirror=all: no KL(P||Q): the original uses NP -> DT NN, which the variant does not have" in out
+    assert "derivations correspond one to one, and so compared KL(P||Q) 0.0000, KL(Q||P) 0.0000" in out
+    assert out.splitlines()[-1].endswith("Next: truesource sample v/mirror-all.npz -n 100000 --lengths 2..8 -o corpus/")
+
+
+def test_without_a_length_range(here: Path, command: Command) -> None:
+    code, out, err = command("vary", "g.txt", "--variant", "temperature=0.9", "-o", "v", "--lengths", "none")
+    assert code == 0, err
+    expected = parse_variant("temperature=0.9")(PCFG.from_text(TEXT))
+    assert f"{expected.divergence.forward_per_token:.4f}" in out
+    assert not (here / "v.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--variant", "mirrer=NP"], "no variant is called 'mirrer'; near: mirror"),
+        (["--variant", "mirror=NPP"], "category 'NPP' is not in the grammar; near: "),
+        (["--variant", "zipf=1", "--lengths", "5-9"], "a length range is written 6..25"),
+        (["--variant", "zipf=1", "--lengths", "1..1"], "no sentence of this grammar has a length in 1..1"),
+        (["--variant", "vocabulary=0"], "vocabulary wants a whole number"),
+    ],
+)
+def test_bad_input_leaves_nothing(arguments: list[str], message: str, here: Path, command: Command) -> None:
+    code, _, err = command("vary", "g.txt", *arguments, "-o", "v")
+    assert code == 2
+    assert message in " ".join(err.split())
+    assert not (here / "v").exists()
+
+
+def test_a_grammar_whose_derivations_may_not_end_is_refused(here: Path, command: Command) -> None:
+    (here / "bad.txt").write_text("S -> S S 0.6 | a 0.4\n", encoding="utf-8")
+    code, _, err = command("vary", "bad.txt", "--variant", "mirror=all", "-o", "v")
+    assert code == 2
+    assert "the spectral radius is 1.2" in " ".join(err.split())
+
+
+def test_what_exists_is_kept(here: Path, command: Command) -> None:
+    arguments = ("vary", "g.txt", "--variant", "zipf=1", "-o", "v")
+    assert command(*arguments).code == 0
+    code, _, err = command(*arguments)
+    assert code == 2
+    assert "--force" in err
+    assert command(*arguments, "--force").code == 0
+
+
+def test_file_names_differ_whatever_the_file_system() -> None:
+    specs = ["ablate=NP -> *", "ablate=np -> *", "ablate=NP -> $", "zipf=1.2", f"mirror={'X+' * 90}Y"]
+    names = file_names(specs)
+    assert names[:4] == ["ablate-NP", "ablate-np-2", "ablate-NP-3", "zipf-1.2"]
+    assert len(names[4]) < 90
+    assert len({name.lower() for name in names}) == len(specs)

@@ -1,0 +1,125 @@
+"""`truesource vary`: grammars that differ from one in a controlled way, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json, Lengths
+
+if TYPE_CHECKING:
+    from grammar.variants import Measures, Variant
+
+NAME = "vary"
+
+
+def command(
+    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text of any format.")],
+    variant: Annotated[
+        list[str],
+        typer.Option(
+            "--variant",
+            help="A change, any number of times: mirror=NP+VP, head-initial=all, head-final=all (order of children),"
+            " zipf=1.2, sharpen=1.5 (words of each class), temperature=0.8 (all rules), 'ablate=NP -> NP PP',"
+            " vocabulary=5000, collapse=5000 (rest reads <unk>). Commas make several in a row: mirror=all,zipf=1.2.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for original.npz and the variants.")],
+    lengths: Lengths = "6..25",
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Make controlled variants of a grammar, with their exact divergence from it.
+
+    P is the original and Q the variant. KL is that of derivations in nats per token, given the lengths; that of
+    sentences is at most as large. Where one of them cannot make what the other makes, it is infinite and left out.
+    """
+    from grammar.conditioning import LengthRange
+    from grammar.doctor import require_consistent
+    from grammar.files import refuse_existing, write_json
+    from grammar.pcfg import PCFG
+    from grammar.variants import measure, parse_variant
+    from grammar.variants.spec import file_names
+    from truesource.cli.inputs import claim_file
+
+    changes = [parse_variant(text) for text in variant]
+    condition = LengthRange.parse(lengths)
+    refuse_existing(output, force)
+    files = [
+        output / name
+        for name in ("original.npz", *(f"{name}.npz" for name in file_names([change.spec for change in changes])))
+    ]
+    for file in (*files, *([] if json is None else [json])):
+        claim_file(file, force)
+    pcfg = PCFG.load(grammar)
+    require_consistent(pcfg, grammar)
+    original = measure(pcfg, condition)
+    made = [change(pcfg, condition, original=original) for change in changes]
+    for file, result in zip(files, (pcfg, *(found.pcfg for found in made)), strict=True):
+        result.save(file, force=force)
+    print_table(original, made)
+    if json is not None:
+        record = {
+            "grammar": str(grammar),
+            "digest": pcfg.digest,
+            "lengths": None if condition is None else str(condition),
+            "original": {"file": files[0].name, **original.as_dict()},
+            "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
+        }
+        write_json(json, record)
+    typer.echo(
+        f"Wrote {', '.join(map(str, files if json is None else (*files, json)))}."
+        f" Next: truesource sample {files[1]} -n 100000 --lengths {lengths} -o corpus/"
+    )
+
+
+def print_table(original: Measures, variants: Sequence[Variant]) -> None:
+    """The table, and below it why a number is missing."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(caption="P: original, Q: variant; entropy and KL of derivations in nats per token")
+    table.add_column("variant", overflow="fold")
+    for name in ("rules", "words", "mean length", "entropy", "KL(P||Q)", "KL(Q||P)"):
+        table.add_column(name, justify="right")
+    table.add_row("original", *_figures(original), "0", "0")
+    for v in variants:
+        kl = v.divergence
+        numbers = (_text(kl.forward_per_token), _text(kl.backward_per_token))
+        table.add_row(escape(v.name), *_figures(v.measures), *numbers)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)
+    for v in variants:
+        reasons = [("KL(P||Q)", v.divergence.forward_reason), ("KL(Q||P)", v.divergence.backward_reason)]
+        lines = [f"no {what}: {reason}" for what, reason in reasons if reason is not None]
+        if lines and v.rule_map.bijective:
+            lines.append("derivations correspond one to one" + _aligned(v))
+        elif lines and v.aligned is not v.divergence:
+            lines.append("derivations of P have images in Q" + _aligned(v))
+        if lines:
+            typer.echo(f"{v.name}: {'; '.join(lines)}")
+
+
+def _aligned(v: Variant) -> str:
+    """The divergence along the correspondence of derivations."""
+    parts = [
+        f"{what} {value:.4f}"
+        for what, value in (("KL(P||Q)", v.aligned.forward_per_token), ("KL(Q||P)", v.aligned.backward_per_token))
+        if value is not None
+    ]
+    return f", and so compared {', '.join(parts)}" if parts else ""
+
+
+def _figures(m: Measures) -> tuple[str, ...]:
+    length = "-" if m.mean_length is None else f"{m.mean_length:.3f}"
+    return f"{m.rules:,}", f"{m.words:,}", length, _text(m.entropy_per_token)
+
+
+def _text(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
