@@ -1,0 +1,190 @@
+"""Corpora side by side with a treebank: every measure of naturalness, each with its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import resampled_ratio
+from evaluation.naturalness.encoded import Encoded, IntArray, encode, permuted
+from evaluation.naturalness.lengths import LengthDistance, against_exact, between, length_counts, with_rest
+from evaluation.naturalness.ngrams import Agreement, agreement, ngrams
+from evaluation.naturalness.rarefaction import expected_types
+from evaluation.naturalness.zipf_law import FloatArray
+from evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
+from evaluation.score import Score, digest_sentences, signature
+from grammar.errors import InputError
+from grammar.inference.exact import Variant
+
+SPLITS = 5  #: random draws of the sentences that n-grams are counted in
+_Z = 1.959963984540054  #: of a 95% interval
+
+
+@dataclass(frozen=True)
+class Naturalness:
+    """What `compare_naturalness` found: scores for the tables, and what the figures draw."""
+
+    reference: str  #: name of the source that the others are compared with
+    scores: dict[str, dict[str, Score]]  #: by source, the reference first, and by measure
+    fits: dict[str, tuple[ZipfFit, ReleasedFit | None]]  #: by source
+    lengths: dict[str, IntArray]  #: by source, sentences of 0, 1, ... tokens
+    exact: dict[str, FloatArray]  #: exact length pmf of the sources that have one
+    variant: Variant
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row a source and measure, for JSON."""
+        return [
+            {"source": source, **score.as_record()} for source, row in self.scores.items() for score in row.values()
+        ]
+
+
+def compare_naturalness(
+    sources: Mapping[str, Sequence[Sequence[str]]],
+    reference: str,
+    *,
+    exact: Mapping[str, FloatArray] | None = None,
+    variant: Variant = "default",
+    splits: int = SPLITS,
+    seed: int = 0,
+) -> Naturalness:
+    """Compare corpora with a reference, such as the held-out part of a treebank.
+
+    Laws are fitted to, and n-grams counted in, equally many sentences of every source, and the type-token ratio is
+    that of equally many tokens, since all three depend on size. N-grams of a source meet those of one half of the
+    reference; for the reference itself its other half stands in, which is what a perfect source would reach. A grammar
+    estimated from the reference itself would not be judged but flattered: give trees that it has not seen.
+
+    Args:
+        sources: sentences by name, the reference among them.
+        reference: name of the reference.
+        exact: exact length pmf (h+1,) of sources that are drawn from a grammar, h not below the longest sentence.
+        variant: ``paper`` ranks the n-grams of the reference only; both fits of the law are always there.
+        splits: random choices of sentences for the n-grams; their mean and range are reported.
+        seed: of all that is random.
+
+    Raises:
+        InputError: the reference is not among the sources, a source has fewer than 2 sentences or 3 different words,
+            or there is nothing to compare.
+    """
+    if reference not in sources or len(sources) < 2 or splits < 1:
+        raise InputError(f"give the reference {reference!r} and at least one other source, and at least one split")
+    names = [reference, *(name for name in sources if name != reference)]
+    for name in names:
+        if len(sources[name]) < 2:
+            raise InputError(f"halves are compared, so {name!r} needs 2 sentences or more, got {len(sources[name])}")
+    found = Naturalness(reference, {name: {} for name in names}, {}, {}, dict(exact or {}), variant)
+    corpora = dict(zip(names, encode([sources[name] for name in names]), strict=True))
+    digests = {name: digest_sentences(sources[name]) for name in names}
+
+    def add(source: str, name: str, value: float, parts: Mapping[str, object], *ends: float) -> None:
+        data = {"data": digests[source], "reference": digests[reference], "seed": seed}
+        found.scores[source][name] = Score(name, value, signature({**parts, **data}), *ends)
+
+    _add_sizes(corpora, add, seed)
+    _add_lengths(corpora, found, add, seed)
+    _add_laws(corpora, found, add, seed)
+    _add_ngrams(corpora, variant, splits, add, seed)
+    return found
+
+
+_Add = Callable[..., None]
+
+
+def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
+    """Mean length, and the type-token ratio of as many tokens as the smallest source has."""
+    least = min(len(corpus.tokens) for corpus in corpora.values())
+    for name, corpus in corpora.items():
+        total = corpus.lengths.astype(np.float64)
+        ends = resampled_ratio(total, np.ones(len(corpus)), seed=seed)
+        parts = {"sentences": len(corpus), "ci": "sentence-bootstrap95"}
+        add(name, "mean_length", float(total.mean()), parts, *map(float, ends))
+        types = expected_types(corpus.counts(), least)
+        add(name, "type_token_ratio", types / least, {"tokens": least, "of": len(corpus.tokens), "rarefied": "exact"})
+
+
+def _add_lengths(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, seed: int) -> None:
+    """Distances of sampled lengths to the reference's, and of the reference's to exact ones."""
+    high = max(int(corpus.lengths.max()) for corpus in corpora.values())
+    counts = {name: length_counts(corpus.lengths, high) for name, corpus in corpora.items()}
+    found.lengths.update({name: count[:-1] for name, count in counts.items()})
+
+    def put(source: str, suffix: str, distance: LengthDistance, against: str, n: object) -> None:
+        parts = {"against": against, "sentences": n, "null": "9999-draws"}
+        for name in ("tv", "tv_null", "tv_p", "chi_square", "chi_square_p"):
+            if (value := getattr(distance, name)) is not None:
+                add(source, f"length_{name}{suffix}", value, parts)
+
+    of_reference = counts[found.reference]
+    for name in corpora:
+        if name == found.reference:
+            continue
+        sizes = f"{len(corpora[name])}/{len(corpora[found.reference])}"
+        put(name, "", between(counts[name], of_reference, seed=seed), "sample", sizes)
+        if name in found.exact:
+            given = found.exact[name][: high + 1]
+            if len(given) <= high and given.sum() < 1.0 - 1e-9:
+                raise InputError(f"the exact lengths of {name!r} end before the longest sentence, of {high} words")
+            pmf = with_rest(np.pad(given, (0, high + 1 - len(given))))
+            truth = against_exact(of_reference, pmf, seed=seed)
+            put(name, "_exact", truth, "exact", len(corpora[found.reference]))
+
+
+def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, seed: int) -> None:
+    """Zipf-Mandelbrot laws by maximum likelihood and by the published recipe (where enough words recur)."""
+    least = min(len(corpus) for corpus in corpora.values())
+    for name, corpus in corpora.items():
+        rows = permuted(len(corpus), seed)[:least]
+        try:
+            fit = fit_corpus(corpus, rows, seed=seed)
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        law, released = fit.law, _released(corpus, rows, seed)
+        found.fits[name] = fit, released
+        sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}
+        parts = sizes | {"support": f"1..{law.types}", "fit": "mle", "ci": "sandwich95-given-ranks"}
+        for what, value, deviation in (("alpha", law.alpha, fit.alpha_error), ("beta", law.beta, fit.beta_error)):
+            ends = () if deviation is None else (value - _Z * deviation, value + _Z * deviation)
+            add(name, f"zipf_{what}", value, parts, *ends)
+        for what, value in (("kl", law.kl), ("tv", law.tv), ("unranked", fit.unranked)):
+            add(name, f"zipf_{what}", value, parts | {"ci": "none"})
+        if released is not None:
+            parts = sizes | {"support": "infinite", "fit": "paper", "words": released.types, "ci": "none"}
+            add(name, "zipf_alpha_paper", released.alpha, parts)
+            add(name, "zipf_beta_paper", released.beta, parts)
+
+
+def _released(corpus: Encoded, rows: IntArray, seed: int) -> ReleasedFit | None:
+    try:
+        return fit_released(corpus, rows, seed=seed)
+    except InputError:
+        return None
+
+
+def _add_ngrams(corpora: Mapping[str, Encoded], variant: Variant, splits: int, add: _Add, seed: int) -> None:
+    """Agreement with one half of the reference, the first of ``corpora``: mean and range over random splits."""
+    names = list(corpora)
+    size = min(len(corpora[names[0]]) // 2, *(len(corpora[name]) for name in names[1:]))
+    for table in ngrams(list(corpora.values())):
+        seen: dict[str, list[Agreement]] = {name: [] for name in names}
+        for split in range(splits):
+            orders = [permuted(len(corpus), seed, split) for corpus in corpora.values()]
+            half = table.counts(0, orders[0][:size])
+            for i, name in enumerate(names):
+                rows = orders[i][size : 2 * size] if i == 0 else orders[i][:size]
+                met = agreement(table.counts(i, rows), half, variant)
+                if met is not None:
+                    seen[name].append(met)
+        parts = {
+            "types": "union" if variant == "default" else "reference",
+            "sentences": f"{size}+{size}",
+            "interval": f"range-of-{splits}-splits",
+        }
+        for name, met_all in seen.items():
+            if len(met_all) == splits:
+                for what in ("spearman", "shared_types", "shared_tokens", "covered_types", "covered_tokens"):
+                    values = [getattr(met, what) for met in met_all]
+                    ends = min(values), max(values)
+                    add(name, f"ngram_{what}_{table.n}", float(np.mean(values)), parts, *ends)

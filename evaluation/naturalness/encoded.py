@@ -1,0 +1,65 @@
+"""Sentences as integers: every word gets one code, the same in all corpora that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.errors import InputError
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A corpus in codes from 0 to ``vocabulary - 1``."""
+
+    tokens: IntArray  #: (T,) all sentences, one after the other
+    lengths: IntArray  #: (N,) tokens of each sentence, 1 or more
+    vocabulary: int  #: V, words of all corpora that were encoded together
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @cached_property
+    def sentence(self) -> IntArray:
+        """Sentence of each token, (T,)."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+    def among(self, rows: IntArray) -> NDArray[np.bool_]:
+        """Which tokens stand in the sentences ``rows``, (T,)."""
+        chosen = np.zeros(len(self.lengths), dtype=np.bool_)
+        chosen[rows] = True
+        return chosen[self.sentence]
+
+    def counts(self, rows: IntArray | None = None) -> IntArray:
+        """Occurrences of every word in the sentences ``rows``, in all of them by default, (V,)."""
+        tokens = self.tokens if rows is None else self.tokens[self.among(rows)]
+        return np.bincount(tokens, minlength=self.vocabulary)
+
+
+def encode(corpora: Sequence[Sequence[Sequence[str]]]) -> list[Encoded]:
+    """Code corpora together.
+
+    Raises:
+        InputError: a corpus has no sentences, or a sentence has no words.
+    """
+    codes: dict[str, int] = {}
+    found = []
+    for sentences in corpora:
+        lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+        if not len(lengths) or not lengths.all():
+            what = "a sentence without words" if len(lengths) else "no sentences"
+            raise InputError(f"there is a corpus with {what}; naturalness is measured on sentences of one word or more")
+        flat = (codes.setdefault(word, len(codes)) for sentence in sentences for word in sentence)
+        found.append((np.fromiter(flat, dtype=np.int64, count=int(lengths.sum())), lengths))
+    return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in found]
+
+
+def permuted(n: int, seed: int, number: int = 0) -> IntArray:
+    """Sentences 0 to n-1 in random order number ``number``; corpora of one size get one order, (n,)."""
+    return np.random.default_rng([seed, number]).permutation(n)

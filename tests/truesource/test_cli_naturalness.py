@@ -1,0 +1,165 @@
+"""`truesource evaluate naturalness`: sources of every kind, the table, the files, and bad luck."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import Command
+
+from grammar.pcfg import PCFG
+from truesource.cli.evaluate.sources import kind_of, read_source
+
+TOY = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.5 | V 0.3 | VP PP 0.2
+PP -> P NP 1.0
+D -> the 0.6 | a 0.4
+N -> dog 0.4 | cat 0.3 | man 0.2 | park 0.1
+V -> sees 0.6 | walks 0.4
+P -> in 0.5 | with 0.5
+"""
+BANK = """\
+( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
+( (S (NP (N man)) (VP (V walks))) )
+( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
+"""
+CALL = ("evaluate", "naturalness")
+SHORT = ("--lengths", "2..12", "-n", "300")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
+    """A folder with a grammar in two formats, a treebank, text and a corpus, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "toy.txt": f"# a comment\n{TOY}",
+        "bank.mrg": BANK * 40,
+        "words.txt": "( the dog sees ) a cat\nman walks in the park\n" * 40,
+        "long.txt": "the dog sees a cat\n" * 5,
+        "same.txt": "dog dog\n" * 50,
+        "gap.txt": "the dog\n\nman walks\n",
+        "one.txt": "the dog sees a cat\n",
+        "explode.txt": "S -> S S 0.7 | a 0.3\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "packed.mrg.gz").write_bytes(gzip.compress(BANK.encode()))
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    assert (
+        command(
+            "sample", "toy.npz", "-n", 200, "-o", "corpus", "--lengths", "2..12", "--split", "train=.6,eval=.4"
+        ).code
+        == 0
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("toy.txt", "grammar"),
+        ("toy.npz", "grammar"),
+        ("bank.mrg", "treebank"),
+        ("packed.mrg.gz", "treebank"),
+        ("*.mrg", "treebank"),
+        (".", "treebank"),
+        ("corpus", "corpus"),
+        ("words.txt", "text"),
+    ],
+)
+def test_what_a_file_holds_says_what_it_is(name: str, kind: str, here: Path) -> None:
+    assert kind_of(name) == kind
+
+
+def test_a_source_is_read_or_drawn_within_the_lengths(here: Path) -> None:
+    from grammar.conditioning import LengthRange
+
+    lengths = LengthRange(4, 6)
+    bank = read_source("my=bank.mrg", n=9, seed=1, lengths=lengths)
+    assert (bank.name, len(bank.sentences), bank.left_out) == ("my", 80, 40)
+    drawn = read_source("toy.npz", n=50, seed=1, lengths=lengths)
+    assert (drawn.name, len(drawn.sentences)) == ("toy", 50)
+    assert all(len(sentence) in lengths for sentence in drawn.sentences)
+    assert drawn == read_source("toy.npz", n=50, seed=1, lengths=lengths)
+    assert drawn.sentences != read_source("toy.npz", n=50, seed=2, lengths=lengths).sentences
+    assert len(read_source("corpus", n=9, seed=1, lengths=None, split="eval").sentences) == 80
+
+
+@pytest.mark.parametrize("variant", ["default", "paper"])
+def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> None:
+    call = ("toy.npz", "corpus", "words.txt", "--reference", "bank.mrg", *SHORT, "--variant", variant)
+    code, out, err = command(*CALL, *call, "--json", "new.json", "--figure", "new.svg")
+    assert (code, err) == (0, "")
+    assert "toy: 300 sentences drawn" in out
+    assert "mean length" in out and "4-grams: Spearman" in out
+    assert out.rstrip().endswith("Wrote new.json and new.svg. Next: truesource sample toy.npz -n 100000 -o corpus/")
+    records = json.loads((here / "new.json").read_text(encoding="utf-8"))
+    assert {record["source"] for record in records} == {"bank", "toy", "corpus", "words"}
+    found = {(record["source"], record["name"]): record for record in records}
+    assert found["toy", "length_tv_exact"]["value"] > found["corpus", "length_tv_null"]["value"]
+    assert ("corpus", "length_tv_exact") not in found
+    types = "union" if variant == "default" else "reference"
+    assert f"types:{types}" in found["toy", "ngram_spearman_2"]["signature"]
+    figure = (here / "new.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(figure).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "toy" in figure and "bank, one half against the other" in figure
+    assert command(*CALL, *call, "--json", "again.json", "--figure", "again.svg").code == 0
+    for suffix in ("json", "svg"):
+        assert (here / f"new.{suffix}").read_bytes() == (here / f"again.{suffix}").read_bytes()
+
+
+def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> None:
+    code, out, err = command(*CALL, "a[b]$x$=toy.npz", "--reference", "bank.mrg", *SHORT, "--figure", "new.svg")
+    assert (code, err) == (0, "")
+    assert "a[b]$x$" in out
+    assert "a[b]$x$" in (here / "new.svg").read_text(encoding="utf-8")
+
+
+def test_nothing_is_written_unless_asked(here: Path, command: Command) -> None:
+    before = set(here.iterdir())
+    code, out, _ = command(*CALL, "words.txt", "--reference", "bank.mrg", "--lengths", "none")
+    assert code == 0
+    assert out.rstrip().endswith("--json FILE keeps these numbers. Next: truesource cite")
+    assert set(here.iterdir()) == before
+
+
+BAD = [
+    ("missing.txt --reference bank.mrg", "no such file (missing.txt)"),
+    ("toy.npz --reference missing.mrg", "no such file (missing.mrg)"),
+    ("toy.npz --reference x=missing.mrg", "no such file (missing.mrg)"),
+    ("no*thing --reference bank.mrg", "no file matches"),
+    ("gap.txt --reference bank.mrg", "an empty line"),
+    ("long.txt --reference bank.mrg --lengths 9..12", "none of the 120 sentences has 9..12 words"),
+    ("long.txt --reference bank.mrg --lengths 9", "6..25 (inclusive) or none, got '9'"),
+    ("one.txt --reference bank.mrg --lengths 2..9", "'one' needs 2 sentences or more, got 1"),
+    ("same.txt --reference bank.mrg --lengths none", "same: a Zipf-Mandelbrot law needs at least 3 different words"),
+    ("bank.mrg --reference bank.mrg --lengths none", "two sources are called 'bank'; name them, NAME=bank.mrg"),
+    ("corpus --reference bank.mrg --split test", "no split 'test'"),
+    ("explode.txt --reference bank.mrg --lengths none", "spectral radius"),
+    ("toy.npz --reference bank.mrg --json bank.mrg", "will not overwrite bank.mrg without --force"),
+    ("toy.npz --reference bank.mrg --figure corpus", "is a folder; name a file"),
+]
+
+
+@pytest.mark.parametrize(("line", "part"), BAD, ids=[line for line, _ in BAD])
+def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
+    code, _, err = command(*CALL, *line.split())
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith("truesource: ")
+    assert part in err
+
+
+@pytest.mark.parametrize("line", ["evaluate --help", "evaluate naturalness --help"])
+def test_the_help(line: str, command: Command) -> None:
+    code, out, err = command(*line.split())
+    assert (code, err) == (0, "")
+    assert "naturalness" in out
+
+
+def test_the_help_lists_the_verb(command: Command) -> None:
+    assert " evaluate " in command("--help").out

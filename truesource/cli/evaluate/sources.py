@@ -1,0 +1,108 @@
+"""Sentences from whatever holds them: a corpus folder, a text file, a treebank, or a grammar to sample from."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from grammar.conditioning import LengthRange
+    from grammar.pcfg import PCFG
+
+_HEAD = 4096  #: bytes looked at to tell what a file is
+_BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket stands alone
+_RULE = re.compile(r"\S+\s*->|\S+->\[")
+_STREAM = 0x4E41  #: keeps these samples apart from a corpus drawn with the same seed
+
+
+@dataclass(frozen=True)
+class Source:
+    """Sentences, and the grammar they were drawn from where there is one."""
+
+    name: str
+    sentences: list[list[str]]
+    left_out: int  #: sentences outside the length range
+    pcfg: PCFG | None = None
+
+
+def read_source(
+    given: str, *, n: int, seed: int, lengths: LengthRange | None, split: str = "train", name: str | None = None
+) -> Source:
+    """Read sentences, or draw ``n`` from a grammar.
+
+    Args:
+        given: a path, or ``NAME=PATH``; a glob pattern names treebank files.
+        n: sentences to draw from a grammar.
+        seed: of the drawing.
+        lengths: sentences of other lengths are left out; a grammar is conditioned on it.
+        split: of a corpus folder.
+        name: in place of the file's name.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
+    """
+    title, separator, rest = given.partition("=")
+    if separator and title and not Path(given).exists():
+        given, name = rest, name or title
+    path = Path(given)
+    name = name or path.name.removesuffix(".gz").rsplit(".", 1)[0] or given
+    kind = kind_of(given)
+    if kind == "grammar":
+        return _draw(name, path, n, seed, lengths)
+    sentences = _read(given, kind, split)
+    kept = sentences if lengths is None else [sentence for sentence in sentences if len(sentence) in lengths]
+    if not kept:
+        raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
+    return Source(name, kept, len(sentences) - len(kept))
+
+
+def kind_of(given: str) -> str:
+    """``corpus``, ``treebank``, ``grammar`` or ``text``, by what is there.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    path = Path(given)
+    if path.is_dir():
+        return "corpus" if (path / "record.json").exists() else "treebank"
+    if not path.exists():
+        if any(c in given for c in "*?["):
+            return "treebank"
+        raise InputError("there is no such file", path)
+    bare = path.name.removesuffix(".gz")
+    if bare.endswith((".npz", ".lexicon")):
+        return "grammar"
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            head = stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read: {getattr(error, 'strerror', None) or error}", path) from error
+    if _BRACKETING.match(head):
+        return "treebank"
+    lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith(("#", "%"))]
+    return "grammar" if lines and _RULE.match(lines[0].strip()) else "text"
+
+
+def _read(given: str, kind: str, split: str) -> list[list[str]]:
+    if kind == "treebank":
+        from grammar.treebank import Treebank
+
+        return Treebank.read(given).sentences()
+    from truesource.cli.inputs import read_sentences
+
+    return read_sentences(Path(given), split)[0]
+
+
+def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None) -> Source:
+    from generator.sampler import Sampler, random_state
+    from grammar.pcfg import PCFG
+
+    pcfg = PCFG.load(path)
+    sampler = Sampler(pcfg, lengths)
+    return Source(name, sampler.sentences(sampler.draw(n, random_state(seed, _STREAM))), 0, pcfg)

@@ -1,0 +1,180 @@
+"""Figures of naturalness: word frequencies with fitted laws, sentence lengths, agreement of n-grams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluation.naturalness.compare import Naturalness
+from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
+
+if TYPE_CHECKING:
+    from evaluation.naturalness.encoded import IntArray
+
+COLOURS = (
+    SAMPLE,
+    MODEL,
+    SECOND,
+    "#A36AA5",
+    "#B8860B",
+    "#8C510A",
+    "#56B4A9",
+)  #: of the sources but the reference, in turn
+REFERENCE = "#C9CED6"  #: bars of the reference
+ACROSS = 4  #: panels of frequencies in a row
+BELOW = 3  #: panels of lengths in a row
+BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
+
+
+def naturalness_figure(found: Naturalness) -> str:
+    """All three figures, one above the other, as ``<svg>``."""
+    heights = [2.9 * -(-len(found.scores) // ACROSS), 2.9 * -(-(len(found.scores) - 1) // BELOW), 3.2]
+    with figure(9.4, sum(heights), "naturalness") as drawn:
+        parts: Any = drawn.subfigures(3, 1, height_ratios=heights)
+        for part, draw in zip(parts, (_rank_frequency, _lengths, _ngrams), strict=True):
+            draw(part, found)
+        return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
+
+
+def rank_frequency_figure(found: Naturalness) -> str:
+    """Share of tokens against rank, a panel a source: ranks from one half, shares from the other, and the fit."""
+    rows = -(-len(found.scores) // ACROSS)
+    with figure(9.4, 2.9 * rows, "rankfrequency") as drawn:
+        _rank_frequency(drawn, found)
+        return to_svg(drawn, "rankfrequency", "Word frequency against rank, with fitted laws")
+
+
+def lengths_figure(found: Naturalness) -> str:
+    """Sentence lengths of the sources and the reference, with the exact pmf of grammars."""
+    with figure(9.4, 2.9 * -(-(len(found.scores) - 1) // BELOW), "natlengths") as drawn:
+        _lengths(drawn, found)
+        return to_svg(drawn, "natlengths", "Sentence lengths, sampled, exact and of the reference")
+
+
+def ngrams_figure(found: Naturalness) -> str:
+    """Spearman's rho of n-gram counts with one half of the reference, and that of its other half as a line."""
+    with figure(9.4, 3.2, "natngrams") as drawn:
+        _ngrams(drawn, found)
+        return to_svg(drawn, "natngrams", "Rank correlation of n-gram counts with the reference")
+
+
+def standalone(svg: str) -> str:
+    """The figure as a file of its own, on white."""
+    head, rest = svg.split(">", 1)
+    opening = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f'{opening}>\n<rect width="100%" height="100%" fill="white"/>{rest}\n'
+
+
+def _colour(found: Naturalness, name: str) -> str:
+    names = list(found.scores)
+    return QUIET if name == found.reference else COLOURS[(names.index(name) - 1) % len(COLOURS)]
+
+
+def _rank_frequency(drawn: Any, found: Naturalness) -> None:
+    names = list(found.scores)
+    across = min(ACROSS, len(names))
+    panels = drawn.subplots(-(-len(names) // across), across, sharex=True, sharey=True, squeeze=False)
+    for axes, name in zip(panels.flat, names, strict=False):
+        fit, released = found.fits[name]
+        at, share = binned(fit.counts)
+        axes.loglog(at, share, linestyle="none", marker="o", markersize=3.2, color=_colour(found, name))
+        ranks = np.unique(np.geomspace(1, fit.law.types, 200).round())
+        if found.variant == "paper" and released is not None:
+            curve = (ranks - 1 + released.beta) ** -released.alpha
+            whole = (np.arange(fit.law.types) + released.beta) ** -released.alpha
+            axes.loglog(ranks, curve / whole.sum(), color=TRUTH, linewidth=1.3)
+            label = rf"$\alpha$ = {released.alpha:.3f}, $\beta$ = {released.beta:.2f}"
+        else:
+            axes.loglog(ranks, fit.law.pmf(ranks), color=TRUTH, linewidth=1.3)
+            label = rf"$\alpha$ = {fit.law.alpha:.3f}, $\beta$ = {fit.law.beta:.2f}"
+        axes.set_title(name, parse_math=False)
+        axes.text(0.97, 0.95, label, transform=axes.transAxes, ha="right", va="top", fontsize=8.5)
+        axes.grid(which="major")
+    _hide(panels, len(names))
+    drawn.supxlabel("rank of the word in the other half", fontsize=9.5)
+    drawn.supylabel("share of tokens", fontsize=9.5)
+
+
+def _hide(panels: Any, used: int) -> None:
+    """Take away the panels that nothing is drawn in; those above them show the ticks."""
+    across = panels.shape[1]
+    for i, axes in enumerate(panels.flat):
+        axes.set_visible(i < used)
+        axes.tick_params(labelbottom=i + across >= used)
+
+
+def binned(counts: IntArray) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Mean share of the tokens in bins of ranks, zeros included, against the bins' geometric middle."""
+    edges = np.unique(np.geomspace(1, len(counts) + 1, BINS + 1).round().astype(np.int64))
+    share = np.add.reduceat(counts / counts.sum(), edges[:-1] - 1) / np.diff(edges)
+    middle = np.sqrt(edges[:-1] * (edges[1:] - 1.0))
+    return middle[share > 0.0], share[share > 0.0]
+
+
+def _lengths(drawn: Any, found: Naturalness) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    others = [name for name in found.scores if name != found.reference]
+    across = min(BELOW, len(others))
+    panels = drawn.subplots(-(-len(others) // across), across, sharex=True, sharey=True, squeeze=False)
+    reference = found.lengths[found.reference]
+    x = np.arange(len(reference))
+    seen = np.flatnonzero(sum(found.lengths.values()))
+    for axes, name in zip(panels.flat, others, strict=False):
+        axes.bar(x, reference / reference.sum(), width=0.85, color=REFERENCE, label=f"{found.reference} (reference)")
+        counts = found.lengths[name]
+        axes.plot(
+            x[seen[0] : seen[-1] + 1],
+            (counts / counts.sum())[seen[0] : seen[-1] + 1],
+            linestyle="none",
+            marker="D",
+            markersize=3.6,
+            color=_colour(found, name),
+            label="sampled" if name in found.exact else None,
+        )
+        axes.set_title(name, parse_math=False)
+        if name in found.exact:
+            exact = found.exact[name][seen[0] : seen[-1] + 1]
+            axes.plot(
+                x[seen[0] : seen[0] + len(exact)], exact, color=TRUTH, linewidth=1.2, label="exact, from the grammar"
+            )
+        axes.set_xlim(seen[0] - 0.8, seen[-1] + 0.8)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+    _hide(panels, len(others))
+    most = max(panels.flat[: len(others)], key=lambda axes: len(axes.get_legend_handles_labels()[1]))
+    legend = drawn.legend(*most.get_legend_handles_labels(), loc="outside upper right", ncols=3)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    drawn.supxlabel("sentence length (tokens)", fontsize=9.5)
+    drawn.supylabel("share of sentences", fontsize=9.5)
+
+
+def _ngrams(drawn: Any, found: Naturalness) -> None:
+    axes = drawn.subplots()
+    others = [name for name in found.scores if name != found.reference]
+    width = 0.8 / len(others)
+    for i, name in enumerate(others):
+        rows = [(n, found.scores[name].get(f"ngram_spearman_{n}")) for n in range(1, 5)]
+        there = [(n, score) for n, score in rows if score is not None]
+        axes.bar(
+            [n - 0.4 + width * (i + 0.5) for n, _ in there],
+            [score.value for _, score in there],
+            width=0.92 * width,
+            color=_colour(found, name),
+            label=name,
+        )
+    for n in range(1, 5):
+        score = found.scores[found.reference].get(f"ngram_spearman_{n}")
+        if score is not None:
+            label = f"{found.reference}, one half against the other" if n == 1 else None
+            axes.plot([n - 0.46, n + 0.46], [score.value] * 2, color="#111827", linewidth=1.6, label=label)
+    axes.axhline(0.0, color="#9CA3AF", linewidth=0.8)
+    axes.set_xticks(range(1, 5), [f"{n}-grams" for n in range(1, 5)])
+    axes.set_ylabel("Spearman's rho of counts")
+    axes.set_xlim(0.45, 4.55)
+    axes.grid(axis="y")
+    for text in axes.legend(loc="best").get_texts():
+        text.set_parse_math(False)
