@@ -13,7 +13,16 @@ _SIZES = {
     10**8: "10M<n<100M",
     10**9: "100M<n<1B",
 }
-_TREE_ROW = "| `tree` | string | the derivation: Penn brackets, the grammar's own symbols, binarised |\n"
+_ROWS = {
+    "trees": "| `tree` | list of int16 or int32 | nodes of the derivation in preorder, `3 * symbol + children`:"
+    " symbols are numbered as in `symbols.json`, children are 2, 1, or 0 where a word stands under the node |",
+    "string_logprob": "| `string_logprob` | float64 | log probability of the sentence, all its derivations together,"
+    " not conditioned on length, nats |",
+    "ids": "| `ids` | list of int32 | the tokens, numbered as `words` of `symbols.json` |",
+}
+_TREES = """trees = corpus.brackets("{split}")                                  # Penn brackets, treebank labels
+trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the grammar has them
+"""
 
 
 def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
@@ -41,7 +50,8 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
         "---",
     ]
     rows = [
-        f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {_share(n, 'types')} | {_share(n, 'tokens')} |"
+        f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {n['different']:,} | {_share(n, 'types')} |"
+        f" {_share(n, 'tokens')} |"
         for split, n in splits.items()
     ]
     reference = record["overlap_with"]
@@ -54,12 +64,10 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
 Sentences drawn from a probabilistic context-free grammar (PCFG) by truesource: artificial text whose
 distribution is known exactly.
 
-{_condition(condition)}
-Splits are independent samples of this one distribution; a sentence may occur more than once, and in
-several splits.
-
-| split | sentences | tokens | different sentences also in {reference} | sentences also in {reference} |
-| --- | ---: | ---: | ---: | ---: |
+{_condition(condition)}{_height_cap(record["height_cap"])}
+{_overlap(record)}
+| split | sentences | tokens | different sentences | of them in {reference} too | sentences in {reference} too |
+| --- | ---: | ---: | ---: | ---: | ---: |
 {chr(10).join(rows)}
 
 ## Columns
@@ -68,7 +76,7 @@ several splits.
 | `text` | string | the tokens, separated by one space |
 | `n_tokens` | int32 | how many tokens, end of sentence not counted |
 | `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
-{_TREE_ROW if call["trees"] else ""}
+{"".join(row + chr(10) for name, row in _ROWS.items() if call[name])}
 ## Where it comes from
 - grammar: start symbol `{call["start"]}`, {_sizes(record["grammar"]["sizes"])}; SHA-256
   `{record["grammar"]["digest"]}`
@@ -76,13 +84,14 @@ several splits.
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the corpus: `{record["digest"]}`
 
-`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes again.
+`record.json` holds the whole call and the digest of every file; `Corpus.replay` makes the same bytes again. The grammar
+itself is `grammar.npz`.
 
 ## Loading
 ```python
 from truesource import Corpus
 corpus = Corpus.load("path/to/this/folder")
-
+{_TREES.format(split=next(iter(splits))) if call["trees"] else ""}
 from datasets import load_dataset
 dataset = load_dataset("path/to/this/folder")
 
@@ -102,6 +111,44 @@ def _condition(condition: dict[str, Any] | None) -> str:
         f"`P(sentence | {low} <= tokens <= {high})`, drawn without rejection. The grammar gives this range\n"
         f"the probability {condition['probability']:.10g} (log {condition['log_probability']:.12g} nats).\n"
     )
+
+
+def _height_cap(cap: dict[str, Any] | None) -> str:
+    if cap is None:
+        return ""
+    return (
+        f"\nTrees higher than {cap['max_height']} (binarised, words counted) were thrown away and drawn again, as\n"
+        f"in the published pipeline: {1.0 - cap['probability']:.3g} of the probability. The mean length is\n"
+        f"{cap['mean_tokens']:.4f} tokens, {cap['mean_tokens_without']:.4f} without the cap. An oracle without it\n"
+        f"gives every sentence up to {-cap['log_probability']:.3g} nats too little.\n"
+    )
+
+
+def _overlap(record: dict[str, Any]) -> str:
+    kind = record["call"]["overlap"]
+    if kind == "iid":
+        return (
+            "Splits are independent samples of this one distribution; a sentence may occur more than once, and in\n"
+            "several splits.\n"
+        )
+    if kind == "unique":
+        drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
+        return (
+            f"No sentence occurs twice. {drawn:,} sentences were drawn; the {repeated:,} that repeated an earlier one\n"
+            f"({repeated / drawn:.2%}) were left out, and the others dealt to the splits at random. So frequent\n"
+            "sentences are rarer here than in the language, and the probabilities above are not those of this sample.\n"
+        )
+    lines = [
+        "No split has a sentence of an earlier one (within a split, sentences may repeat). A split that leaves out a\n"
+        "set S of sentences follows `P(sentence) / (1 - P(S))`: that is a constant to add to every log probability.\n\n"
+        "| split | P(S) | add, nats per sentence |\n| --- | ---: | ---: |\n"
+    ]
+    for split, n in record["splits"].items():
+        found = n["excluded"]
+        if found:
+            how = "exact" if found["exact"] else "95% interval {:.6g} to {:.6g}".format(*found["interval"])
+            lines.append(f"| {split} | {found['probability']:.8g} ({how}) | {found['log_correction']:.8g} |\n")
+    return "".join(lines)
 
 
 def _share(split: dict[str, Any], kind: str) -> str:

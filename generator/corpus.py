@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import platform
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.card import dataset_card
-from generator.sampler import Sampler, random_state
-from generator.shards import overlap, plan_shards, read_columns
-from generator.spelling import Spelling, parse_derivation
-from generator.unfinished import Drawing, prepare, settle, write_missing
+from generator.making import FORMAT, FORMAT_VERSION, make_corpus
+from generator.plan import SHARD_SIZE, Overlap, Plan
+from generator.sampler import Sampler
+from generator.shards import read_columns
+from generator.spelling import Columns, packed
+from generator.trees import Reading, read_brackets, read_tree
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
-from grammar.files import digest_file, digest_json, refuse_existing, write_json, write_text
+from grammar.files import digest_file
+from grammar.parallel import Workers
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
-
-FORMAT = "truesource corpus"
-FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -51,14 +45,17 @@ class Corpus:
         splits: Mapping[str, int],
         *,
         seed: int,
-        lengths: LengthRange | None = None,
         path: str | Path,
-        trees: bool = True,
-        shard_size: int = 50_000,
-        workers: int = 1,
+        lengths: LengthRange | None = None,
+        overlap: Overlap = "iid",
+        max_height: int | None = None,
+        columns: Columns = Columns(),  # noqa: B008 (frozen)
+        shard_size: int = SHARD_SIZE,
+        workers: int | Workers = 1,
         force: bool = False,
+        exact_correction: bool = False,
     ) -> Corpus:
-        """Draw i.i.d. splits of sentences and write them to the folder ``path``.
+        """Draw splits of sentences and write them to the folder ``path``.
 
         The same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
         goes on where it stopped when called again: finished shards wait in ``.NAME.partial`` beside ``path``.
@@ -67,63 +64,27 @@ class Corpus:
             pcfg: the grammar.
             splits: sentences of each split, such as ``{"train": 100_000, "dev": 5_000}``.
             seed: whole number from 0 on.
-            lengths: condition on the number of tokens; None for none.
             path: folder to make.
-            trees: also write the derivation of each sentence.
+            lengths: condition on the number of tokens; None for none.
+            overlap: what splits may share, see `generator.plan.Plan`: ``iid``, ``disjoint`` or ``unique``.
+            max_height: throw higher trees away, see `generator.sampler.Sampler`; None for no cap.
+            columns: what to write of each sentence.
             shard_size: sentences per file; part of what fixes the bytes.
-            workers: processes at work.
+            workers: processes at work, or a Dask cluster.
             force: replace a corpus that stands at ``path``.
+            exact_correction: of disjoint splits, sum the probabilities of all sentences they exclude, however many.
 
         Raises:
             InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
         """
-        path = Path(path)
-        _check_call(splits, shard_size, workers)
-        random_state(seed)
-        if path.name in ("", ".."):
-            raise InputError("name the folder to make", path)
-        refuse_existing(path, force)
-        if path.exists() and not _replaceable(path):
-            raise InputError("this is not a corpus and will not be replaced; choose another path", path)
-        sampler = Sampler(pcfg, lengths)
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "call": {
-                "splits": {name: int(n) for name, n in splits.items()},
-                "seed": seed,
-                "lengths": None if lengths is None else str(lengths),
-                "trees": trees,
-                "shard_size": shard_size,
-                "start": pcfg.symbols[pcfg.start],
-            },
-            "grammar": {"digest": pcfg.digest, "sizes": pcfg.sizes()},
-            "condition": None if lengths is None else _condition(lengths, sampler.log_mass),
-            "versions": _versions(),
-        }
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            prepare(partial, {name: entry for name, entry in record.items() if name != "condition"})
-            shards = plan_shards(splits, shard_size)
-            entries = write_missing(Drawing(sampler, Spelling.of(pcfg), partial, seed, trees), shards, workers)
-            record.update(_summary(entries, list(splits), partial / "data"))
-            write_json(partial / "symbols.json", Spelling.of(pcfg).key(pcfg))
-            write_json(partial / "record.json", record)
-            licence = str(pcfg.meta.get("license", "unknown"))
-            write_text(partial / "README.md", dataset_card(path.name, record, licence))
-            settle(partial, path, {entry["file"] for entry in entries})
-        except OSError as error:
-            reason = os.strerror(error.errno) if error.errno else str(error)
-            raise InputError(
-                f"cannot write the corpus: {reason}; what stood there is untouched,"
-                f" and the same call goes on from {partial.name}",
-                path,
-            ) from error
+        plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size)
+        at_work = Workers(workers) if isinstance(workers, int) else workers
+        make_corpus(pcfg, plan, Path(path), workers=at_work, force=force, exact_correction=exact_correction)
         return cls.load(path)
 
     @classmethod
     def replay(
-        cls, record: Mapping[str, Any] | str | Path, pcfg: PCFG, path: str | Path, *, workers: int = 1
+        cls, record: Mapping[str, Any] | str | Path, pcfg: PCFG, path: str | Path, *, workers: int | Workers = 1
     ) -> Corpus:
         """Make the corpus that ``record`` (or the ``record.json`` it names) tells of once more.
 
@@ -135,10 +96,13 @@ class Corpus:
         _check_record(known, None)
         if pcfg.digest != known["grammar"]["digest"]:
             raise InputError("the record was made from another grammar (the digests differ); load that one")
-        call = known["call"]
-        lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
-        fixed = {"seed": call["seed"], "trees": call["trees"], "shard_size": call["shard_size"]}
-        made = cls.sample(pcfg, call["splits"], lengths=lengths, path=path, workers=workers, **fixed)
+        if known["drawn_by"] != Sampler.__name__:
+            raise InputError(
+                "this corpus retells another in the order of a variant; make both anew, as parallel corpora"
+            )
+        at_work = Workers(workers) if isinstance(workers, int) else workers
+        make_corpus(pcfg, Plan.from_record(known["call"]), Path(path), workers=at_work)
+        made = cls.load(path)
         if made.digest != known["digest"]:
             raise InputError(
                 "the corpus came out with other bytes than the record says; it was made with"
@@ -229,24 +193,39 @@ class Corpus:
         Raises:
             InputError: the corpus was sampled without trees.
         """
+        self._require_trees(split)
+        renamed = self._key["original_symbols"]
+        symbols = [renamed.get(symbol, symbol) for symbol in self._key["symbols"]]
+        reading = Reading.of(symbols, self._key["labels"], coarse=coarse, binarised=binarised)
+        return self._read_trees(split, reading)
+
+    def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
+        for table in self._tables(split, ["text", "tree"]):
+            for tokens, codes in zip(self._tokens(table), table.column("tree").to_pylist(), strict=True):
+                yield read_tree(codes, tokens, reading)
+
+    def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
+        """The same as Penn brackets, each on one line, much faster; brackets in words are ``-LRB-`` and ``-RRB-``."""
+        self._require_trees(split)
+        labels = [label.replace("(", "-LRB-").replace(")", "-RRB-") for label in self._key["labels"]]
+        reading = Reading.of(self._key["symbols"], labels, coarse=coarse, binarised=binarised)
+        return self._read_brackets(split, reading)
+
+    def _read_brackets(self, split: str, reading: Reading) -> Iterator[str]:
+        names = packed(reading.names)
+        for table in self._tables(split, ["text", "tree"]):
+            yield from read_brackets(table, names, reading.dropped).to_pylist()
+
+    def _require_trees(self, split: str) -> None:
         self._split(split)
         if not self.record["call"]["trees"]:
             raise InputError("this corpus was sampled without trees; sample it with them", self.path)
-        labels = self._key["labels"]
-        names = labels if coarse else {spelled: self._key["symbols"].get(spelled, spelled) for spelled in labels}
-        dropped = {s for s, label in labels.items() if label.startswith("@") and not binarised}
-        return self._read_trees(split, names, dropped)
-
-    def _read_trees(self, split: str, names: Mapping[str, str], dropped: set[str]) -> Iterator[Tree]:
-        for table in self._tables(split, ["text", "tree"]):
-            for tokens, text in zip(self._tokens(table), table.column("tree").to_pylist(), strict=True):
-                yield parse_derivation(text, tokens, names, dropped)
 
     @cached_property
-    def _key(self) -> dict[str, dict[str, str]]:
+    def _key(self) -> dict[str, Any]:
         file = self.path / "symbols.json"
         try:
-            return {name: dict(entries) for name, entries in json.loads(file.read_text(encoding="utf-8")).items()}
+            return dict(json.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError) as error:
             raise InputError("the corpus is damaged, this cannot be read; sample it again", file) from error
 
@@ -262,64 +241,14 @@ class Corpus:
                 yield read_columns(self.path / "data" / shard["file"], columns)
 
     def _tokens(self, table: Any) -> Iterator[list[str]]:
-        respelled = self._key["words"]
+        respelled = self._key["original_words"]
         for text in table.column("text").to_pylist():
             tokens = text.split(" ")
             yield [respelled.get(token, token) for token in tokens] if respelled else tokens
 
 
-# -- writing --------------------------------------------------------------------------------------------
-
-
-def _check_call(splits: Mapping[str, int], shard_size: int, workers: int) -> None:
-    if not splits:
-        raise InputError("a corpus needs at least one split, such as train")
-    for name, n in splits.items():
-        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-            raise InputError(f"a split is named with letters, digits and _, got {name!r}")
-        if n < 1:
-            raise InputError(f"the split {name!r} asks for {n} sentences; it needs at least one")
-    if shard_size < 1 or workers < 1:
-        raise InputError(f"shard size and workers are 1 or more, got {shard_size} and {workers}")
-
-
-def _replaceable(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
-
-
-def _condition(lengths: LengthRange, log_mass: float) -> dict[str, Any]:
-    return {
-        "low": lengths.low,
-        "high": lengths.high,
-        "probability": math.exp(log_mass),
-        "log_probability": log_mass,
-    }
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
-    return {**packages, "python": platform.python_version()}
-
-
 def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def _summary(entries: list[dict[str, Any]], splits: list[str], data: Path) -> dict[str, Any]:
-    """Counts, overlap and digests for the record."""
-    files = {split: [entry["file"] for entry in entries if entry["split"] == split] for split in splits}
-    reference = "train" if "train" in splits else splits[0]
-    shares = overlap(data, files, reference)
-    counts = {
-        split: {
-            "sentences": sum(entry["sentences"] for entry in entries if entry["split"] == split),
-            "tokens": sum(entry["tokens"] for entry in entries if entry["split"] == split),
-            "overlap": shares.get(split),
-        }
-        for split in splits
-    }
-    digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
-    return {"splits": counts, "overlap_with": reference, "shards": entries, "digest": digest}
 
 
 # -- reading --------------------------------------------------------------------------------------------
@@ -341,6 +270,6 @@ def _check_record(record: Any, file: Path | None) -> None:
         raise InputError("this is not the record of a corpus", file)
     if record.get("format_version") != FORMAT_VERSION:
         raise InputError(f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", file)
-    missing = {"call", "grammar", "splits", "shards", "digest", "versions"} - record.keys()
+    missing = {"call", "grammar", "drawn_by", "splits", "shards", "digest", "versions"} - record.keys()
     if missing:
         raise InputError(f"the record lacks {', '.join(sorted(missing))}; sample the corpus again", file)

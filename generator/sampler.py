@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.trees import trees_of
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
+from grammar.inference.height import height_mass
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
 
 MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
+SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
 _TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
 
 
@@ -32,6 +35,23 @@ class Derivations:
 
     def __len__(self) -> int:
         return len(self.n_tokens)
+
+    def take(self, kept: NDArray[np.bool_]) -> Derivations:
+        """Those of ``kept`` (n,), in their order."""
+        sizes = np.diff(self.ends)
+        ends = np.concatenate([[0], np.cumsum(sizes[kept])])
+        return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Derivations]) -> Derivations:
+        """All of some batches, one batch after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = np.concatenate([np.diff(part.ends) for part in parts])
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        columns = ([getattr(part, name) for part in parts] for name in ("rules", "n_tokens", "log_prob"))
+        rules, n_tokens, log_prob = (np.concatenate(column) for column in columns)
+        return cls(rules, ends, n_tokens, log_prob)
 
 
 def random_state(seed: int, *stream: int) -> NDArray[np.uint64]:
@@ -56,18 +76,28 @@ class Sampler:
         pcfg: the grammar.
         lengths: condition on the number of tokens; None for none.
         start: symbol to expand; the grammar's start symbol by default.
+        max_height: throw away higher trees and draw again (Jumelet & Zuidema 2023, their released sampler); heights as
+            in `grammar.inference.height`. None for no cap.
 
     Raises:
-        InputError: no sentence of the range can be made, ``start`` is unknown, or there is no range and
-            derivations of the grammar may grow without end.
+        InputError: no sentence of the range can be made, ``start`` is unknown, there is no range and
+            derivations of the grammar may grow without end, or nearly all trees are above ``max_height``.
     """
 
-    def __init__(self, pcfg: PCFG, lengths: LengthRange | None = None, *, start: str | None = None) -> None:
+    def __init__(
+        self,
+        pcfg: PCFG,
+        lengths: LengthRange | None = None,
+        *,
+        start: str | None = None,
+        max_height: int | None = None,
+    ) -> None:
         if start is not None and start not in pcfg.symbol_ids:
             raise InputError(f"the grammar has no symbol {start!r}")
-        self.pcfg = pcfg
+        self.pcfg = pcfg if start is None else replace(pcfg, start=pcfg.symbol_ids[start])
         self.lengths = lengths
-        self.start = pcfg.start if start is None else pcfg.symbol_ids[start]
+        self.max_height = max_height
+        self.start = self.pcfg.start
         self.n_binary, self.n_unary = len(pcfg.binary), len(pcfg.unary)
         self.first_lexical = self.n_binary + self.n_unary
         self.parent = np.concatenate([pcfg.binary[:, 0], pcfg.unary[:, 0], pcfg.lexical[:, 0]])
@@ -83,6 +113,18 @@ class Sampler:
             self._sums = self._running(self._options, self._bounds, np.exp(self.logp))
         else:
             self._condition(lengths)
+        #: ln P(height up to ``max_height`` | length in range), nats; 0 without a cap
+        self.log_height_mass = 0.0
+        if max_height is not None:
+            self._cap(max_height)
+
+    def _cap(self, max_height: int) -> None:
+        found = height_mass(self.pcfg, max_height, self.lengths)
+        if found < SMALLEST_HEIGHT_MASS:
+            raise InputError(
+                f"only {found:.2g} of the trees have a height up to {max_height}, too few to draw; raise the cap"
+            )
+        self.log_height_mass = math.log(found)
 
     def _condition(self, lengths: LengthRange) -> None:
         mass = np.ascontiguousarray(self.pcfg.exact.length_masses(lengths.high).T)
@@ -99,8 +141,7 @@ class Sampler:
         self._word_sums = self._running(self._word_options, self._word_bounds, weights)
 
     def _refuse_endless(self) -> None:
-        below = self.pcfg if self.start == self.pcfg.start else replace(self.pcfg, start=self.start)
-        radius = below.exact.spectral_radius
+        radius = self.pcfg.exact.spectral_radius
         if radius >= 1.0:
             raise InputError(
                 f"derivations of this grammar may never end (spectral radius {radius:.4f}, must be below 1);"
@@ -152,6 +193,20 @@ class Sampler:
         Raises:
             InputError: a derivation grew beyond ``max_nodes`` rules.
         """
+        if self.max_height is None:
+            return self._draw(n, state, max_nodes)
+        from generator import _kernels_text
+
+        parts: list[Derivations] = []
+        missing = n
+        while missing or not parts:
+            drawn = self._draw(missing, state, max_nodes)
+            tall = _kernels_text.heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
+            parts.append(drawn.take(~tall))
+            missing = int(tall.sum())
+        return Derivations.joined(parts)
+
+    def _draw(self, n: int, state: NDArray[np.uint64], max_nodes: int) -> Derivations:
         from generator import _kernels
 
         rules = (self.left, self.right, self.logp)
@@ -202,29 +257,7 @@ class Sampler:
             coarse: treebank labels (``PCFG.labels``) in place of the grammar's own symbols.
             binarised: keep the ``@`` nodes that binarisation made.
         """
-        labels, symbols = self.pcfg.labels, self.pcfg.symbols
-        names = labels if coarse else symbols
-        spliced = [label.startswith("@") and not binarised for label in labels]
-        rules, ends = derivations.rules, derivations.ends.tolist()
-        for begin, end in pairwise(ends):
-            row = rules[begin:end]
-            yield self._tree(row.tolist(), self.parent[row].tolist(), names, spliced)
-
-    def _tree(self, rules: list[int], parents: list[int], names: Sequence[str], spliced: Sequence[bool]) -> Tree:
-        done: list[tuple[Tree | str, ...]] = []  # from the right, what is below a node is ready before it
-        for rule, parent in zip(reversed(rules), reversed(parents), strict=True):
-            below: tuple[Tree | str, ...]
-            if rule >= self.first_lexical:
-                below = (self.pcfg.terminals[int(self.left[rule])],)
-            else:
-                below = done.pop() if rule >= self.n_binary else done.pop() + done.pop()
-                if spliced[parent]:
-                    done.append(below)
-                    continue
-            done.append((Tree(names[parent], below),))
-        (top,) = done
-        rootless = rules[0] < self.first_lexical and spliced[parents[0]]
-        return Tree(names[parents[0]], top) if rootless or not isinstance(top[0], Tree) else top[0]
+        return trees_of(self, derivations, coarse=coarse, binarised=binarised)
 
 
 def sample_treebank(

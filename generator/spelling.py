@@ -1,49 +1,58 @@
-"""Derivations as text, without Python objects on the way, and back."""
+"""Derivations as columns of text and numbers, without Python objects on the way."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from generator.sampler import Derivations, Sampler
+from generator.trees import node_codes
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
-from grammar.tree import Tree
 
 if TYPE_CHECKING:
     import pyarrow
 
 _STRING_LIMIT = 2**31 - 1  # bytes in one string column of one shard
-_PIECES = re.compile(r"\(([^ ()]+)|(\))|[^ ()]+")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``."""
+
+    trees: bool = True  #: the derivation of each sentence, see `generator.trees`
+    string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
+    ids: bool = False  #: the words as numbers of ``symbols.json``
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How words and symbols stand in the files: no white space, no brackets in trees, all different."""
+    """How words and symbols stand in the files: no white space, no brackets in symbols, all different."""
 
-    words: tuple[str, ...]  #: (V,) in the text column
-    tree_words: tuple[str, ...]  #: (V,) in the tree column, without brackets
-    symbols: tuple[str, ...]  #: (S,) in the tree column
+    words: tuple[str, ...]  #: (V,)
+    symbols: tuple[str, ...]  #: (S,)
 
     @classmethod
     def of(cls, pcfg: PCFG) -> Spelling:
         """Spell a grammar's words and symbols; nearly all stand as they are."""
         words = _all_different([_no_space(word) for word in pcfg.terminals])
-        symbols = _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols])
-        return cls(words, tuple(map(_no_bracket, words)), symbols)
+        return cls(words, _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols]))
 
-    def key(self, pcfg: PCFG) -> dict[str, dict[str, str]]:
-        """What reads the files back: treebank labels, and names that are spelled differently."""
-        return {
-            "labels": dict(zip(self.symbols, pcfg.labels, strict=True)),
-            "symbols": {s: t for s, t in zip(self.symbols, pcfg.symbols, strict=True) if s != t},
-            "words": {s: t for s, t in zip(self.words, pcfg.terminals, strict=True) if s != t},
+    def key(self, pcfg: PCFG, *, ids: bool) -> dict[str, Any]:
+        """What reads the files back: symbols by number with their treebank labels, words that are spelled differently.
+
+        With ``ids`` also the words by number.
+        """
+        key: dict[str, Any] = {
+            "symbols": list(self.symbols),
+            "labels": list(pcfg.labels),
+            "original_symbols": {s: t for s, t in zip(self.symbols, pcfg.symbols, strict=True) if s != t},
+            "original_words": {s: t for s, t in zip(self.words, pcfg.terminals, strict=True) if s != t},
         }
+        return {**key, "words": list(self.words)} if ids else key
 
 
 def _no_space(name: str) -> str:
@@ -69,67 +78,51 @@ def _all_different(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
     encoded = [name.encode() for name in names]
     bounds = np.zeros(len(names) + 1, dtype=np.int64)
     np.cumsum([len(name) for name in encoded], out=bounds[1:])
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), bounds
 
 
-def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, *, trees: bool) -> pyarrow.Table:
-    """Derivations as a table of columns text, n_tokens, logprob and, with ``trees``, tree."""
+def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, columns: Columns) -> pyarrow.Table:
+    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids."""
     import pyarrow as pa
 
-    from generator import _kernels
+    from generator import _kernels_text
 
     rules, ends = derivations.rules, derivations.ends
-    words, word_bounds = _packed(spelling.words)
-    text = _kernels.spell_words(rules, ends, sampler.left, sampler.first_lexical, words, word_bounds)
-    columns = {
-        "text": _strings(*text),
+    text = _kernels_text.spell_words(rules, ends, sampler.left, sampler.first_lexical, *packed(spelling.words))
+    table = {
+        "text": strings(*text),
         "n_tokens": pa.array(derivations.n_tokens),
         "logprob": pa.array(derivations.log_prob),
     }
-    if trees:
-        kinds = (sampler.n_binary, sampler.first_lexical)
-        names = (*_packed(spelling.tree_words), *_packed(spelling.symbols))
-        columns["tree"] = _strings(*_kernels.spell_trees(rules, ends, sampler.parent, sampler.left, *kinds, *names))
-    return pa.table(columns)
+    if columns.trees:
+        table["tree"] = pa.ListArray.from_arrays(_offsets(ends), pa.array(node_codes(sampler, derivations)))
+    if columns.string_logprob:
+        found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
+        table["string_logprob"] = pa.array(found)
+    if columns.ids:
+        words = sampler.left[rules[rules >= sampler.first_lexical]]
+        bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
+        table["ids"] = pa.ListArray.from_arrays(_offsets(bounds), pa.array(words))
+    return pa.table(table)
 
 
-def _strings(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pyarrow.Array:
+def strings(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pyarrow.Array:
+    """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
     import pyarrow as pa
 
-    if len(data) > _STRING_LIMIT:
-        raise InputError("a shard's trees take more than 2 GB; use a smaller shard size")
-    buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.string(), len(bounds) - 1, buffers)
+    return pa.Array.from_buffers(
+        pa.string(), len(bounds) - 1, [None, _offsets(bounds).buffers()[1], pa.py_buffer(data)]
+    )
 
 
-def parse_derivation(text: str, tokens: list[str], names: Mapping[str, str], dropped: set[str]) -> Tree:
-    """Read one entry of the tree column.
+def _offsets(bounds: NDArray[np.int64]) -> pyarrow.Array:
+    import pyarrow as pa
 
-    Args:
-        text: Penn brackets on one line.
-        tokens: the sentence, whose words replace those of ``text`` (which have no brackets).
-        names: what each symbol of ``text`` becomes.
-        dropped: symbols whose nodes give their children to the node above (the root stays).
-    """
-    words = iter(tokens)
-    symbols: list[str] = []
-    children: list[list[Tree | str]] = [[]]
-    for piece in _PIECES.finditer(text):
-        if piece[1] is not None:
-            symbols.append(piece[1])
-            children.append([])
-        elif piece[2] is None:
-            children[-1].append(next(words))
-        else:
-            symbol, below = symbols.pop(), children.pop()
-            if symbol in dropped and symbols and isinstance(below[0], Tree):
-                children[-1].extend(below)
-            else:
-                children[-1].append(Tree(names[symbol], tuple(below)))
-    (root,) = children[0]
-    assert isinstance(root, Tree)
-    return root
+    if bounds[-1] > _STRING_LIMIT:
+        raise InputError("a shard's sentences take more than 2 GB; use a smaller shard size")
+    return pa.array(bounds.astype(np.int32))

@@ -1,26 +1,61 @@
 """The folder a corpus grows in, hidden beside its place: a killed run goes on from what stands there.
 
-``.NAME.partial`` holds the shards in ``data/`` and, in ``.work/``, the call and one note per finished shard.
+``.NAME.partial`` holds the shards in ``data/`` and, in ``.work/``, the call, and notes on each finished shard.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from generator.sampler import Sampler
-from generator.shards import Shard, write_shard
-from generator.spelling import Spelling
-from grammar.files import digest_file, write_json
+from generator.drawing import Drawing
+from generator.plan import Shard
+from grammar.errors import InputError
+from grammar.files import write_json
+from grammar.parallel import Share, Workers, run_each
 from grammar.progress import meter
 
 
-def prepare(partial: Path, plan: Mapping[str, Any]) -> None:
-    """Keep a partial folder of the same call; start an empty one otherwise."""
+def place_of(path: Path) -> Path:
+    """Where the corpus ``path`` grows."""
+    path = path.absolute()
+    return path.with_name(f".{path.name}.partial")
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[None]:
+    """Keep other processes from making the same corpus; ``wait`` for them to end, or say that they are there.
+
+    Raises:
+        InputError: another run is making it, and ``wait`` is false.
+    """
+    from filelock import FileLock, Timeout
+
+    path = path.absolute()
+    file = path.with_name(f".{path.name}.lock")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(file, timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InputError("another run is making this corpus now; wait for it, or choose another path", path) from None
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        lock.release()
+
+
+def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
+    """Keep a partial folder of the same call; start an empty one otherwise.
+
+    Raises:
+        InputError: jobs share the work, and there is one of another call.
+    """
     plan_file = partial / ".work" / "plan.json"
     try:
         same = json.loads(plan_file.read_text(encoding="utf-8")) == plan
@@ -28,59 +63,26 @@ def prepare(partial: Path, plan: Mapping[str, Any]) -> None:
         same = False
     if not same:
         if partial.exists():
+            if shared:
+                raise InputError("holds parts of another corpus; delete it, or give all jobs the same call", partial)
             shutil.rmtree(partial)
         (partial / "data").mkdir(parents=True)
         write_json(plan_file, plan)
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """What every shard of one corpus is drawn with, and the partial folder it is written to."""
-
-    sampler: Sampler
-    spelling: Spelling
-    partial: Path
-    seed: int
-    trees: bool
-
-    def finished(self, shard: Shard) -> dict[str, Any] | None:
-        """What was recorded of a shard, if its file is still what was written."""
-        try:
-            entry: dict[str, Any] = json.loads(self._note(shard).read_text(encoding="utf-8"))
-            return entry if digest_file(self.partial / "data" / shard.name) == entry["sha256"] else None
-        except (OSError, ValueError, KeyError):
-            return None
-
-    def write(self, shard: Shard) -> dict[str, Any]:
-        """Draw a shard, write it and record it."""
-        entry = write_shard(self.sampler, self.spelling, shard, self.partial / "data", self.seed, trees=self.trees)
-        write_json(self._note(shard), entry)
-        return entry
-
-    def _note(self, shard: Shard) -> Path:
-        return self.partial / ".work" / f"{shard.name}.json"
-
-
-def write_missing(drawing: Drawing, shards: list[Shard], workers: int) -> list[dict[str, Any]]:
-    """Write the shards that are not there yet; give the entries of all, in order."""
+def write_missing(drawing: Drawing, shards: Sequence[Shard], workers: Workers, share: Share) -> list[dict[str, Any]]:
+    """Write the shards of this job that are not there yet; give the entries of all that are, in order."""
     entries = {shard.name: drawing.finished(shard) for shard in shards}
-    missing = [shard for shard in shards if entries[shard.name] is None]
-    with meter("sampling sentences", total=sum(shard.sentences for shard in shards)) as progress:
-        progress.advance(sum(entry["sentences"] for entry in entries.values() if entry is not None))
-        for entry in _written(drawing, missing, workers):
+    own = [shard for k, shard in enumerate(shards) if share.owns(k)]
+    missing = [shard for shard in own if entries[shard.name] is None]
+    with meter("sampling sentences", total=sum(shard.sentences for shard in own)) as progress:
+        progress.advance(sum(shard.sentences for shard in own) - sum(shard.sentences for shard in missing))
+        for entry in run_each(drawing.write, missing, workers):
             entries[entry["file"]] = entry
             progress.advance(entry["sentences"])
+    if share.of > 1:  # others may have finished meanwhile
+        entries = {s.name: entries[s.name] or drawing.finished(s) for s in shards}
     return [entry for entry in entries.values() if entry is not None]
-
-
-def _written(drawing: Drawing, shards: list[Shard], workers: int) -> Iterator[dict[str, Any]]:
-    if min(workers, len(shards)) <= 1:
-        yield from map(drawing.write, shards)
-    else:
-        from joblib import Parallel, delayed
-
-        pool = Parallel(n_jobs=workers, return_as="generator_unordered")
-        yield from pool(delayed(drawing.write)(shard) for shard in shards)
 
 
 def settle(partial: Path, path: Path, files: set[str]) -> None:

@@ -36,6 +36,40 @@ def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:
     return found
 
 
+def height_mass(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
+    """P(height at most ``max_height`` | the derivation ends, with a length in ``lengths``), in [0, 1].
+
+    Raises:
+        InputError: the cap is below 2, or no sentence has a length in the range.
+    """
+    if lengths is None:
+        return min(1.0, float(height_masses(pcfg, max_height)[-1]) / pcfg.exact.total_mass)
+    table = capped_length_masses(pcfg, max_height, lengths.high)
+    return min(1.0, float(table[lengths.low :, pcfg.start].sum()) / pcfg.exact.range_mass(lengths))
+
+
+def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None = None) -> float:
+    """Mean number of tokens of derivations of height at most ``max_height`` (and a length in ``lengths``).
+
+    Raises:
+        InputError: no tree has that height (and a length in the range).
+    """
+    if lengths is not None:
+        pmf = capped_length_pmf(pcfg, max_height, lengths.high, lengths)
+        return float(np.arange(len(pmf)) @ pmf)
+    _check(max_height)
+    unary = unary_matrix(pcfg)
+    lexical = pcfg.exact.lexical_sums
+    a, b, c = pcfg.binary.T
+    p = np.exp(pcfg.binary_logp)
+    mass = total = np.zeros(len(pcfg.symbols))  # P(ends), E[tokens; ends]
+    for _ in range(2, max_height + 1):
+        more = np.bincount(a, weights=p * (total[b] * mass[c] + mass[b] * total[c]), minlength=len(mass))
+        two = np.bincount(a, weights=p * mass[b] * mass[c], minlength=len(mass))
+        mass, total = lexical + unary @ mass + two, lexical + unary @ total + more
+    return float(total[pcfg.start]) / _positive(float(mass[pcfg.start]), max_height, None)
+
+
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
     from grammar.inference import _kernels_counts

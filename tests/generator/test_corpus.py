@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 import yaml
 
-from generator import shards, unfinished
+from generator import shards
 from generator.corpus import Corpus
+from generator.drawing import Drawing
 from generator.sampler import Sampler, random_state, sample_treebank
+from generator.spelling import Columns
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import digest_file
@@ -129,15 +131,16 @@ def test_card(corpus):
 
 
 def test_without_trees_and_range(pcfg, tmp_path):
-    plain = sample(pcfg, tmp_path / "c", lengths=None, trees=False, splits={"only": 300})
+    plain = sample(pcfg, tmp_path / "c", lengths=None, columns=Columns(trees=False), splits={"only": 300})
     assert plain.lengths is None
     assert plain.record["condition"] is None
     assert {len(s) for s in plain.sentences("only")} > {1, 2}
     card = (plain.path / "README.md").read_text()
     assert "exactly `P(sentence)`" in card
     assert "`tree`" not in card
-    with pytest.raises(InputError, match="without trees"):
-        plain.trees("only")
+    for method in (plain.trees, plain.brackets):
+        with pytest.raises(InputError, match="without trees"):
+            method("only")
 
 
 def test_words_and_symbols_that_files_cannot_hold(tmp_path):
@@ -219,15 +222,15 @@ def test_replay(pcfg, corpus, tmp_path):
 
 def test_interrupted_and_resumed(pcfg, corpus, tmp_path, monkeypatch):
     written = []
-    write = unfinished.write_shard
+    write = Drawing.write
 
-    def interrupted(sampler, spelling, shard, *args, **kwargs):
+    def interrupted(self, shard):
         if len(written) == 3:
             raise KeyboardInterrupt
         written.append(shard.name)
-        return write(sampler, spelling, shard, *args, **kwargs)
+        return write(self, shard)
 
-    monkeypatch.setattr(unfinished, "write_shard", interrupted)
+    monkeypatch.setattr(Drawing, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sample(pcfg, tmp_path / "c")
     assert not (tmp_path / "c").exists()
@@ -238,11 +241,11 @@ def test_interrupted_and_resumed(pcfg, corpus, tmp_path, monkeypatch):
     (partial / "data" / ".train-00003.123").write_bytes(b"half")
     resumed = []
 
-    def recorded(sampler, spelling, shard, *args, **kwargs):
+    def recorded(self, shard):
         resumed.append(shard.name)
-        return write(sampler, spelling, shard, *args, **kwargs)
+        return write(self, shard)
 
-    monkeypatch.setattr(unfinished, "write_shard", recorded)
+    monkeypatch.setattr(Drawing, "write", recorded)
     again = sample(pcfg, tmp_path / "c")
     assert len(resumed) == 4
     assert written[1] in resumed
@@ -268,7 +271,7 @@ def test_another_call_does_not_resume(pcfg, corpus, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("generator.corpus.settle", interrupted)
+        patch.setattr("generator.making.settle", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sample(pcfg, tmp_path / "c", seed=99)
     assert files(sample(pcfg, tmp_path / "c").path) == files(corpus.path)
@@ -278,16 +281,17 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
     pcfg.save(tmp_path / "g.npz")
     program = f"""
         import os, signal
-        from generator import Corpus, unfinished
+        from generator import Corpus
+        from generator.drawing import Drawing
         from grammar.conditioning import LengthRange
         from grammar.pcfg import PCFG
-        write, done = unfinished.write_shard, []
-        def killed(*args, **kwargs):
+        write, done = Drawing.write, []
+        def killed(*args):
             if len(done) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
-            done.append(write(*args, **kwargs))
+            done.append(write(*args))
             return done[-1]
-        unfinished.write_shard = killed
+        Drawing.write = killed
         Corpus.sample(PCFG.load({str(tmp_path / "g.npz")!r}), {SPLITS!r}, seed=7, lengths=LengthRange(2, 9),
                       shard_size=200, path={str(tmp_path / "c")!r})
     """
@@ -308,8 +312,11 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
         ({"splits": {"tr/ain": 10}}, "letters, digits and _"),
         ({"seed": -1}, "a seed is a whole number"),
         ({"seed": 1.5}, "a seed is a whole number"),
-        ({"shard_size": 0}, "shard size and workers"),
-        ({"workers": 0}, "shard size and workers"),
+        ({"shard_size": 0}, "the shard size is 1 or more"),
+        ({"workers": 0}, "the number of workers is 1 or more"),
+        ({"overlap": "some"}, "overlap is one of iid, disjoint, unique, got 'some'"),
+        ({"max_height": 1}, "the smallest tree has height 2"),
+        ({"max_height": 2}, "only 0 of the trees have a height up to 2"),
     ],
 )
 def test_bad_arguments(pcfg, tmp_path, changes, message):
@@ -353,9 +360,10 @@ def test_occupied_path(pcfg, corpus, tmp_path):
     "where",
     [
         "pyarrow.parquet.write_table",
+        "generator.drawing.write_json",
         "generator.unfinished.write_json",
-        "generator.corpus.write_text",
-        "generator.corpus.settle",
+        "generator.making.write_text",
+        "generator.making.settle",
     ],
 )
 def test_full_disk(pcfg, corpus, tmp_path, monkeypatch, where):
@@ -444,7 +452,7 @@ def test_bad_records(copy):
     for content, message in [
         ("{", "cannot be read"),
         ("[]", "not the record of a corpus"),
-        (json.dumps({**record, "format_version": 99}), "format version 1, got 99"),
+        (json.dumps({**record, "format_version": 99}), "format version 2, got 99"),
         (json.dumps({k: v for k, v in record.items() if k != "shards"}), "lacks shards"),
     ]:
         file.write_text(content)

@@ -17,7 +17,10 @@ from command_line import Command
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
-VERBS = ("demo", "run", "induce", "sample", "parse", "bound", "train", "score", "report", "convert", "inspect", "cite")
+VERBS = (
+    *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "evaluate"),
+    *("report", "convert", "inspect", "cite"),
+)
 TOY = """\
 S -> NP VP 1.0
 NP -> D N 0.7 | N 0.3
@@ -128,6 +131,15 @@ BAD = [
     ("sample toy.npz -n 200 -o new --split train=.5,train=1", ["stands twice"]),
     ("sample toy.npz -n 200 -o new --split train=-1,eval=2", ["splits are written"]),
     ("sample toy.npz -n 200 -o new --split train=nan", ["splits are written"]),
+    ("sample toy.npz -o new", ["-n SENTENCES or --tokens TOKENS"]),
+    ("sample toy.npz -o new -n 9 --tokens 9", ["-n SENTENCES or --tokens TOKENS"]),
+    ("sample toy.npz -n 200 -o new --start QQ", ["no symbol 'QQ'"]),
+    ("sample toy.npz -n 200 -o new --temperature 0", ["temperature"]),
+    ("sample toy.npz -n 200 -o new --max-height 3", ["only 0 of the trees have a height up to 3"]),
+    ("sample toy.npz -n 200 -o new --shard 4/4", ["a shard is written i/n"]),
+    ("sample toy.npz -n 200 -o new --variant mirror", ["mirror needs a value"]),
+    ("sample toy.npz -n 200 -o new --variant mirror=NP --overlap unique", ["parallel corpora have iid splits"]),
+    ("convert folder new", ["not a finished corpus", "folder"]),
     ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--split train=1"]),
     ("parse toy.npz gap.txt -o new", ["an empty line", "gap.txt:2"]),
     ("parse toy.npz empty.txt -o new", ["is empty", "empty.txt"]),
@@ -140,6 +152,9 @@ BAD = [
     ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
     ("bound toy.npz text.txt --next", ["--next needs --json FILE"]),
     ("bound toy.npz text.txt --shard 0/2", ["--shard needs -o FOLDER"]),
+    ("bound toy.npz text.txt --workers 2", ["--workers and --scheduler need -o FOLDER"]),
+    ("bound toy.npz text.txt -o new --workers 2 --scheduler tcp://a:1", ["give --workers or --scheduler, not both"]),
+    ("bound toy.npz text.txt -o new --scheduler missing", ["there is no such scheduler file", "missing"]),
     ("bound toy.npz text.txt -o new --shard 2/2", ["a shard is written i/n", "got '2/2'"]),
     ("bound toy.npz text.txt -o gap.txt", ["holds no unfinished scores", "gap.txt"]),
     ("bound toy.npz text.txt -o new --next --json new2", ["--next is for small inputs"]),
@@ -414,6 +429,8 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
     assert (here / "scores" / "part-00000.parquet").is_file()
     assert command("bound", "toy.npz", "text.txt", "-o", "scores").out == out  # again: read, not computed
     assert command("bound", "toy.npz", "text.txt", "-o", "half", "--shard", "1/2").out.startswith("Wrote this job's")
+    many = command("bound", "toy.npz", "text.txt", "-o", "many", "--workers", 2)
+    assert many.out == out.replace("scores", "many")
 
 
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:

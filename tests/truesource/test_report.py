@@ -19,6 +19,7 @@ from evaluation.oracle import Oracle
 from evaluation.token_table import write_token_table
 from generator.corpus import Corpus
 from generator.sampler import sample_treebank
+from generator.spelling import Columns
 from grammar.conditioning import LengthRange
 from grammar.doctor import diagnose
 from grammar.errors import InputError
@@ -248,7 +249,7 @@ def test_corpus_without_length_condition_and_without_trees(tmp_path):
     folder = tmp_path / "bare"
     pcfg = PCFG.from_text("S -> S S 0.3 | 'a' 0.4 | 'b' 0.3")
     pcfg.save(folder / "grammar" / "grammar.npz")
-    Corpus.sample(pcfg, {"train": 50}, seed=1, path=folder / "corpus", trees=False)
+    Corpus.sample(pcfg, {"train": 50}, seed=1, path=folder / "corpus", columns=Columns(trees=False))
     write_json(folder / "config.json", {"name": "bare"})
     write_json(folder / "results.json", [])
     html = page(folder)

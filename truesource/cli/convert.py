@@ -18,13 +18,14 @@ def command(
         Path,
         typer.Argument(
             help="Grammar: .npz, our text or NLTK's, EarleyX text, or one of a Berkeley pair NAME.grammar and"
-            " NAME.lexicon, or NAME (.gz too)."
+            " NAME.lexicon, or NAME (.gz too). Or a corpus folder."
         ),
     ],
     target: Annotated[
         Path,
         typer.Argument(
             help="File to write: .npz, or text under any other name (packed if .gz). For Berkeley text, NAME of both."
+            " Of a corpus, its trees as Penn brackets, or its sentences in a .txt file."
         ),
     ],
     source_format: Annotated[
@@ -50,9 +51,22 @@ def command(
         float | None,
         typer.Option("--prune", help="Drop rules less probable than this, mend the rest, and say what it cost."),
     ] = None,
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "train",
+    symbols: Annotated[
+        bool, typer.Option("--symbols", help="Trees of a corpus with the grammar's own symbols, not treebank labels.")
+    ] = False,
+    binarised: Annotated[bool, typer.Option("--binarised", help="Trees of a corpus with their @ nodes.")] = False,
     force: Force = False,
 ) -> None:
-    """Convert a grammar from one format to another; make it coarser, or smaller."""
+    """Convert a grammar from one format to another; make it coarser, or smaller. Trees of a corpus as brackets.
+
+    A corpus folder gives the Penn brackets of one of its splits, one tree a line.
+    """
+    if source.is_dir():
+        from truesource.cli.corpus_text import write_corpus
+
+        write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
+        return
     from grammar.formats import check_format, load_grammar, save_grammar, target_files
     from truesource.cli.inputs import claim_file
 

@@ -8,7 +8,22 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli import bound, cite, convert, demo, induce, inspect, parse, report, run, sample, score, train
+from truesource.cli import (
+    bound,
+    cite,
+    convert,
+    demo,
+    evaluate,
+    induce,
+    inspect,
+    parse,
+    report,
+    run,
+    sample,
+    score,
+    train,
+    vary,
+)
 
 INTERRUPTED = 130  #: exit code after Ctrl-C
 
@@ -25,8 +40,9 @@ app = typer.Typer(
     """,
 )
 
-for module in (demo, run, induce, sample, parse, bound, train, score, report, convert, inspect, cite):
+for module in (demo, run, induce, sample, parse, bound, train, score, report, convert, vary, inspect, cite):
     app.command(module.NAME)(module.command)
+app.add_typer(evaluate.app, name=evaluate.NAME)
 
 
 def _version(value: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from generator.corpus import Corpus
+from generator.spelling import Columns
 
 if TYPE_CHECKING:
     from truesource.runner import Run
@@ -25,7 +26,7 @@ def make(run: Run) -> str:
         seed=run.config.seed,
         lengths=config.lengths,
         path=run.folder / "corpus",
-        trees=config.trees,
+        columns=Columns(trees=config.trees),
         shard_size=config.shard_size,
         workers=config.workers,
         force=True,

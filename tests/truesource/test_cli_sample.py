@@ -1,0 +1,148 @@
+"""`sample` and what is done with corpora, as commands: splits, conditions, variants, jobs, brackets, warnings."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Command
+from scipy import stats
+
+from generator import Corpus
+from grammar.pcfg import PCFG
+from grammar.treebank import Treebank
+
+TOY = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.5 | V 0.3 | VP PP 0.2
+PP -> P NP 1.0
+D -> the 0.6 | a 0.4
+N -> dog 0.4 | cat 0.3 | man 0.2 | park 0.1
+V -> sees 0.6 | walks 0.4
+P -> in 0.5 | with 0.5
+"""
+SPLIT = ("--lengths", "2..8", "--split", "train=.6,test=.4")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_splits_are_explained(here: Path, command: Command) -> None:
+    code, out, _ = command("sample", "toy.npz", "-n", 400, "-o", "a", *SPLIT)
+    assert code == 0
+    assert "of test (" in out
+    assert "stand in train too" in " ".join(out.split())
+    out = command("sample", "toy.npz", "-n", 400, "-o", "b", *SPLIT, "--overlap", "disjoint").out
+    excluded = Corpus.load(here / "b").record["splits"]["test"]["excluded"]
+    assert f"test: earlier splits hold exactly {excluded['probability']:.6g} of the probability" in out
+    assert f"add {excluded['log_correction']:.6g} nats" in " ".join(out.split())
+    out = command("sample", "toy.npz", "-n", 200, "-o", "c", *SPLIT, "--overlap", "unique").out
+    assert "sentences drawn repeated an earlier one" in out
+    for name, warning in [
+        ("b", f"add {excluded['log_correction']:.6g} nats"),
+        ("c", "no sentence occurs twice in c"),
+    ]:
+        err = command("bound", "toy.npz", name, "--split", "test").err
+        assert warning in " ".join(err.split())
+    assert command("bound", "toy.npz", "a", "--split", "test").err == ""
+
+
+def test_conditions_of_the_sampler(here: Path, command: Command) -> None:
+    code, out, _ = command("sample", "toy.npz", "-n", 300, "-o", "low", *SPLIT, "--max-height", 6)
+    assert code == 0
+    cap = Corpus.load(here / "low").record["height_cap"]
+    assert f"height     {1 - cap['probability']:.3g} of the probability is in trees above 6" in out
+    assert "gives each sentence up to" in " ".join(command("bound", "toy.npz", "low", "--split", "test").err.split())
+    assert (
+        command("sample", "toy.npz", "-n", 50, "-o", "np", "--lengths", "1..4", "--split", "x=1", "--start", "NP").code
+        == 0
+    )
+    phrases = Corpus.load(here / "np").sentences("x")
+    assert {len(phrase) for phrase in phrases} == {1, 2}
+    command("sample", "toy.npz", "-n", 3000, "-o", "cold", "--split", "x=1", "--lengths", "none", "--temperature", 0.25)
+    nouns = [
+        word for s in Corpus.load(here / "cold").sentences("x") for word in s if word in ("dog", "cat", "man", "park")
+    ]
+    weights = np.array([0.4, 0.3, 0.2, 0.1]) ** 4
+    counts = [nouns.count(word) for word in ("dog", "cat", "man", "park")]
+    assert stats.chisquare(counts, len(nouns) * weights / weights.sum()).pvalue > 1e-3
+    cold = PCFG.load(here / "cold" / "grammar.npz")
+    assert cold.digest == Corpus.load(here / "cold").grammar_digest != PCFG.from_text(TOY).digest
+    out = command("sample", "toy.npz", "--tokens", 5000, "-o", "tokens", *SPLIT).last
+    assert Corpus.load(here / "tokens").n_tokens("train") == pytest.approx(3000, rel=0.1), out
+
+
+def test_columns(here: Path, command: Command) -> None:
+    import pandas as pd
+
+    flags = ("--no-trees", "--string-logprob", "--ids")
+    assert command("sample", "toy.npz", "-n", 50, "-o", "c", *SPLIT, *flags).code == 0
+    assert list(pd.read_parquet(here / "c" / "data")) == ["text", "n_tokens", "logprob", "string_logprob", "ids"]
+
+
+def test_jobs(here: Path, command: Command) -> None:
+    call = ("sample", "toy.npz", "-n", 300, *SPLIT, "--shard-size", 40)
+    assert command(*call, "-o", "whole", "--workers", 2).code == 0
+    assert command(*call, "-o", "c", "--shard", "1/2").out.startswith("Wrote this job's shards of c.")
+    assert command(*call, "-o", "c", "--shard", "0/2").last.startswith("Wrote c: 300 sentences")
+    assert Corpus.load(here / "c").digest == Corpus.load(here / "whole").digest
+
+
+def test_brackets_of_a_corpus(here: Path, command: Command) -> None:
+    command("sample", "toy.npz", "-n", 100, "-o", "c", *SPLIT)
+    code, out, _ = command("convert", "c", "trees.mrg.gz", "--split", "test")
+    assert code == 0
+    assert "40 trees" in out
+    corpus = Corpus.load(here / "c")
+    assert list(Treebank.read(here / "trees.mrg.gz", normalise=None)) == list(corpus.trees("test"))
+    first = gzip.decompress((here / "trees.mrg.gz").read_bytes()).decode().splitlines()[0]
+    assert first.startswith("(S ")
+    assert command("convert", "c", "text.txt").code == 0
+    assert (here / "text.txt").read_text().splitlines() == [" ".join(s) for s in corpus.sentences("train")]
+    assert "are for trees" in command("convert", "c", "more.txt", "--symbols").err
+    assert "no split 'dev'" in command("convert", "c", "more.mrg", "--split", "dev").err
+    assert "will not overwrite" in command("convert", "c", "trees.mrg.gz").err
+
+
+def test_parallel_corpora(here: Path, command: Command) -> None:
+    specs = ("mirror=VP+PP", "zipf=1.5")
+    call = ("sample", "toy.npz", "-n", 200, "-o", "c", *SPLIT)
+    code, out, _ = command(*call, *(part for spec in specs for part in ("--variant", spec)))
+    assert code == 0, out
+    assert "KL(P||Q)" in out
+    assert f"Wrote {Path('c/original')}" in out.splitlines()[-1]
+    original, mirrored, words = (Corpus.load(here / "c" / name) for name in ("original", "mirror-VP+PP", "zipf-1.5"))
+
+    def turned(node):
+        if isinstance(node, str):
+            return [node]
+        parts = [turned(child) for child in node.children]
+        return [w for part in (reversed(parts) if node.label in ("VP", "PP") else parts) for w in part]
+
+    trees = list(original.trees("train"))
+    assert mirrored.sentences("train") == [turned(tree) for tree in trees]
+    assert mirrored.log_probs("train") == pytest.approx(original.log_probs("train"), abs=1e-9)
+    mirror = PCFG.load(here / "c" / "mirror-VP+PP" / "grammar.npz")
+    assert mirror.digest == mirrored.grammar_digest
+    assert mirrored.sentences("train") != original.sentences("train")
+    for before, after in zip(trees, words.trees("train"), strict=True):
+        same = [[n.label for n in tree.subtrees()] for tree in (before, after)]
+        assert same[0] == same[1]
+    assert words.sentences("train") != original.sentences("train")
+    record = json.loads((here / "c" / "variants.json").read_text())
+    assert [(entry["corpus"], entry["retold"]) for entry in record["variants"]] == [
+        ("mirror-VP+PP", True),
+        ("zipf-1.5", False),
+    ]
+    from grammar.errors import InputError
+
+    with pytest.raises(InputError, match="retells another"):
+        Corpus.replay(mirrored.record, mirror, here / "again")

@@ -1,0 +1,42 @@
+"""The trees or sentences of a corpus as plain text, for `truesource convert`."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from grammar.errors import InputError
+
+
+def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
+    """Write one split: Penn brackets a line, or sentences where the name of ``target`` ends in ``.txt``; packed if .gz.
+
+    Raises:
+        InputError: there is no such corpus or split, it has no trees, or ``target`` cannot be written.
+    """
+    from generator.corpus import Corpus
+    from grammar.files import atomic_path
+    from grammar.progress import meter
+    from truesource.cli.inputs import claim_file
+
+    claim_file(target, force)
+    corpus = Corpus.load(source)
+    n = corpus.n_sentences(split)
+    plain = target.name.removesuffix(".gz").endswith(".txt")
+    if plain and (symbols or binarised):
+        raise InputError("--symbols and --binarised are for trees; a .txt file gets the sentences alone", target)
+    lines: Iterable[str]
+    if plain:
+        lines = (" ".join(sentence) for sentence in corpus.sentences(split))
+    else:
+        lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
+    with atomic_path(target) as temporary, meter("writing lines", total=n) as progress:
+        packed = gzip.GzipFile(temporary, "wb", mtime=0) if target.suffix == ".gz" else temporary.open("wb")
+        with packed as stream:
+            for line in lines:
+                stream.write(line.encode() + b"\n")
+                progress.advance(1)
+    typer.echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource inspect GRAMMAR {target}")
