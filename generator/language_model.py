@@ -5,7 +5,7 @@ The protocol stands here because this is the lowest package that both model trai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -56,6 +56,36 @@ class LanguageModel(Protocol):
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probabilities of the positions that ``frame`` counts."""
+
+
+@dataclass(frozen=True)
+class LogDistributions:
+    """What a model expects at one position of W sentences of one length.
+
+    Columns are the words of the model's ``vocabulary`` in its order, then ``<unk>``, then, for a causal
+    model, the end of the sentence. What a model gives to tokens that no sentence contains is in no column,
+    so the probabilities of a row sum to at most 1.
+    """
+
+    position: int  #: 0 to n; n is the end of the sentence (causal only)
+    log_prob: NDArray[np.float64]  #: (W, V+2) causal, (W, V+1) masked; nats; -inf where the model expects nothing
+
+
+class DistributionModel(LanguageModel, Protocol):
+    """A language model of whole words whose full distributions can be had."""
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Its expectation at every position of some sentences, position by position.
+
+        Args:
+            sentences: all of one length n >= 1; no more than memory allows at (W, V) numbers a position.
+
+        Yields:
+            Positions 0 to n of a causal model (n is the end), 0 to n-1 of a masked one, in order.
+
+        Raises:
+            InputError: the model cuts words into pieces, or takes no sentences of this length.
+        """
 
 
 def assemble_scores(
