@@ -1,6 +1,8 @@
-"""What all tests share: a deterministic hypothesis profile."""
+"""What all tests share: a deterministic hypothesis profile, and Ctrl-C that works where a shell had it ignored."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -12,3 +14,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 settings.load_profile("suite")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script start with it ignored

@@ -7,14 +7,28 @@ import typer
 NAME = "cite"
 
 WORKS = (
-    "the comparison of language models with an exact grammar: Jumelet and Zuidema (2023), Transparency at the "
-    "Source: Evaluating and Interpreting Language Models With Access to the True Distribution, Findings of EMNLP",
+    "the comparison of language models with an exact grammar: Jumelet and Zuidema (2023), Transparency at the Source: "
+    "Evaluating and Interpreting Language Models With Access to the True Distribution, Findings of EMNLP",
     "split-merge grammars: Petrov, Barrett, Thibaux and Klein (2006), Learning Accurate, Compact, and Interpretable "
     "Tree Annotation, COLING-ACL",
-    "prefix probabilities: Jelinek and Lafferty (1991), Computation of the Probability of Initial Substring Generation "
-    "by Stochastic Context-Free Grammars, Computational Linguistics 17(3); Stolcke (1995), An Efficient Probabilistic "
-    "Context-Free Parsing Algorithm that Computes Prefix Probabilities, Computational Linguistics 21(2)",
+    "prefix probabilities: Jelinek and Lafferty (1991), Computation of the Probability of Initial Substring "
+    "Generation by Stochastic Context-Free Grammars, Computational Linguistics 17(3); Stolcke (1995), An Efficient "
+    "Probabilistic Context-Free Parsing Algorithm that Computes Prefix Probabilities, Computational Linguistics 21(2)",
+    "variants of a grammar in the order of its children: White and Cotterell (2021), Examining the Inductive Bias of "
+    "Neural Language Models with Artificial Languages, ACL-IJCNLP",
+    "laws of word frequency on disjoint halves: Piantadosi (2014), Zipf's word frequency law in natural language: A "
+    "critical review and future directions, Psychonomic Bulletin & Review 21",
     "pseudo-perplexity: Salazar, Liang, Nguyen and Kirchhoff (2020), Masked Language Model Scoring, ACL",
+    "smoothed n-gram models: Chen and Goodman (1999), An empirical study of smoothing techniques for language "
+    "modeling, Computer Speech & Language 13(4)",
+    "words made of subword pieces: Pimentel and Meister (2024), How to Compute the Probability of a Word, EMNLP; Oh "
+    "and Schuler (2024), Leading Whitespaces of Language Models' Subword Vocabulary Pose a Confound for Calculating "
+    "Word Probabilities, EMNLP",
+    "beam sampling and the laws of generated text: Meister and Cotterell (2021), Language Model Evaluation Beyond "
+    "Perplexity, ACL-IJCNLP",
+    "decoding: Holtzman, Buys, Du, Forbes and Choi (2020), The Curious Case of Neural Text Degeneration, ICLR "
+    "(nucleus); Meister, Pimentel, Wiher and Cotterell (2023), Locally Typical Sampling, TACL 11; Hewitt, Manning and "
+    "Liang (2022), Truncation Sampling as Language Model Desmoothing, Findings of EMNLP (eta)",
 )
 
 
