@@ -1,0 +1,164 @@
+"""Numba kernels: counts of all n-grams of a token stream, one length after the other.
+
+The occurrences of the n-grams of one length are the places where they start, sorted by n-gram. To make them one token
+longer, the places of each n-gram are sorted by the token that follows; runs of equal tokens are the longer n-grams.
+One length costs two passes over the places and the sorting of many short rows, whatever the size of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays; element types are in the docstrings
+
+
+@njit(cache=True, nogil=True)
+def by_token(tokens: Array, n_tokens: int) -> tuple[Array, Array]:
+    """Places (T,) int32 of a stream, sorted by its ``tokens`` (T,) int32, and how often each of them occurs (K,)."""
+    counts = np.zeros(n_tokens, dtype=np.int32)
+    for i in range(len(tokens)):
+        counts[tokens[i]] += 1
+    at = np.zeros(n_tokens, dtype=np.int64)
+    for token in range(1, n_tokens):
+        at[token] = at[token - 1] + counts[token - 1]
+    places = np.empty(len(tokens), dtype=np.int32)
+    for i in range(len(tokens)):
+        places[at[tokens[i]]] = i
+        at[tokens[i]] += 1
+    return places, counts
+
+
+@njit(cache=True, nogil=True)
+def _sort(tokens: Array, places: Array, n: int, other_tokens: Array, other_places: Array, most: int) -> None:
+    """Sort the first n pairs by token, which is at most ``most``; pairs of one token stay in order.
+
+    Few pairs, as most rows have, are sorted by insertion, many digit by digit; ``other_...`` is room for them.
+    """
+    if n <= 32:
+        for i in range(1, n):
+            token, place = tokens[i], places[i]
+            j = i
+            while j > 0 and tokens[j - 1] > token:
+                tokens[j], places[j] = tokens[j - 1], places[j - 1]
+                j -= 1
+            tokens[j], places[j] = token, place
+        return
+    at = np.empty(257, dtype=np.int64)
+    shift = 0
+    while most >> shift > 0:
+        at[:] = 0
+        for i in range(n):
+            at[1 + ((tokens[i] >> shift) & 255)] += 1
+        for digit in range(256):
+            at[digit + 1] += at[digit]
+        for i in range(n):
+            digit = (tokens[i] >> shift) & 255
+            other_tokens[at[digit]], other_places[at[digit]] = tokens[i], places[i]
+            at[digit] += 1
+        for i in range(n):
+            tokens[i], places[i] = other_tokens[i], other_places[i]
+        shift += 8
+
+
+@njit(cache=True, nogil=True)
+def refine(
+    tokens: Array, places: Array, counts: Array, last: Array, length: int, end: int, n_tokens: int
+) -> tuple[int, int]:
+    """Sort the places of n-grams of one length by the token that follows.
+
+    Args:
+        tokens: (T,) int32, ``<bos> w1 .. wn <eos>`` sentence by sentence.
+        places: (P,) int32, starts of all n-grams sorted by n-gram; overwritten.
+        counts: (R,) int32, how many of them each n-gram has.
+        last: (R,) int32, last token of each n-gram; one that is ``end`` has no continuation and is dropped.
+        length: of the n-grams.
+        end: the token ``<eos>``.
+        n_tokens: K.
+
+    Returns:
+        How many places are left at the front of ``places``, and how many different longer n-grams they hold.
+    """
+    widest = 0
+    for r in range(len(counts)):
+        widest = max(widest, counts[r])
+    follows = np.empty(widest, dtype=np.int32)
+    other_tokens, other_places = np.empty_like(follows), np.empty_like(follows)
+    begin = kept = found = 0
+    for r in range(len(counts)):
+        n = counts[r]
+        if last[r] == end:
+            begin += n
+            continue
+        if n == 1:
+            places[kept] = places[begin]
+            found += 1
+        elif n > 1:
+            row = places[kept:]
+            for i in range(n):
+                row[i] = places[begin + i]
+                follows[i] = tokens[row[i] + length]
+            _sort(follows, row, n, other_tokens, other_places, n_tokens - 1)
+            for i in range(n):
+                if i == 0 or follows[i] != follows[i - 1]:
+                    found += 1
+        begin += n
+        kept += n
+    return kept, found
+
+
+@njit(cache=True, nogil=True)
+def extend(
+    tokens: Array,
+    places: Array,
+    counts: Array,
+    last: Array,
+    length: int,
+    end: int,
+    first: int,
+    node: Array,
+    child_start: Array,
+    child_word: Array,
+    child_count: Array,
+    child_suffix: Array,
+) -> None:
+    """Number the longer n-grams that `refine` sorted the places by, from ``first`` on.
+
+    Args:
+        tokens: as for `refine`.
+        places: what it left.
+        counts: as for `refine`.
+        last: as for `refine`.
+        length: as for `refine`.
+        end: as for `refine`.
+        first: number of the first longer n-gram.
+        node: (T,) int32, number of the n-gram of the present length at each place; afterwards of the longer one.
+        child_start: (R,) int32, to be filled: number of the first continuation of each n-gram.
+        child_word: (F,) int32, to be filled: last token of each longer n-gram.
+        child_count: (F,) int32, to be filled: how often it occurs.
+        child_suffix: (F,) int32, to be filled: the number of the n-gram that is left without its first token.
+    """
+    found = -1
+    at = 0
+    for r in range(len(counts)):
+        child_start[r] = first + found + 1
+        if last[r] == end:
+            continue
+        before = -1
+        for i in range(at, at + counts[r]):
+            token = tokens[places[i] + length]
+            if token != before:
+                before = token
+                found += 1
+                child_word[found] = token
+                child_count[found] = 0
+                child_suffix[found] = node[places[i] + 1]
+            child_count[found] += 1
+        at += counts[r]
+    at = 0
+    for c in range(len(child_count)):
+        for i in range(at, at + child_count[c]):
+            node[places[i]] = first + c
+        at += child_count[c]

@@ -1,0 +1,53 @@
+"""What the folder of an n-gram model says about itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmtrain.tokenizer import BOS, EOS, UNK
+
+_ESTIMATES = {
+    "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
+    "kneser_ney": "interpolated modified Kneser-Ney (Chen & Goodman 1999); the discounts are in `config.json`",
+}
+
+
+def model_card(record: dict[str, Any]) -> str:
+    """README of a model folder, with the metadata header that model hubs read.
+
+    Args:
+        record: content of ``training.json``.
+    """
+    final, model = record["final"], record["model"]
+    dev = ""
+    if final["dev_loss"] is not None:
+        covered = "" if model["smoothing"] == "kneser_ney" else f" on the {final['dev_sentences_covered']:.1%} of it"
+        reach = f"{covered} that the model gives a probability" if covered else ""
+        dev = f", dev loss {final['dev_loss']:.4f} nats (perplexity {final['dev_ppl']:.2f}){reach}"
+    return f"""---
+tags:
+- truesource
+- synthetic
+- n-gram
+---
+
+# {record["name"]}
+
+A {model["order"]}-gram language model ({record["parameters"]:,} n-grams) of an artificial language whose exact
+probabilities are known.
+
+- **Text**: one sentence an input, words separated by single spaces, one `{BOS}` before it, `{EOS}` after it is
+  predicted; {record["vocabulary"]:,} words, all others `{UNK}`. The contexts of the first words are shorter.
+- **Estimate**: {_ESTIMATES[model["smoothing"]]}.
+- **Training**: {final["tokens"]:,} tokens, loss {final["loss"]:.4f} nats{dev}.
+- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`.
+
+```python
+from lmtrain.models import load_model
+
+model = load_model("path/to/this/folder")
+```
+
+`ngram.npz` holds the counts as a trie in flat arrays (`lmtrain.ngram.trie.Trie`); the tokeniser is that of
+`transformers`. The words are those of a grammar, not of people.
+"""

@@ -1,0 +1,121 @@
+"""Reading text with an n-gram model: token numbers in, log probabilities out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.sampler import random_state
+from lmtrain.ngram import _kernels_walk as kernels
+from lmtrain.ngram.smoothing import Estimate
+from lmtrain.ngram.stream import Stream
+
+Ints = NDArray[np.int64]
+
+
+class State(NamedTuple):
+    """What R texts of one length are remembered by."""
+
+    node: Ints  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
+    length: Ints  #: (R,) tokens of it
+    position: int  #: tokens read, ``<bos>`` not counted
+
+    def take(self, rows: Ints) -> State:
+        """Some of the texts, in any order, any number of times."""
+        return State(self.node[rows], self.length[rows], self.position)
+
+
+class Drawn(NamedTuple):
+    """Sentences as token numbers."""
+
+    tokens: NDArray[np.int32]  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
+    ends: Ints  #: (n,) where each ends
+    finished: NDArray[np.bool_]  #: (n,) whether the model ended it
+
+
+@dataclass(frozen=True)
+class Reader:
+    """An estimate, ready to be read from. Log probabilities are nats, -inf for probability zero."""
+
+    estimate: Estimate
+    bos: int
+    eos: int
+
+    @property
+    def n_tokens(self) -> int:
+        """K, size of the vocabulary with its special tokens."""
+        return self.estimate.trie.n_tokens
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing is expected after a context that was never seen in full."""
+        return self.estimate.smoothing == "mle"
+
+    @cached_property
+    def _tables(self) -> tuple[NDArray[np.int32] | NDArray[np.float64], ...]:
+        trie = self.estimate.trie
+        return trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff
+
+    @cached_property
+    def _running(self) -> Ints:
+        running = np.zeros(len(self.estimate.trie.count) + 1, dtype=np.int64)
+        np.cumsum(self.estimate.trie.count, out=running[1:])
+        return running
+
+    def score(self, stream: Stream) -> NDArray[np.float64]:
+        """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
+        order = self.estimate.trie.order
+        values: NDArray[np.float64] = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
+        return values
+
+    def begin(self, n: int) -> State:
+        """``n`` texts after ``<bos>``."""
+        if self.estimate.trie.order == 1:
+            return State(np.zeros(n, np.int64), np.zeros(n, np.int64), 0)
+        return State(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
+
+    def advance(self, state: State, tokens: NDArray[np.integer]) -> State:
+        """The same texts, each one token longer; ``tokens`` (R,)."""
+        node, length = state.node.copy(), state.length.copy()
+        kernels.advance(*self._tables, node, length, tokens.astype(np.int32))
+        return State(node, length, state.position + 1)
+
+    def expect(self, state: State, columns: Ints) -> NDArray[np.float64]:
+        """Log probability of every next token.
+
+        Args:
+            state: of R texts.
+            columns: (C,) token of each column of the result.
+
+        Returns:
+            (R, C) nats.
+        """
+        result = np.full((len(state.node), len(columns)), -np.inf)
+        column = np.full(self.n_tokens, -1, dtype=np.int64)
+        column[columns] = np.arange(len(columns))
+        order = self.estimate.trie.order
+        kernels.expect(*self._tables, order, self.strict, state.node, state.length, state.position, column, result)
+        return result
+
+    def draw(self, n: int, *, seed: int, most: int | None) -> Drawn:
+        """Sentences from the model's own distribution, word by word; ``most`` words each, None for any number."""
+        estimate = self.estimate
+        return Drawn(
+            *kernels.draw(
+                *self._tables,
+                estimate.trie.order,
+                estimate.trie.count,
+                self._running,
+                estimate.discount,
+                estimate.emitted,
+                self.bos,
+                self.eos,
+                n,
+                np.iinfo(np.int64).max if most is None else most,
+                random_state(seed),
+            )
+        )

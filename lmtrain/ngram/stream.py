@@ -1,0 +1,54 @@
+"""Sentences as one stream of token numbers, the form that counting and scoring read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.coded import CodedSentences
+from grammar.errors import InputError
+from lmtrain.encoding import encode_rows
+from lmtrain.tokenizer import Vocabulary
+
+MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
+
+
+class Stream(NamedTuple):
+    """``<bos> w1 .. wn <eos>``, sentence by sentence."""
+
+    tokens: NDArray[np.int32]  #: (T,)
+    ends: NDArray[np.int64]  #: (S,) where each sentence ends
+    lengths: NDArray[np.int64]  #: (S,) words of each sentence
+
+    @property
+    def begins(self) -> NDArray[np.int64]:
+        """Where each sentence begins, (S,)."""
+        return self.ends - self.lengths - 2
+
+    @property
+    def n_events(self) -> int:
+        """Words and sentence ends."""
+        return len(self.tokens) - len(self.ends)
+
+
+def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Stream:
+    """Number the words of sentences, unknown ones as ``<unk>``.
+
+    Raises:
+        InputError: there are more than 2^31 - 1 tokens.
+    """
+    rows = encode_rows(vocabulary, CodedSentences.of(sentences))
+    lengths = rows.lengths
+    total = len(rows.flat) + 2 * len(rows)
+    if total > MOST_TOKENS:
+        raise InputError(f"n-gram counts take {MOST_TOKENS} tokens, these are {total}; use fewer sentences")
+    stream = Stream(np.empty(total, dtype=np.int32), np.cumsum(lengths + 2), lengths)
+    is_word = np.ones(total, dtype=bool)
+    for places, mark in ((stream.begins, vocabulary.bos), (stream.ends - 1, vocabulary.eos)):
+        stream.tokens[places] = mark
+        is_word[places] = False
+    stream.tokens[is_word] = rows.flat
+    return stream

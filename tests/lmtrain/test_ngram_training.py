@@ -1,0 +1,250 @@
+"""Training n-gram models: what it leaves, what it refuses, files that come back, and what is said of coverage."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+from generator.frame import ScoringFrame
+from grammar.errors import InputError
+from lmtrain.config import ModelConfig, TrainConfig
+from lmtrain.models import load_model
+from lmtrain.ngram.model import NgramModel
+from lmtrain.training import train
+
+Sentences = list[list[str]]
+TRIGRAMS = ModelConfig(architecture="ngram")
+UNSMOOTHED = ModelConfig(architecture="ngram", order=3, smoothing="mle")
+
+
+def language(n: int, seed: int) -> Sentences:
+    rng = np.random.default_rng(seed)
+    return [[f"w{i}" for i in (12 * rng.random(rng.integers(1, 8)) ** 3).astype(int)] for _ in range(n)]
+
+
+class Source:
+    splits = ("train", "dev")
+
+    def sentences(self, split: str) -> Sequence[Sequence[str]]:
+        return {"train": language(300, 0), "dev": language(60, 1)}[split]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A model of each kind."""
+    root = tmp_path_factory.mktemp("finished")
+    for config in (TRIGRAMS, UNSMOOTHED):
+        train(Source(), config, None, root / config.smoothing, seed=3)
+    return {config.smoothing: root / config.smoothing for config in (TRIGRAMS, UNSMOOTHED)}
+
+
+@pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
+def test_a_finished_folder_is_complete(finished: dict[str, Path], smoothing: str) -> None:
+    folder = finished[smoothing]
+    model = load_model(folder)
+    assert isinstance(model, NgramModel)
+    assert model.name == f"ngram-3-{smoothing.replace('_', '-')}"
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["model_type"], config["order"], config["smoothing"]) == ("ngram", 3, smoothing)
+    assert config["discounts"] == model.estimate.discount.tolist()
+    record = json.loads((folder / "training.json").read_text())
+    assert (record["name"], record["objective"], record["training"]) == (model.name, "causal", None)
+    assert (record["parameters"], record["vocabulary"]) == (model.n_ngrams, len(model.vocabulary))
+    assert set(record["versions"]) >= {"python", "numpy"}
+    (row,) = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert row == record["final"]
+    assert row["tokens"] == sum(len(s) + 1 for s in Source().sentences("train"))
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\ntags:")
+    assert ("that the model gives a probability" in card) == (smoothing == "mle")
+    words = ["w0", "w3"]
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    assert tokenizer(" ".join(words))["input_ids"] == model.read([words]).tokens[:-1].tolist()
+
+
+@pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
+@pytest.mark.parametrize("order", [1, 2, 3, 6])
+def test_losses_are_those_of_the_scores(order: int, smoothing: Any, tmp_path: Path) -> None:
+    config = ModelConfig(architecture="ngram", order=order, smoothing=smoothing, min_count=2)
+    model = train(Source(), config, None, tmp_path / "m", seed=0)
+    final = json.loads((tmp_path / "m" / "training.json").read_text())["final"]
+    on_train = model.score(Source().sentences("train"), ScoringFrame())
+    assert not len(on_train.impossible)
+    assert final["loss"] == pytest.approx(-on_train.log_prob.mean(), abs=1e-12)
+    dev = Source().sentences("dev")
+    on_dev = model.score(dev, ScoringFrame())
+    assert final["dev_loss"] == pytest.approx(-on_dev.log_prob.mean(), abs=1e-12)
+    assert final["dev_ppl"] == pytest.approx(math.exp(final["dev_loss"]))
+    assert final["dev_sentences_covered"] == pytest.approx(1 - len(on_dev.impossible) / len(dev))
+    positions = [np.exp(d.log_prob) for s in dev for d in model.distributions([s])]  # type: ignore[union-attr]
+    columns = {w: i for i, w in enumerate(model.vocabulary or ())}
+    targets = [i for s in dev for i in [*(columns.get(w, len(columns)) for w in s), len(columns) + 1]]
+    possible = [p[0, i] > 0.0 for p, i in zip(positions, targets, strict=True)]
+    assert final["dev_tokens_covered"] == pytest.approx(np.mean(possible))
+    if smoothing == "kneser_ney":
+        assert final["dev_tokens_covered"] == final["dev_sentences_covered"] == 1.0
+    elif order >= 3:
+        assert 0.0 < final["dev_sentences_covered"] < final["dev_tokens_covered"] < 1.0
+
+
+def test_nothing_covered_and_nothing_to_cover(tmp_path: Path) -> None:
+    class Apart(Source):
+        def sentences(self, split: str) -> Sentences:
+            return {"train": [["a", "b"]], "dev": [["b"], ["c"]]}[split]
+
+    train(Apart(), UNSMOOTHED, None, tmp_path / "m", seed=0)
+    final = json.loads((tmp_path / "m" / "training.json").read_text())["final"]
+    assert (final["dev_loss"], final["dev_ppl"], final["dev_sentences_covered"]) == (None, None, 0.0)
+    assert final["dev_tokens_covered"] == 0.0  # after <bos> only a is known, after <bos> b nothing
+    train([["a", "b"]], TRIGRAMS, None, tmp_path / "n", seed=0)
+    assert json.loads((tmp_path / "n" / "training.json").read_text())["final"]["dev_sentences_covered"] is None
+
+
+@pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
+def test_what_is_loaded_is_what_was_trained(finished: dict[str, Path], smoothing: Any, tmp_path: Path) -> None:
+    config = ModelConfig(architecture="ngram", smoothing=smoothing)
+    again = train(Source(), config, None, tmp_path / "m", seed=4)
+    one, two = (folder / "ngram.npz" for folder in (finished[smoothing], tmp_path / "m"))
+    assert one.read_bytes() == two.read_bytes()  # nothing is random
+    texts = language(30, 2)
+    scores = [load_model(folder).score(texts, ScoringFrame()) for folder in (finished[smoothing], tmp_path / "m")]
+    assert np.array_equal(scores[0].log_prob, scores[1].log_prob)
+    assert again.vocabulary == load_model(finished[smoothing]).vocabulary
+
+
+def damage(folder: Path, name: str, change: Any) -> None:
+    path = folder / name
+    path.write_bytes(change(path.read_bytes()))
+
+
+def reversed_words(content: bytes) -> bytes:
+    """A whole archive in which an array does not fit."""
+    import io
+
+    with np.load(io.BytesIO(content)) as archive:
+        arrays = dict(archive)
+    arrays["suffix"] = arrays["suffix"] + np.int32(1_000_000)
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("ngram.npz", lambda content: content[: len(content) // 2], "counts of this n-gram model are damaged"),
+        ("ngram.npz", lambda content: content[:3000] + b"\xff\xfe" + content[3002:], "are damaged"),
+        ("ngram.npz", lambda content: b"", "are damaged"),
+        ("ngram.npz", reversed_words, "are damaged"),
+        ("config.json", lambda content: content.replace(b'"order": 3', b'"order": 4'), "does not fit ngram.npz"),
+        ("config.json", lambda content: content.replace(b"kneser_ney", b"laplace"), "does not fit ngram.npz"),
+        ("config.json", lambda content: content[:-3], "cannot be loaded"),
+        ("tokenizer.json", lambda content: content[: len(content) // 2], "tokeniser"),
+    ],
+)
+def test_damaged_folders_are_refused(
+    finished: dict[str, Path], name: str, change: Any, message: str, tmp_path: Path
+) -> None:
+    import shutil
+
+    shutil.copytree(finished["kneser_ney"], tmp_path / "m")
+    damage(tmp_path / "m", name, change)
+    with pytest.raises(InputError, match=message):
+        load_model(tmp_path / "m")
+
+
+def test_incomplete_folders_are_refused(finished: dict[str, Path], tmp_path: Path) -> None:
+    import shutil
+
+    with pytest.raises(InputError, match="no trained model"):
+        load_model(tmp_path)
+    with pytest.raises(InputError, match="no n-gram model"):
+        NgramModel.load(tmp_path)
+    shutil.copytree(finished["mle"], tmp_path / "m")
+    train([["other", "words"]], TRIGRAMS, None, tmp_path / "other", seed=0)
+    shutil.copy(tmp_path / "other" / "tokenizer.json", tmp_path / "m")
+    with pytest.raises(InputError, match="of two models"):
+        load_model(tmp_path / "m")
+    (tmp_path / "m" / "ngram.npz").unlink()
+    with pytest.raises(InputError, match="counts of this n-gram model are missing"):
+        load_model(tmp_path / "m")
+
+
+class NoTrain(Source):
+    splits = ("dev",)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("corpus", "model", "message"),
+    [
+        (NoTrain(), TRIGRAMS, "no train split; it has dev"),
+        ([], TRIGRAMS, "no words"),
+        ([[]], TRIGRAMS, "no words"),
+        ([["a"]], ModelConfig(architecture="ngram", min_count=2), "no word occurs 2 times"),
+    ],
+)
+def test_bad_input(corpus: Any, model: ModelConfig, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        train(corpus, model, None, tmp_path / "m", seed=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_refused_then_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    out.mkdir()
+    (out / "precious").write_text("x")
+    with pytest.raises(InputError, match="--force"):
+        train([["a"]], TRIGRAMS, None, out, seed=0)
+    assert (out / "precious").exists()
+    train([["a"]], TRIGRAMS, None, out, seed=0, force=True)
+    assert not (out / "precious").exists()
+
+
+@pytest.mark.parametrize("name", ["save_counts", "model_card"])
+def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"lmtrain.ngram.training.{name}", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"order": 0}, "order"),
+        ({"smoothing": "laplace"}, "smoothing"),
+        ({"layers": 4}, "ngram takes no layers"),
+        ({"dim": 64}, "ngram takes no dim"),
+        ({"tokenizer": "bpe", "vocab_size": 20}, "ngram counts whole words"),
+        ({"architecture": "gpt2", "order": 2}, "gpt2 takes no order"),
+        ({"architecture": "gpt2", "smoothing": "mle"}, "gpt2 takes no smoothing"),
+    ],
+)
+def test_bad_settings_name_the_field(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ModelConfig(**{"architecture": "ngram", **settings})
+
+
+def test_networks_need_training_settings(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gpt2 needs training settings"):
+        train([["a"]], ModelConfig(), None, tmp_path / "m", seed=0)
+    with pytest.raises(InputError, match="takes no training settings"):
+        train([["a"]], TRIGRAMS, TrainConfig(epochs=1), tmp_path / "m", seed=0)
+
+
+def test_a_probe_is_asked_once(tmp_path: Path) -> None:
+    train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0, probe=lambda model: {"n": float(len(model.vocabulary))})
+    assert json.loads((tmp_path / "m" / "metrics.jsonl").read_text())["n"] == 1.0
+    with pytest.raises(InputError, match="found kl to be inf"):
+        train([["a"]], UNSMOOTHED, None, tmp_path / "n", seed=0, probe=lambda model: {"kl": math.inf})
+    assert not (tmp_path / "n").exists()

@@ -1,0 +1,99 @@
+"""n-gram models from the command line and in a configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+from grammar.pcfg import PCFG
+from truesource.config import ModelEntry, load_config
+from truesource.runner import execute
+
+TOY = """
+S -> NP VP 1.0
+NP -> D N 0.7 | man 0.3
+VP -> V NP 0.5 | walks 0.5
+D -> the 0.6 | a 0.4
+N -> dog 0.5 | cat 0.3 | park 0.2
+V -> sees 1.0
+"""
+
+
+@pytest.fixture(scope="module")
+def grammar(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("grammar") / "toy.npz"
+    PCFG.from_text(TOY).save(path)
+    return path
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> None:
+    text = write(tmp_path / "train.txt", *["the dog walks", "man walks", "a cat sees the dog"] * 4)
+    held_out = write(tmp_path / "eval.txt", "the dog walks", "the cat walks", "a cat sees the dog walks", "man walks")
+    done = command("train", text, "--model", "ngram", "-o", tmp_path / "kn")
+    assert (done.code, done.out.splitlines()[-1].split(":")[0]) == (0, f"Wrote {tmp_path / 'kn'}")
+    done = command("train", text, "--model", "ngram", "--preset", "paper", "-o", tmp_path / "mle")
+    assert done.code == 0
+    assert json.loads((tmp_path / "mle" / "config.json").read_text())["smoothing"] == "mle"
+    for name, excluded in (("kn", 1), ("mle", 2)):  # the third sentence is none of the grammar
+        done = command("score", tmp_path / name, held_out, "--oracle", grammar)
+        assert done.code == 0, done.err
+        assert f"{excluded} of 4 sentences are impossible and left out" in done.err
+        assert "transformers" not in done.err
+    nothing = write(tmp_path / "nothing.txt", "a dog walks")
+    done = command("score", tmp_path / "mle", nothing, "--oracle", grammar)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "all 1 sentences are impossible for the model or the oracle" in done.err
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.epochs=2", "ngram takes no epochs"),
+        ("model.layers=4", "ngram takes no layers"),
+        ("model.order=0", "model.order"),
+        ("model.smoothing=laplace", "model.smoothing"),
+    ],
+)
+def test_settings_that_do_not_fit(command: Command, override: str, message: str, tmp_path: Path) -> None:
+    text = write(tmp_path / "train.txt", "man walks")
+    done = command("train", text, "--model", "ngram", "--set", override, "-o", tmp_path / "m")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert message in done.err
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_entry_of_a_configuration() -> None:
+    shape, training = ModelEntry(name="tri", model={"architecture": "ngram", "smoothing": "mle"}).resolve()
+    assert (shape.label, shape.order, shape.smoothing, training) == ("tri", 3, "mle", None)
+
+
+def test_a_run_with_ngrams(grammar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stages know both kinds of folder; a change of settings makes the model anew."""
+    monkeypatch.setattr("truesource.report.build_report", lambda folder: write(folder / "report.html", "a report"))
+    config = write(
+        tmp_path / "toy.yaml",
+        "name: toy",
+        f"grammar: {{method: file, file: {grammar}}}",
+        "corpus: {lengths: 1..9, splits: {train: 200, dev: 20, eval: 40}}",
+        "models:",
+        "  - {name: tri, model: {architecture: ngram}}",
+        "  - {name: raw, model: {architecture: ngram, order: 2, smoothing: mle}}",
+    )
+    execute(load_config(config), base=tmp_path, runs=tmp_path / "runs")
+    folder = tmp_path / "runs" / "toy"
+    records = {r["model"]: r for r in json.loads((folder / "results.json").read_text())}
+    assert records["tri"]["relative_ppl"] > 1.0
+    assert records["tri"]["excluded"] == 0
+    assert records["tri"]["parameters"] > records["raw"]["parameters"] > 0
+    execute(load_config(config, ["corpus.splits.dev=20"]), base=tmp_path, runs=tmp_path / "runs")
+    stages = json.loads((folder / "stages.json").read_text())["stages"]
+    assert stages["train:tri"]["skipped"]
+    assert stages["train:raw"]["skipped"]
