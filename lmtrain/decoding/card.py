@@ -1,0 +1,79 @@
+"""The dataset card of a folder of samples, which also lets `datasets` load it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generator.card import size_category
+from lmtrain.decoding.settings import Decoding
+
+_GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
+
+
+def samples_card(name: str, record: dict[str, Any], split: str) -> str:
+    """README of a folder of samples.
+
+    Args:
+        name: of the folder.
+        record: content of ``record.json``.
+        split: what the files are named after.
+    """
+    call, counts, model = record["call"], record["counts"], record["model"]
+    cut = counts["sentences"] - counts["finished"]
+    mean = f"{counts['finished_tokens'] / counts['finished']:.4f}" if counts["finished"] else "-"
+    special = counts["special"] / counts["contexts"]
+    decoding = Decoding.from_record(call["decoding"])
+    return f"""---
+pretty_name: "{name.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}"
+task_categories:
+- text-generation
+tags:
+- synthetic
+- truesource
+size_categories:
+- {size_category(counts["sentences"])}
+configs:
+- config_name: default
+  data_files:
+  - split: {split}
+    path: data/{split}-*.parquet
+---
+
+# {name}
+
+{counts["sentences"]:,} sentences drawn by truesource from the language model {model["name"]}.
+
+- decoding: `{decoding}`
+- cut after {decoding.max_tokens} tokens, not ended by the model: {cut:,} ({cut / counts["sentences"]:.3%}); mean
+  length of the others: {mean} words
+- mean probability that the model gave to tokens that no sentence contains, left to the others in proportion:
+  {special:.3g}
+
+| column | type | meaning |
+| --- | --- | --- |
+| `text` | string | the words, separated by one space |
+| `n_tokens` | int32 | how many words, end of sentence not counted |
+| `finished` | bool | whether the model ended the sentence; if not, it was cut, and has no length of its own |
+| `logprob` | float64 | log probability under the model itself, whatever the decoding; with the end if finished; nats |
+{_GROUP if decoding.keep == "all" else ""}
+## Where it comes from
+- model: SHA-256 `{model["digest"]}`
+- seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences, {call["rows"]:,} rows at a time
+- drawn on: {record["device"]}
+- made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
+- digest of the samples: `{record["digest"]}`
+
+`record.json` holds the whole call and the digest of every file.
+
+## Loading
+```python
+from lmtrain.decoding.folder import SampleFolder
+samples = SampleFolder.load("path/to/this/folder").sentences()
+
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data")
+```
+"""

@@ -1,0 +1,156 @@
+"""Sentences from a model under a decoding scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.errors import InputError
+from lmtrain.decoding.beam_sampling import beam_sampling
+from lmtrain.decoding.beam_search import beam_search
+from lmtrain.decoding.sampling import sample_each, sample_in_groups
+from lmtrain.decoding.settings import SAMPLING, Decoding
+from lmtrain.decoding.stepper import Stepper
+from lmtrain.decoding.walk import Hypothesis, Walk
+from lmtrain.tokenizer import Vocabulary
+
+LOGITS = 2**25  #: at most so many float64 log probabilities of one step stand in memory at once (256 MiB)
+MOST_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The tokens of a stepper."""
+
+    size: int  #: K
+    eos: int  #: number of the token that ends a sentence
+    never: tuple[int, ...]  #: tokens that no sentence contains
+    longest: int | None  #: the most tokens a sentence may have; None: any number
+    spell: Callable[[Sequence[int]], list[str]]  #: the words that token numbers stand for
+
+    @classmethod
+    def of_words(cls, vocabulary: Vocabulary, longest: int | None) -> Alphabet:
+        """Of a model whose tokens are words."""
+        v = vocabulary
+        return cls(len(v), v.eos, (v.pad, v.bos, v.mask), longest, lambda numbers: [v.tokens[i] for i in numbers])
+
+
+class StepwiseModel(Protocol):
+    """A model of each token given those before it, from which text can be drawn."""
+
+    @property
+    def name(self) -> str:
+        """What the model is called in tables."""
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Its tokens."""
+
+    def stepper(self) -> Stepper:
+        """Its next-token log probabilities, for one batch of text at a time."""
+
+
+class Samples(NamedTuple):
+    """Sentences drawn from a model."""
+
+    sentences: list[list[str]]  #: words; ``<unk>`` may be among them
+    finished: NDArray[np.bool_]  #: (n,) whether the model ended the sentence itself within the tokens allowed
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Sentences that a decoding scheme drew from a model."""
+
+    sentences: list[list[str]]  #: words; ``<unk>`` may be among them
+    finished: NDArray[np.bool_]  #: (n,) False for those cut after ``max_tokens``
+    log_prob: NDArray[np.float64]  #: (n,) under the model itself, with the end of the sentence if finished, nats
+    group: NDArray[np.int64]  #: (n,) number of the beam that it comes from; of its own where only the best is kept
+    special: float  #: probability that the model gave to tokens that no sentence contains, summed over the contexts
+    contexts: int  #: how many contexts
+
+
+def rows_at_once(alphabet: Alphabet) -> int:
+    """Rows of text that a batch holds, by the size of the vocabulary alone."""
+    return max(1, min(MOST_ROWS, LOGITS // alphabet.size))
+
+
+def draw(
+    model: StepwiseModel,
+    n: int,
+    decoding: Decoding,
+    *,
+    seed: int,
+    stream: Sequence[int] = (),
+    rows: int | None = None,
+) -> Decoded:
+    """Draw n sentences.
+
+    Args:
+        model: what from.
+        n: how many; with ``keep="all"`` beams are drawn until there are so many, the last one best first.
+        decoding: how.
+        seed: equal seeds give equal sentences on the same machine, for one ``rows`` and number of threads.
+        stream: numbers that tell independent draws of one seed apart.
+        rows: rows of text in the network at once; None: by `rows_at_once`.
+
+    Raises:
+        InputError: ``n`` is negative, or more than a deterministic scheme gives; ``max_tokens`` is more than the model
+            takes; or the model's probabilities are not finite.
+    """
+    if n < 0:
+        raise InputError(f"cannot draw {n} sentences; ask for 0 or more")
+    decoding = decoding.within(model.alphabet.longest)
+    check_number(n, decoding)
+    alphabet = model.alphabet
+    scheme = _SCHEMES[decoding.scheme]
+    at_once = max(1, (rows or rows_at_once(alphabet)) // decoding.width)
+    kept: list[Hypothesis] = []
+    groups: list[int] = []
+    special, contexts, batch, beams = 0.0, 0, 0, 0
+    while len(kept) < n:
+        walk = Walk(model.stepper(), alphabet.eos, alphabet.never, _batch_seed(seed, *stream, batch))
+        wanted = min(at_once, -(-(n - len(kept)) // decoding.at_most))
+        for hypotheses in scheme(walk, wanted, decoding):
+            some = hypotheses[: decoding.at_most]
+            kept += some
+            groups += [beams] * len(some)
+            beams += 1
+        special, contexts, batch = special + walk.special, contexts + walk.contexts, batch + 1
+        if decoding.scheme == "beam" and len(kept) < n:
+            raise InputError(f"beam search finds only {len(kept)} sentences of at most {decoding.most} tokens, not {n}")
+    del kept[n:]
+    return Decoded(
+        [alphabet.spell(h.tokens) for h in kept],
+        np.array([h.finished for h in kept], dtype=bool),
+        np.array([h.log_prob for h in kept], dtype=np.float64),
+        np.array(groups[:n], dtype=np.int64),
+        special,
+        contexts,
+    )
+
+
+def check_number(n: int, decoding: Decoding) -> None:
+    """Refuse more sentences than a deterministic scheme gives."""
+    if decoding.scheme == "beam" and n > decoding.at_most:
+        raise InputError(
+            f"beam search draws nothing: it gives {decoding.at_most} with keep {decoding.keep!r}, so {n} sentences"
+            " cannot be had; choose a sampling scheme"
+        )
+
+
+def _batch_seed(seed: int, *stream: int) -> int:
+    return int(np.random.SeedSequence(seed, spawn_key=stream).generate_state(1, np.uint64)[0])
+
+
+_Run = Callable[[Walk, int, Decoding], list[list[Hypothesis]]]
+_SCHEMES: dict[str, _Run] = {
+    **dict.fromkeys(SAMPLING, sample_each),
+    "beam_sampling": beam_sampling,
+    "beam_sampling_fairseq": sample_in_groups,
+    "beam_sampling_hf": beam_search,
+    "beam": beam_search,
+}

@@ -1,0 +1,120 @@
+"""A folder of sentences drawn from a model, as `lmtrain.decoding.making` leaves it; reading it needs no torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generator.shards import read_columns
+from grammar.errors import InputError
+from grammar.files import digest_file
+from lmtrain.decoding.settings import Decoding
+
+FORMAT = "truesource samples"
+FORMAT_VERSION = 1
+SPLIT = "samples"  #: the one split of such a folder
+
+
+def is_sample_folder(path: str | Path) -> bool:
+    """Whether ``path`` holds sentences drawn from a model, and not a corpus or something else."""
+    try:
+        record = json.loads((Path(path) / "record.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(record, dict) and record.get("format") == FORMAT
+
+
+@dataclass(frozen=True)
+class SampleFolder:
+    """Sentences drawn from a model, in Parquet shards with a card and a record of the call."""
+
+    path: Path  #: the folder
+    record: Mapping[str, Any]  #: ``record.json``: the call, the model, digests, versions, counts
+
+    @classmethod
+    def load(cls, path: str | Path) -> SampleFolder:
+        """Open a finished folder.
+
+        Raises:
+            InputError: it is absent, unfinished, damaged, or holds something else.
+        """
+        path = Path(path)
+        if not is_sample_folder(path):
+            raise InputError("there are no finished samples of a model here; truesource generate makes some", path)
+        record = json.loads((path / "record.json").read_text(encoding="utf-8"))
+        if record.get("format_version") != FORMAT_VERSION:
+            raise InputError(f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", path)
+        missing = {"call", "model", "counts", "shards", "digest"} - record.keys()
+        if missing:
+            raise InputError(f"the record lacks {', '.join(sorted(missing))}; generate the samples again", path)
+        for shard in record["shards"]:
+            file = path / "data" / shard["file"]
+            if not file.is_file() or file.stat().st_size != shard["bytes"]:
+                raise InputError("this file of the samples is missing or damaged; generate them again", file)
+        return cls(path, record)
+
+    @property
+    def decoding(self) -> Decoding:
+        """How they were drawn."""
+        return Decoding.from_record(self.record["call"]["decoding"])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the digests of all shards, hexadecimal."""
+        return str(self.record["digest"])
+
+    @property
+    def n_sentences(self) -> int:
+        """How many sentences."""
+        return int(self.record["counts"]["sentences"])
+
+    @property
+    def n_finished(self) -> int:
+        """How many of them the model ended itself; the others were cut after ``decoding.max_tokens`` tokens."""
+        return int(self.record["counts"]["finished"])
+
+    def verify(self) -> None:
+        """Compare the digest of every shard with the record.
+
+        Raises:
+            InputError: a file has changed.
+        """
+        for shard in self.record["shards"]:
+            file = self.path / "data" / shard["file"]
+            if digest_file(file) != shard["sha256"]:
+                raise InputError("the samples are damaged, this file has changed; generate them again", file)
+
+    def sentences(self, *, cut: bool = True) -> list[list[str]]:
+        """The words of every sentence; ``cut``: also those that the model did not end."""
+        found = []
+        for table in self._tables("text", "finished"):
+            columns = (table.column(name).to_pylist() for name in ("text", "finished"))
+            found += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
+        return found
+
+    def finished(self) -> NDArray[np.bool_]:
+        """(n,) whether the model ended the sentence itself."""
+        return np.concatenate([table.column("finished").to_numpy() for table in self._tables("finished")])
+
+    def log_probs(self) -> NDArray[np.float64]:
+        """(n,) log probability of each sentence under the model itself, with its end if finished, nats."""
+        return np.concatenate([table.column("logprob").to_numpy() for table in self._tables("logprob")])
+
+    def groups(self) -> NDArray[np.int64]:
+        """(n,) number of the beam that each sentence comes from; those of one beam are not independent.
+
+        A sentence is a group of its own unless all hypotheses of a beam were kept.
+        """
+        if self.decoding.keep != "all":
+            return np.arange(self.n_sentences)
+        return np.concatenate([table.column("group").to_numpy() for table in self._tables("group")])
+
+    def _tables(self, *columns: str) -> Iterator[Any]:
+        for shard in self.record["shards"]:
+            yield read_columns(self.path / "data" / shard["file"], list(columns))

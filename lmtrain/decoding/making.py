@@ -1,0 +1,226 @@
+"""Making a folder of samples, shard by shard: by one process or several, or by several jobs; a killed run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from generator.plan import Shard, plan_shards
+from generator.sampler import random_state
+from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing
+from grammar.errors import InputError
+from grammar.files import atomic_path, digest_file, digest_json, write_json, write_text
+from grammar.parallel import Share, Workers
+from lmtrain.card import versions
+from lmtrain.decoding.card import samples_card
+from lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
+from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder
+from lmtrain.decoding.settings import Decoding
+from lmtrain.models import load_model
+
+SHARD_SIZE = 4096  #: sentences
+_RECORDS = {"README.md", "metrics.jsonl", "training.json"}  #: files of a model folder that say nothing of its law
+_COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "contexts")
+
+
+def make_samples(
+    model: str | Path,
+    n: int,
+    decoding: Decoding,
+    path: str | Path,
+    *,
+    seed: int,
+    device: str | None = None,
+    workers: int = 1,
+    share: Share | None = None,
+    shard_size: int = SHARD_SIZE,
+    force: bool = False,
+) -> SampleFolder | None:
+    """Draw n sentences from a trained model into the folder ``path``.
+
+    The draws of a shard depend on the seed and its number alone, and on a CPU every process computes in one thread:
+    on one machine the same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
+    goes on where it stopped when called again: finished shards wait in ``.NAME.partial`` beside ``path``.
+
+    Args:
+        model: folder of a causal model.
+        n: how many sentences the folder gets.
+        decoding: how to draw them.
+        path: folder to make.
+        seed: whole number from 0 on.
+        device: such as ``"cpu"``; None: a GPU when there is one.
+        workers: processes; 1 on a GPU.
+        share: of a job that draws only some of the shards; the last job to end makes the folder. None: all.
+        shard_size: sentences a file; part of what fixes the text.
+        force: replace samples that stand at ``path``.
+
+    Returns:
+        The folder; None while shards of other jobs are missing.
+
+    Raises:
+        InputError: the model is not one to draw text from, ``decoding`` asks for more than it gives, ``path`` is
+            occupied, the disk is full, or another run is at work on ``path``.
+    """
+    model, path = Path(model), Path(path)
+    if n < 1:
+        raise InputError(f"cannot draw {n} sentences; ask for one or more")
+    if shard_size < 1:
+        raise InputError(f"the shard size is 1 or more, got {shard_size}")
+    if path.name in ("", ".."):
+        raise InputError("name the folder to make", path)
+    random_state(seed)  # refuses what is no seed
+    check_number(n, decoding)
+    if share is None:
+        refuse_occupied(path, force, "folder of samples")
+    if not model.is_dir():
+        raise InputError("there is no such model folder", model)
+    digest = _digest(model)
+    source = _loaded(model, digest, device)
+    decoding = decoding.within(source.alphabet.longest)
+    drawing = _Drawing(model, digest, device, decoding, place_of(path), seed, shard_size)
+    kind = source.stepper().start(1).device.type
+    if kind != "cpu" and workers > 1:
+        raise InputError(f"several workers cannot share the {kind} device; leave --workers out")
+    record = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "call": {
+            "sentences": n,
+            "seed": seed,
+            "decoding": decoding.as_record(),
+            "shard_size": shard_size,
+            "rows": rows_at_once(source.alphabet),
+        },
+        "model": {"name": source.name, "digest": digest},
+        "device": kind,
+        "versions": versions(),
+    }
+    shards = plan_shards({SPLIT: n}, shard_size)
+    at_work = Workers(workers)
+    try:
+        with locked(path, wait=share is not None):
+            if share is not None and is_made(path, record):
+                return SampleFolder.load(path)
+            refuse_occupied(path, force, "folder of samples")
+            prepare(drawing.partial, record, shared=share is not None)
+            if share is None:
+                _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
+                return SampleFolder.load(path)
+        if len(write_missing(drawing, shards, at_work, share)) < len(shards):
+            return None
+        with locked(path, wait=True):
+            if not is_made(path, record):
+                _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
+        return SampleFolder.load(path)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(
+            f"cannot write the samples: {reason}; what stood there is untouched,"
+            f" and the same call goes on from {drawing.partial.name}",
+            path,
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """What every shard is drawn with; a `generator.unfinished.Writer`."""
+
+    model: Path
+    digest: str  #: of the model
+    device: str | None
+    decoding: Decoding
+    partial: Path
+    seed: int
+    shard_size: int
+
+    def write(self, shard: Shard) -> dict[str, Any]:
+        """Draw a shard, write it and record it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        source = _loaded(self.model, self.digest, self.device)
+        with _one_thread():
+            drawn = draw(source, shard.sentences, self.decoding, seed=self.seed, stream=(shard.number,))
+        lengths = [len(sentence) for sentence in drawn.sentences]
+        columns = {
+            "text": pa.array([" ".join(sentence) for sentence in drawn.sentences], pa.string()),
+            "n_tokens": pa.array(lengths, pa.int32()),
+            "finished": pa.array(drawn.finished, pa.bool_()),
+            "logprob": pa.array(drawn.log_prob, pa.float64()),
+        }
+        if self.decoding.keep == "all":
+            columns["group"] = pa.array(drawn.group + shard.number * self.shard_size, pa.int64())
+        target = self.partial / "data" / shard.name
+        with atomic_path(target) as temporary:
+            pq.write_table(pa.table(columns), temporary, compression="zstd", write_page_checksum=True)
+        entry = {
+            "file": shard.name,
+            "sentences": shard.sentences,
+            "tokens": sum(lengths),
+            "finished": int(drawn.finished.sum()),
+            "finished_tokens": sum(k for k, ended in zip(lengths, drawn.finished, strict=True) if ended),
+            "special": drawn.special,
+            "contexts": drawn.contexts,
+            "bytes": target.stat().st_size,
+            "sha256": digest_file(target),
+        }
+        write_json(self._note(shard), entry)
+        return entry
+
+    def finished(self, shard: Shard) -> dict[str, Any] | None:
+        """What was recorded of a shard, if its file is still what was written."""
+        try:
+            entry: dict[str, Any] = json.loads(self._note(shard).read_text(encoding="utf-8"))
+            return entry if digest_file(self.partial / "data" / shard.name) == entry["sha256"] else None
+        except (OSError, ValueError, KeyError):
+            return None
+
+    def _note(self, shard: Shard) -> Path:
+        return self.partial / ".work" / f"{shard.name}.json"
+
+
+def _finish(entries: list[dict[str, Any]], record: dict[str, Any], partial: Path, path: Path) -> None:
+    """Write the record and the card, and move the folder to its place."""
+    digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
+    counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}
+    full = {**record, "counts": counts, "shards": entries, "digest": digest}
+    write_json(partial / "record.json", full)
+    write_text(partial / "README.md", samples_card(path.name, full, SPLIT))
+    settle(partial, path, {entry["file"] for entry in entries})
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, digest: str, device: str | None) -> StepwiseModel:
+    """The model in ``folder``, which has this ``digest``; kept for the next shard."""
+    model: Any = load_model(folder, device=device)
+    if model.objective != "causal":
+        raise InputError("this is a masked model: text has no order to be drawn in; give a causal one", folder)
+    if not hasattr(model, "stepper"):
+        raise InputError("text cannot be drawn token by token from this kind of model", folder)
+    drawable: StepwiseModel = model
+    return drawable
+
+
+def _digest(folder: Path) -> str:
+    """SHA-256 over what makes the model in a folder, hexadecimal."""
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in _RECORDS)
+    return digest_json([[file.name, digest_file(file)] for file in files])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute in one thread: sums, and so text, then do not depend on how many there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

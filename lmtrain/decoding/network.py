@@ -1,0 +1,48 @@
+"""Networks of transformers, and those that are built like them, as steppers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+
+class NetworkStepper:
+    """Rows of text with what a causal network remembers of them, its ``past_key_values``.
+
+    Args:
+        model: takes ``input_ids``, ``past_key_values`` and ``use_cache``; gives ``logits`` and ``past_key_values`` that
+            have ``batch_select_indices``, as all transformers with a `DynamicCache` do.
+        bos: number of the token that every text begins with.
+    """
+
+    def __init__(self, model: PreTrainedModel, bos: int) -> None:
+        self._model, self._bos = model, bos
+        self._memory: Any = None
+        self._rows = 0
+
+    def start(self, n: int) -> Tensor:
+        """Begin n rows; see `Stepper.start`."""
+        self._memory = None
+        first = self._run(torch.tensor([self._bos], device=self._model.device))
+        self._select(torch.zeros(n, dtype=torch.int64, device=self._model.device))
+        return first.expand(n, -1)
+
+    def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
+        """Go on with some rows; see `Stepper.extend`."""
+        if len(parents) != self._rows or not torch.equal(parents, torch.arange(self._rows, device=parents.device)):
+            self._select(parents)
+        return self._run(tokens)
+
+    @torch.inference_mode()
+    def _select(self, rows: Tensor) -> None:
+        self._memory.batch_select_indices(rows)
+        self._rows = len(rows)
+
+    @torch.inference_mode()
+    def _run(self, tokens: Tensor) -> Tensor:
+        output = self._model(input_ids=tokens[:, None], past_key_values=self._memory, use_cache=True)
+        self._memory, self._rows = output.past_key_values, len(tokens)
+        return torch.log_softmax(output.logits[:, -1], dim=1, dtype=torch.float64)
