@@ -1,0 +1,182 @@
+"""Subword models and foreign checkpoints through the command: train, score, generate."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import torch
+from command_line import Command
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+from evaluation.comparison import compare
+from generator.corpus import Corpus
+from generator.frame import ScoringFrame, preset_frame
+from grammar.pcfg import PCFG
+from lmtrain.decoding.folder import SampleFolder
+from lmtrain.models import load_model
+from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.cli.main import main
+
+SPLIT = "train=.8,dev=.1,eval=.1"
+GRAMMAR = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.5 | V 0.5
+D -> the 0.6 | these 0.4
+N -> theatre 0.4 | cat 0.3 | cats 0.2 | seat 0.1
+V -> sees 0.6 | seats 0.4
+"""
+SETTINGS = {
+    "gpt2": ("bpe", 36, "training.learning_rate=0.01"),
+    "bert": ("unigram", 30, "training.learning_rate=0.01"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a grammar, a corpus from it, and a model of each objective."""
+    folder = tmp_path_factory.mktemp("subwords")
+    PCFG.from_text(GRAMMAR).save(folder / "g.npz")
+
+    def run(*words: object) -> None:
+        with patch.object(sys, "argv", ["truesource", *map(str, words)]), pytest.raises(SystemExit) as stop:
+            main()
+            raise SystemExit(0)
+        assert stop.value.code in (None, 0)
+
+    run("sample", folder / "g.npz", "-n", 600, "-o", folder / "corpus", "--lengths", "2..5", "--split", SPLIT)
+    for model, (kind, size, rate) in SETTINGS.items():
+        sets = (f"model.tokenizer={kind}", f"model.vocab_size={size}", "model.dim=32", "model.layers=1", rate)
+        options = [x for setting in (*sets, "training.max_steps=60") for x in ("--set", setting)]
+        run("train", folder / "corpus", "-o", folder / model, "--model", model, *options)
+    return folder
+
+
+def records(path: Path) -> dict[str, dict[str, Any]]:
+    return {record["name"]: record for record in json.loads(path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize(
+    ("model", "reading"),
+    [("gpt2", "pieces/bow/bos=2/eos=3"), ("bert", "pieces/pll-word-l2r/before=2/after=3")],
+)
+def test_score_compares_words_with_the_truth(
+    model: str, reading: str, trained: Path, command: Command, tmp_path: Path
+) -> None:
+    done = command(
+        *("score", trained / model, trained / "corpus"),
+        *("--oracle", trained / "g.npz", "--json", tmp_path / "s.json"),
+    )
+    assert (done.code, done.err) == (0, "")
+    found = records(tmp_path / "s.json")
+    assert f"reading:{reading}" in found["ppl"]["signature"]
+    sentences = Corpus.load(trained / "corpus").sentences("eval")
+    ends = len(sentences) if model == "gpt2" else 0
+    assert found["tokens"]["value"] == sum(map(len, sentences)) + ends  # words, not pieces
+    if model == "gpt2":
+        assert 1.0 < found["relative_ppl"]["value"] < 3.0
+    record = json.loads((trained / model / "training.json").read_text())
+    assert record["vocabulary"] <= SETTINGS[model][1] - 5
+    assert f"cut into {record['vocabulary']} {SETTINGS[model][0]} pieces" in (trained / model / "README.md").read_text()
+
+
+def test_the_dev_loss_is_the_score_per_piece(trained: Path) -> None:
+    model = load_model(trained / "gpt2", device="cpu")
+    assert isinstance(model, CausalPieceModel)
+    sentences = Corpus.load(trained / "corpus").sentences("dev")
+    last = json.loads((trained / "gpt2" / "metrics.jsonl").read_text().splitlines()[-1])
+    pieces = len(model.cutter.cut(sentences).ids) + len(sentences)
+    total = model.score(sentences, ScoringFrame()).log_prob.sum()
+    assert last["dev_loss"] == pytest.approx(-total / pieces, abs=1e-4)
+    assert isinstance(load_model(trained / "bert", device="cpu"), MaskedPieceModel)
+
+
+def test_words_with_unseen_characters_are_left_out(trained: Path, command: Command, tmp_path: Path) -> None:
+    """The grammar knows ``dog``, of which the train split never showed the ``d`` or ``g``."""
+    pcfg = PCFG.from_text(GRAMMAR.replace("seat 0.1", "seat 0.05 | dog 0.05"))
+    pcfg.save(tmp_path / "dog.npz")
+    text = tmp_path / "text.txt"
+    text.write_text("the cat sees\nthe dog sees\nthese cats seats the theatre\n", encoding="utf-8")
+    done = command("score", trained / "gpt2", text, "--oracle", tmp_path / "dog.npz")
+    assert (done.code, "1 of 3 sentences are impossible" in done.err) == (0, True)
+    skipped = command(
+        *("score", trained / "gpt2", text, "--oracle", tmp_path / "dog.npz"),
+        *("--frame", "paper", "--json", tmp_path / "s.json"),
+    )
+    assert skipped.code == 0
+    found = records(tmp_path / "s.json")
+    assert (found["excluded"]["value"], found["tokens"]["value"]) == (0, 2 + 1 + 4)
+    model = load_model(trained / "gpt2", device="cpu")
+    sentences = [line.split() for line in text.read_text(encoding="utf-8").splitlines()]
+    result = compare(model, pcfg, sentences, lengths=None, frame=preset_frame("paper", "causal"))
+    assert list(zip(result.paired.sentence, result.paired.position, strict=True)) == [
+        *((0, 1), (0, 2)),
+        (1, 2),
+        *((2, 1), (2, 2), (2, 3), (2, 4)),
+    ]
+
+
+def test_sentences_drawn_piece_by_piece_are_words(trained: Path, command: Command, tmp_path: Path) -> None:
+    done = command("generate", trained / "gpt2", "-n", 300, "-o", tmp_path / "samples")
+    assert done.code == 0, done.err
+    drawn = SampleFolder.load(tmp_path / "samples")
+    assert drawn.n_sentences == 300
+    known = set(PCFG.from_text(GRAMMAR).terminals)
+    words = [word for sentence in drawn.sentences() for word in sentence]
+    assert np.mean([word in known for word in words]) > 0.5
+
+
+def test_a_checkpoint_made_elsewhere(trained: Path, command: Command, tmp_path: Path) -> None:
+    """Untrained, with small weights: every piece about as likely as any other."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    sentences = Corpus.load(trained / "corpus").sentences("train")
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    backend.train_from_iterator(
+        (" ".join(sentence) for sentence in sentences),
+        trainers.BpeTrainer(
+            vocab_size=300, special_tokens=["<|endoftext|>"], initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<|endoftext|>", eos_token="<|endoftext|>", unk_token="<|endoftext|>"
+    )
+    torch.manual_seed(0)
+    shape = {"n_positions": 64, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 0, "eos_token_id": 0}
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), **shape)).save_pretrained(tmp_path / "theirs")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    done = command(
+        *("score", tmp_path / "theirs", trained / "corpus", "--oracle", trained / "g.npz"),
+        *("--json", tmp_path / "s.json"),
+    )
+    assert (done.code, done.err) == (0, "")
+    found = records(tmp_path / "s.json")
+    assert "reading:pieces/bow/bos=0/eos=0" in found["ppl"]["signature"]
+    model = load_model(tmp_path / "theirs", device="cpu")
+    assert isinstance(model, CausalPieceModel)
+    held = Corpus.load(trained / "corpus").sentences("eval")
+    predicted = len(model.cutter.cut(held).ids) + len(held)
+    uniform = predicted * math.log(len(tokenizer)) / found["tokens"]["value"]
+    assert math.log(found["ppl"]["value"]) == pytest.approx(uniform, rel=0.02)
+    (tmp_path / "theirs" / "tokenizer.json").unlink()
+    refused = command("score", tmp_path / "theirs", trained / "corpus", "--oracle", trained / "g.npz")
+    assert (refused.code, "no fast tokeniser" in refused.err) == (2, True)
