@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from evaluation.measures.bootstrap import Interval
 from evaluation.measures.correlation import correlations
-from evaluation.measures.paired import Paired, pair
+from evaluation.measures.paired import Paired, at_positions_of, pair
 from evaluation.measures.perplexity import perplexities
 from evaluation.oracle import Oracle
-from evaluation.score import digest_sentences, signature
+from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel, TokenScores
 from grammar.conditioning import LengthRange
@@ -26,13 +26,38 @@ class Comparison:
 
     model: str
     objective: str
-    measures: dict[str, Interval]  #: ppl, bound, relative_ppl, rho, r2, r2_identity, r2_released
+    measures: dict[str, Interval]  #: ppl, bound, relative_ppl, kl, rho, r2_pearson, r2_identity, r2_released
     bound_unconditioned: Interval | None  #: of the grammar without the length condition (causal only)
     paired: Paired
-    signature: str
+    parts: Mapping[str, object]  #: of the signature
+
+    @property
+    def signature(self) -> str:
+        """Every choice that could change the values."""
+        return signature(self.parts)
+
+    def as_scores(self) -> list[Score]:
+        """Every measure as a `Score`: those of ``measures``, ``bound_unconditioned``, and counts without interval."""
+        own = {"kl": {"estimator": "paired"}, "bound_unconditioned": {"given": "none"}}
+        values = dict(self.measures)
+        if self.bound_unconditioned is not None:
+            values["bound_unconditioned"] = self.bound_unconditioned
+        scores = [
+            Score(name, found.value, signature({**self.parts, **own.get(name, {})}), found.low, found.high)
+            for name, found in values.items()
+        ]
+        return scores + [Score(name, value, self.signature) for name, value in self._counts().items()]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a measure, for JSON: model, objective, name, value, low, high, signature."""
+        return [{"model": self.model, "objective": self.objective, **score.as_record()} for score in self.as_scores()]
+
+    def _counts(self) -> dict[str, int]:
+        excluded = len(self.paired.excluded)
+        return {"tokens": self.paired.tokens, "sentences": self.paired.n_sentences - excluded, "excluded": excluded}
 
     def as_record(self) -> dict[str, Any]:
-        """The row of the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
+        """All of it as one row, for the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
         record: dict[str, Any] = {"model": self.model, "objective": self.objective}
         values = dict(self.measures)
         if self.bound_unconditioned is not None:
@@ -40,11 +65,7 @@ class Comparison:
         for name, interval in values.items():
             record[name] = interval.value
             record[f"{name}_low"], record[f"{name}_high"] = interval.low, interval.high
-        record["tokens"] = self.paired.tokens
-        record["sentences"] = self.paired.n_sentences - len(self.paired.excluded)
-        record["excluded"] = len(self.paired.excluded)
-        record["signature"] = self.signature
-        return record
+        return {**record, **self._counts(), "signature": self.signature}
 
 
 def oracle_for(
@@ -82,13 +103,17 @@ def compare(
     """
     frame = frame or ScoringFrame()
     oracle = oracle_for(model, pcfg, lengths, frame)
-    truth = oracle.score(sentences, frame)
-    paired = pair(model.score(sentences, frame), truth)
+    scores, truth = model.score(sentences, frame), oracle.score(sentences, frame)
+    open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
+    if open_skips:
+        truth = at_positions_of(truth, scores)
+    paired = pair(scores, truth)
     unconditioned = None
     if model.objective == "causal":
         free = truth
         if lengths is not None:
             free = oracle_for(model, pcfg, None, frame).score(sentences, frame)
+            free = at_positions_of(free, scores) if open_skips else free
         unconditioned = perplexities(_within(free, paired), seed)["bound"]
     parts = {
         "objective": model.objective,
@@ -97,7 +122,7 @@ def compare(
         "first": "in" if frame.first else "out",
         "unk": frame.unk,
         "unit": "nats/token",
-        "vocab": _vocabulary(oracle),
+        "vocab": vocabulary_part(oracle),
         "ci": f"sentence-bootstrap95/seed{seed}",
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
@@ -105,18 +130,21 @@ def compare(
         "data": digest_sentences(sentences),
         "grammar": pcfg.digest[:8],
     }
+    reading = getattr(model, "reading", None)  # how a model of pieces scores words
+    if reading is not None:
+        parts["reading"] = reading
     return Comparison(
         model.name,
         model.objective,
         {**perplexities(paired, seed), **correlations(paired, seed)},
         unconditioned,
         paired,
-        signature(parts),
+        parts,
     )
 
 
-def _vocabulary(oracle: Oracle) -> str:
-    """How many words are told apart, and which: all of the grammar's, or a digest."""
+def vocabulary_part(oracle: Oracle) -> str:
+    """Part of a signature: how many words are told apart, and which: all of the grammar's, or a digest."""
     if oracle.vocabulary is None:
         return f"{len(oracle.pcfg.terminals)}/all"
     contexts = "" if oracle.collapsed else "/full-contexts"

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from generator.frame import ScoringFrame
-from generator.language_model import Objective, TokenScores, assemble_scores
+from generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.exact import NextToken
 from grammar.pcfg import PCFG
 
+if TYPE_CHECKING:
+    from grammar.inference.batch import Batch
+    from grammar.inference.distributions import Distributions
+
 UNKNOWN = "<unk>"
 
 
 class Oracle:
-    """The exact distribution of a grammar, as a `LanguageModel`.
+    """The exact distribution of a grammar, as a `LanguageModel` with full distributions.
 
     Args:
         pcfg: the grammar that the corpus was drawn from.
@@ -83,6 +89,70 @@ class Oracle:
         known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
         unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)
+
+    # -- full distributions -------------------------------------------------------------------------
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that have a column of their own in `distributions`: its vocabulary, or every word."""
+        if self.vocabulary is not None:
+            return self.vocabulary
+        return tuple(word for word in self.pcfg.terminals if word != UNKNOWN)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Its exact expectation at every position of sentences of one length; columns are `words`, ``<unk>``, end.
+
+        Rows are -inf throughout where the context is impossible.
+
+        Raises:
+            InputError: the lengths differ, a sentence has no tokens, or contexts are not collapsed.
+        """
+        if len({len(sentence) for sentence in sentences}) > 1:
+            raise InputError("full distributions are taken of sentences of one length; group them by length")
+        work, columns = self.batches(sentences), self.columns(self.words)
+        for parts in zip(*(self.blocks(batch) for batch in work), strict=True):
+            table = np.empty((len(sentences), len(columns)))
+            for part in parts:
+                rows = self.log_table(part, columns)
+                for row, members in zip(rows, part.members, strict=True):
+                    table[list(members)] = row
+            yield LogDistributions(parts[0].position, table)
+
+    def batches(self, sentences: Sequence[Sequence[str]]) -> list[Batch]:
+        """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
+
+        Raises:
+            InputError: a sentence has no tokens, or contexts are not collapsed.
+        """
+        if self.vocabulary is not None and not self.collapsed:
+            raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
+        charts = self._language.exact.charts()
+        seen = [self.read(sentence) for sentence in sentences]
+        if self.objective == "masked":
+            return charts.batches(seen, outside=True)
+        return charts.batches(seen, self.lengths)
+
+    def blocks(self, batch: Batch) -> Iterator[Distributions]:
+        """The exact distributions of one of `batches`, position by position, over the words of `language`."""
+        from grammar.inference.distributions import masked_blocks, next_token_blocks
+
+        if self.objective == "masked":
+            return masked_blocks(self._language.exact, batch)
+        return next_token_blocks(self._language.exact, batch, self.lengths)
+
+    def columns(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """For each of ``words``, ``<unk>`` and, if causal, the end: its column in `blocks`; -1 where it has none."""
+        known = self._language.word_ids
+        found = [known.get(word, -1) for word in (*words, UNKNOWN)]
+        return np.array(found + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
+
+    @staticmethod
+    def log_table(block: Distributions, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log probabilities of a block in the order that `columns` gave, (W, E) nats; -inf at zero."""
+        table = block.probability[:, columns]
+        table[:, columns < 0] = 0.0
+        with np.errstate(divide="ignore"):
+            return np.log(table, out=table)
 
     def next_token(self, prefix: Sequence[str]) -> NextToken:
         """The exact next-token distribution after ``prefix``."""

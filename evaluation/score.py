@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -39,7 +40,12 @@ class Score:
 
 def signature(parts: Mapping[str, object]) -> str:
     """``key:value`` pairs joined by ``|``, the version last."""
-    return "|".join(f"{key}:{value}" for key, value in {**parts, "v": version("truesource")}.items())
+    return "|".join(f"{key}:{value}" for key, value in {**parts, "v": _version()}.items())
+
+
+@cache
+def _version() -> str:
+    return version("truesource")
 
 
 def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:

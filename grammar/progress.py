@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 T = TypeVar("T")
+
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)  # whether a bar stands on the screen
 
 
 def _bar() -> Progress:
@@ -32,7 +35,7 @@ def _bar() -> Progress:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
+        disable=_SHOWN.get() or not sys.stderr.isatty(),
     )
 
 
@@ -53,9 +56,13 @@ class Meter:
 
 @contextmanager
 def meter(description: str, total: float | None = None) -> Iterator[Meter]:
-    """Show one task while the block runs."""
+    """Show one task while the block runs; what it consists of, metered within, stays silent."""
     with _bar() as progress:
-        yield Meter(progress, description, total)
+        outer = _SHOWN.set(True)
+        try:
+            yield Meter(progress, description, total)
+        finally:
+            _SHOWN.reset(outer)
 
 
 def track(items: Iterable[T], description: str, total: float | None = None) -> Iterator[T]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 REPLICATES = 1000
 LEVEL = 0.95
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+DRAWN = 2**20  #: most sentences drawn at once
 
 
 class Interval(NamedTuple):
@@ -35,7 +37,48 @@ def resampled_ratio(total: FloatArray, count: FloatArray, *, seed: int, replicat
     for i in range(replicates):
         drawn = rng.integers(0, len(total), len(total))
         ratios[i] = total[drawn].sum() / count[drawn].sum()
-    return np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return np.quantile(ratios, TAILS)
+
+
+def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
+    """Sums of each column over sentences drawn with replacement, the draws of `resampled_ratio`, (replicates, K).
+
+    Args:
+        values: (N, K) per sentence.
+        seed: of the resampling.
+        replicates: number of resamples.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(values)
+    sums = np.empty((replicates, values.shape[1]))
+    step = max(1, min(replicates, DRAWN // n))
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
+        drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+        sums[start : start + size] = times.astype(np.float64) @ values
+    return sums
+
+
+def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
+    """Percentile intervals of ``sum(total) / sum(count)``, column by column, from the same resamples, (2, K).
+
+    Each column's interval is that of `resampled_ratio`; resamples without any count of it are left out. NaN where
+    there is no count at all.
+
+    Args:
+        total: (N, K) per sentence and measure.
+        count: (N, K) what each is divided by.
+        seed: of the resampling.
+        replicates: number of resamples.
+    """
+    sums = resampled_sums(np.concatenate([total, count], axis=1), seed=seed, replicates=replicates)
+    above, below = np.split(sums, 2, axis=1)
+    ratios = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0.0)
+    there = (below > 0.0).any(axis=0)
+    ends = np.full((2, total.shape[1]), np.nan)
+    ends[:, there] = np.nanquantile(ratios[:, there], TAILS, axis=0)
+    return ends
 
 
 def resampled_statistic(
@@ -57,4 +100,4 @@ def resampled_statistic(
         sizes = length[drawn]
         offset = np.repeat(first[drawn] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
         values[i] = statistic(np.arange(sizes.sum()) + offset)
-    return np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return np.quantile(values, TAILS)

@@ -48,11 +48,11 @@ def _pearson(x: FloatArray, y: FloatArray) -> float:
 
 
 def correlations(paired: Paired, seed: int = 0) -> dict[str, Interval]:
-    """``rho``, ``r2`` (Pearson), ``r2_identity`` and ``r2_released`` with sentence-bootstrap intervals."""
+    """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with sentence-bootstrap intervals."""
     found = {}
     for name, measure in (
         ("rho", spearman),
-        ("r2", r2_pearson),
+        ("r2_pearson", r2_pearson),
         ("r2_identity", r2_identity),
         ("r2_released", r2_released),
     ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ class Paired:
         counts = np.bincount(row).astype(np.float64)
         model, oracle = (np.bincount(row, side).astype(np.float64) for side in (self.model, self.oracle))
         return model, oracle, counts
+
+
+def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
+    """Only the scores at positions that ``other`` scores too."""
+    mine, theirs = (x.sentence.astype(np.int64) << 32 | x.position for x in (scores, other))
+    kept = np.isin(mine, theirs)
+    return replace(
+        scores, log_prob=scores.log_prob[kept], sentence=scores.sentence[kept], position=scores.position[kept]
+    )
 
 
 def pair(model: TokenScores, oracle: TokenScores) -> Paired:

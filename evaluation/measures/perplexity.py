@@ -17,9 +17,9 @@ def perplexity(log_prob: FloatArray) -> float:
 
 
 def perplexities(paired: Paired, seed: int = 0) -> dict[str, Interval]:
-    """``ppl`` of the model, ``bound`` of the oracle and their ratio ``relative_ppl``, each with its interval.
+    """``ppl`` of the model, ``bound`` of the oracle, their ratio ``relative_ppl``, and ``kl``, each with its interval.
 
-    ``ln relative_ppl = mean(ln P - ln Q)`` is an unbiased estimate of the divergence KL(P || Q) in nats per
+    ``kl = ln relative_ppl = mean(ln P - ln Q)`` is an unbiased estimate of the divergence KL(P || Q) in nats per
     token. Sentences are resampled, model and oracle together.
     """
     model, oracle, counts = paired.sums()
@@ -32,4 +32,6 @@ def perplexities(paired: Paired, seed: int = 0) -> dict[str, Interval]:
     for name, (total, value) in values.items():
         low, high = np.exp(resampled_ratio(total, counts, seed=seed))
         found[name] = Interval(value, float(low), float(high))
+    ends = resampled_ratio(oracle - model, counts, seed=seed)
+    found["kl"] = Interval(float(np.mean(paired.oracle - paired.model)), *map(float, ends))
     return found

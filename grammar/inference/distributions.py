@@ -31,6 +31,8 @@ class Distributions:
     observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
     probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
     possible: NDArray[np.bool_]  #: (W,) whether the context is possible; such rows sum to one
+    whole: NDArray[np.bool_]  #: (W,) whether the grammar (and the length range) can make the whole sentence
+    states: FloatArray  #: (W, S) such that ``states @ emission`` is the probability of the words
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,33 @@ def next_token_distributions(
         InputError: a sentence has no tokens, or no sentence of the grammar has such a length.
     """
     charts = exact.charts(dtype)
-    emission = exact.emission.T.tocsr()
 
     def task(batch: Batch) -> list[T]:
-        found = charts.causal(batch.words, lengths)
-        n, width = batch.words.shape
-        results = []
-        for j in range(n + 1):
-            table = np.empty((width, len(exact.pcfg.terminals) + 1))
-            table[:, :-1] = (emission @ found.starts[j]).T
-            table[:, -1] = found.stop[j]
-            possible = np.logical_and.reduce(found.conditional[:j] > 0.0, axis=0)
-            table[~possible] = 0.0
-            observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
-            possible &= table.any(axis=1)
-            results.append(reduce(Distributions(j, batch.members, observed, table, possible)))
-        return results
+        return [reduce(block) for block in next_token_blocks(exact, batch, lengths, dtype=dtype)]
 
     yield from _stream(task, charts.batches(sentences, lengths), len(sentences), "exact next-token distributions")
+
+
+def next_token_blocks(
+    exact: Exact, batch: Batch, lengths: LengthRange | None = None, *, dtype: DTypeLike = np.float64
+) -> Iterator[Distributions]:
+    """The next-token distributions of one batch, positions 0 to n, each made when it is asked for.
+
+    Batches come from ``exact.charts(dtype).batches(sentences, lengths)``.
+    """
+    found = exact.charts(dtype).causal(batch.words, lengths)
+    emission = exact.emission.T.tocsr()
+    n, width = batch.words.shape
+    whole = (found.conditional > 0.0).all(axis=0) & (found.stop[n] > 0.0)
+    for j in range(n + 1):
+        table = np.empty((width, len(exact.pcfg.terminals) + 1))
+        table[:, :-1] = (emission @ found.starts[j]).T
+        table[:, -1] = found.stop[j]
+        possible = np.logical_and.reduce(found.conditional[:j] > 0.0, axis=0)
+        table[~possible] = 0.0
+        observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
+        possible &= table.any(axis=1)
+        yield Distributions(j, batch.members, observed, table, possible, whole, found.starts[j].T)
 
 
 def masked_distributions(
@@ -103,20 +114,33 @@ def masked_distributions(
 
     ``variant`` is that of `Exact.masked_log_probs`.
     """
-    charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
+    charts = exact.charts(dtype)
 
     def task(batch: Batch) -> list[T]:
-        leaves = charts.outside_leaves(batch.words)
-        results = []
-        for i, observed in enumerate(batch.words.astype(np.int64)):
-            table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
-            total = table.sum(axis=1)
-            possible = total > 0.0
-            table[possible] /= total[possible, None]
-            results.append(reduce(Distributions(i, batch.members, observed, table, possible)))
-        return results
+        return [reduce(block) for block in masked_blocks(exact, batch, variant=variant, dtype=dtype)]
 
     yield from _stream(task, charts.batches(sentences, outside=True), len(sentences), "exact masked distributions")
+
+
+def masked_blocks(
+    exact: Exact, batch: Batch, *, variant: Variant = "default", dtype: DTypeLike = np.float64
+) -> Iterator[Distributions]:
+    """The masked distributions of one batch, positions 0 to n-1, each made when it is asked for.
+
+    Batches come from ``exact.charts(dtype).batches(sentences, outside=True)``.
+    """
+    charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
+    found = charts.causal(batch.words)
+    leaves = charts.outside_leaves(batch.words, found)
+    whole = (found.conditional > 0.0).all(axis=0) & (found.stop[-1] > 0.0)
+    for i, observed in enumerate(batch.words.astype(np.int64)):
+        table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
+        total = table.sum(axis=1)
+        possible = total > 0.0
+        table[possible] /= total[possible, None]
+        states = np.zeros((len(table), leaves.shape[1]))
+        states[possible] = leaves[i].T[possible] / total[possible, None]
+        yield Distributions(i, batch.members, observed, table, possible, whole, states)
 
 
 def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences: int, description: str) -> Iterator[T]:

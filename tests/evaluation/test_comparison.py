@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
+from whole_language import whole_language
 
 from evaluation.comparison import Comparison, compare, oracle_for
 from evaluation.oracle import Oracle
@@ -26,6 +27,7 @@ from grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)
+MEASURES = ("ppl", "bound", "relative_ppl", "kl", "rho", "r2_pearson", "r2_identity", "r2_released")
 SAMPLE = [["a"], ["b", "a"], ["a", "a", "b"], ["b"], ["a", "b"], ["a", "b", "a"]]
 
 
@@ -50,16 +52,6 @@ class Unigram:
             rows.append(np.array([math.log(p) if p > 0.0 else -math.inf for p in values]))
             unknown.append(np.array([w == "<unk>" for w in read]))
         return assemble_scores(rows, unknown, frame)
-
-
-def whole_language(pcfg: PCFG, low: int, high: int, scale: int) -> list[list[str]]:
-    """Every string of the range as often as its probability (a multiple of 1/scale) says."""
-    strings = all_strings(rules_of(pcfg), high)[pcfg.symbols[pcfg.start]]
-    found: list[list[str]] = []
-    for s, p in ((s, p) for m in range(low, high + 1) for s, p in strings[m].items()):
-        assert p * scale == pytest.approx(round(p * scale), abs=1e-9)
-        found += [list(s)] * round(p * scale)
-    return found
 
 
 # -- the oracle against itself ----------------------------------------------------------------------
@@ -90,8 +82,9 @@ def test_the_oracle_scored_as_a_model_gives_exactly_the_bound(
         return
     found = compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
     assert found.paired.excluded.tolist() == []
-    for name in ("relative_ppl", "rho", "r2", "r2_identity", "r2_released"):
+    for name in ("relative_ppl", "rho", "r2_pearson", "r2_identity", "r2_released"):
         assert found.measures[name] == (1.0, 1.0, 1.0), name
+    assert found.measures["kl"] == (0.0, 0.0, 0.0)
     assert found.measures["ppl"] == found.measures["bound"]
     if objective == "masked":
         assert found.bound_unconditioned is None
@@ -236,11 +229,32 @@ def test_a_masked_signature_has_no_end_of_sentence_and_no_length_range() -> None
 
 def test_a_record_holds_every_number_with_its_interval() -> None:
     record = signed().as_record()
-    for name in ("ppl", "bound", "relative_ppl", "rho", "r2", "r2_identity", "r2_released", "bound_unconditioned"):
+    for name in (*MEASURES, "bound_unconditioned"):
         assert record[f"{name}_low"] <= record[name] * (1 + 1e-12)
         assert record[name] <= record[f"{name}_high"] * (1 + 1e-12)
     assert (record["model"], record["objective"]) == ("oracle", "causal")
     assert (record["tokens"], record["sentences"], record["excluded"]) == (18, 6, 0)
+
+
+def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None:
+    model = Unigram({"a": 0.4, "b": 0.2}, stop=0.4)
+    found = compare(model, TOY, SAMPLE, lengths=SHORT, seed=3)
+    row, records = found.as_record(), {record["name"]: record for record in found.records()}
+    assert set(records) == {*MEASURES, "bound_unconditioned", "tokens", "sentences", "excluded"}
+    for name, record in records.items():
+        assert record["value"] == row[name]
+        assert (record["low"], record["high"]) == (row.get(f"{name}_low"), row.get(f"{name}_high"))
+        assert (record["model"], record["objective"]) == ("unigram", "causal")
+    parts = {name: record["signature"].split("|") for name, record in records.items()}
+    assert records["ppl"]["signature"] == found.signature
+    assert "estimator:paired" in parts["kl"]
+    assert "given:none" in parts["bound_unconditioned"]
+    assert "given:1..3" in parts["bound"]
+
+
+def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
+    found = compare(Unigram({"a": 0.4, "b": 0.2}, stop=0.4), TOY, SAMPLE, lengths=SHORT, seed=3)
+    assert np.exp(found.measures["kl"]) == pytest.approx(found.measures["relative_ppl"], rel=1e-12)
 
 
 # -- the per-token table ----------------------------------------------------------------------------

@@ -1,0 +1,131 @@
+"""Kernels: two distributions over the same events compared, row by row, in one pass over the events."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _insert(values, places, k, value, place):
+    """Keep the k largest values, largest first; of equal ones those that came first."""
+    at = k - 1
+    while at > 0 and value > values[at - 1]:
+        values[at] = values[at - 1]
+        places[at] = places[at - 1]
+        at -= 1
+    values[at] = value
+    places[at] = place
+
+
+@njit(cache=True, nogil=True)
+def _mixed(p, log_p, q, log_q):
+    """What one event adds to the Jensen-Shannon divergence, nats."""
+    if log_p == log_q or p + q == 0.0:
+        return 0.0
+    middle = math.log(0.5 * (p + q))
+    found = 0.0
+    if p > 0.0:
+        found += p * (log_p - middle)
+    if q > 0.0:
+        found += q * (log_q - middle)
+    return 0.5 * found
+
+
+@njit(cache=True, nogil=True)
+def measure(truth, model, top, group, n_groups, weight, low, step, bins):
+    """All measures of each row; see `evaluation.divergence.measures.NAMES` for the columns.
+
+    Args:
+        truth: (W, E) ln P, -inf where impossible.
+        model: (W, E) ln Q.
+        top: size of the sets of most probable events.
+        group: (E,) group of each event, 0 to ``n_groups`` - 1.
+        n_groups: how many groups.
+        weight: (W,) how often a row counts in ``bins``.
+        low: ln Q at the lower end of the first bin.
+        step: width of a bin, nats.
+        bins: (B, 3) number of events, sum of Q, sum of P by ln Q; added to.
+
+    Returns:
+        measures (W, 13); share (W, G), P of each group; grouped (W, G), the sum of P (ln P - ln Q) over it.
+    """
+    width, n_events = truth.shape
+    k = min(top, n_events)
+    measures = np.zeros((width, 13))
+    share = np.zeros((width, n_groups))
+    grouped = np.zeros((width, n_groups))
+    top_p, top_q = np.empty(k), np.empty(k)
+    place_p, place_q = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.int64)
+    for w in range(width):
+        top_p[:] = -np.inf
+        top_q[:] = -np.inf
+        place_p[:] = -1
+        place_q[:] = -1
+        mass_p, mass_q, within, excess, wide_q = 0.0, 0.0, 0.0, 0.0, 0.0
+        mixed, apart, wide_p, forbidden = 0.0, 0.0, 0.0, 0.0
+        possible = 0
+        outside = False
+        for e in range(n_events):
+            log_p, log_q = truth[w, e], model[w, e]
+            p, q = math.exp(log_p), math.exp(log_q)
+            mass_p += p
+            mass_q += q
+            if log_p > -np.inf:
+                possible += 1
+                added = p * (log_p - log_q) if log_q > -np.inf else np.inf
+                share[w, group[e]] += p
+                grouped[w, group[e]] += added
+                wide_p -= p * log_p
+                within += q
+                if log_q > -np.inf:
+                    excess += q * (log_q - log_p)
+            elif log_q > -np.inf:
+                outside = True
+                forbidden += q
+            if log_q > -np.inf:
+                wide_q -= q * log_q
+            mixed += _mixed(p, log_p, q, log_q)
+            apart += abs(p - q)
+            if log_p > top_p[k - 1]:
+                _insert(top_p, place_p, k, log_p, e)
+            if log_q > top_q[k - 1]:
+                _insert(top_q, place_q, k, log_q, e)
+            at = 0
+            if log_q > low:
+                at = min(int((log_q - low) / step), bins.shape[0] - 1)
+            bins[at, 0] += weight[w]
+            bins[at, 1] += weight[w] * q
+            bins[at, 2] += weight[w] * p
+        # what either side gives to no event is one more event
+        rest_p, rest_q = max(1.0 - mass_p, 0.0), max(1.0 - mass_q, 0.0)
+        mixed += _mixed(
+            rest_p,
+            math.log(rest_p) if rest_p > 0.0 else -np.inf,
+            rest_q,
+            math.log(rest_q) if rest_q > 0.0 else -np.inf,
+        )
+        row = measures[w]
+        row[0] = grouped[w].sum()
+        row[1] = np.inf if outside or mass_q == 0.0 else excess / mass_q - math.log(mass_q / mass_p)
+        row[2] = excess / within - math.log(within / mass_p) if within > 0.0 else np.inf
+        row[3] = mixed
+        row[4] = 0.5 * (apart + abs(rest_p - rest_q))
+        row[5] = wide_p
+        row[6] = wide_q / mass_q + math.log(mass_q) if mass_q > 0.0 else 0.0
+        if k > 0:
+            row[7] = 1.0 if place_p[0] == place_q[0] else 0.0
+            few = min(k, possible)
+            met = 0
+            for x in range(few):
+                for y in range(few):
+                    if place_p[x] == place_q[y]:
+                        met += 1
+            row[8] = met / few if few > 0 else 0.0
+            row[11] = math.exp(top_q[0])
+            row[12] = math.exp(truth[w, place_q[0]]) if place_q[0] >= 0 else 0.0
+        row[9] = rest_q
+        row[10] = forbidden
+    return measures, share, grouped

@@ -1,0 +1,71 @@
+"""Divergence broken down: by where a context stands, and by what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.divergence.contexts import Contexts, Divided
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.score import Score, signature
+
+MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table."""
+
+    group: str
+    tokens: float  #: contexts, or expected tokens of a group of words
+    infinite: int  #: contexts in which KL(P || Q) is infinite; they are left out of ``kl``
+    scores: dict[str, Score]  #: none of a group where nothing is finite
+
+
+def by_context(found: Contexts, key: NDArray[np.int64], shared: Mapping[str, object], seed: int) -> list[Row]:
+    """Means over the contexts of each value of ``key`` (T,), with intervals."""
+    values = np.stack([found.column(name) for name in MEASURES], axis=1)
+    finite = np.isfinite(values)
+    keys, inverse = np.unique(key, return_inverse=True)
+    row = np.cumsum(np.diff(found.sentence, prepend=-1) != 0) - 1
+    size = (int(row[-1]) + 1, len(keys), len(MEASURES))
+    total, count = np.zeros(size), np.zeros(size)
+    np.add.at(total, (row, inverse), np.where(finite, values, 0.0))
+    np.add.at(count, (row, inverse), finite)
+    contexts, infinite = np.bincount(inverse), np.bincount(inverse, ~finite[:, 0])
+    ends = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
+    low, high = ends.reshape(2, *size[1:])
+    rows = []
+    for g, value in enumerate(keys.tolist()):
+        scores = {}
+        for m, name in enumerate(MEASURES):
+            if n := count[:, g, m].sum():
+                parts = {**shared, "group": value, "contexts": int(n), "estimator": "rao-blackwell"}
+                mean = total[:, g, m].sum() / n
+                scores[name] = Score(name, float(mean), signature(parts), float(low[g, m]), float(high[g, m]))
+        rows.append(Row(str(value), float(contexts[g]), int(infinite[g]), scores))
+    return rows
+
+
+def by_group(divided: Divided, shared: Mapping[str, object], seed: int) -> list[Row]:
+    """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
+
+    Groups that the truth never expects are left out. Their means times their tokens sum to KL(P || Q).
+    """
+    low, high = resampled_ratios(divided.part, divided.share, seed=seed)
+    rows = []
+    for g, name in enumerate(divided.names):
+        tokens = float(divided.tokens[g])
+        if tokens == 0.0:
+            continue
+        scores = {}
+        finite = float(divided.share[:, g].sum())
+        if finite > 0.0:
+            parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            mean = float(divided.part[:, g].sum() / finite)
+            scores["kl"] = Score("kl", mean, signature(parts), float(low[g]), float(high[g]))
+        rows.append(Row(name, tokens, int(divided.infinite[g]), scores))
+    return rows

@@ -1,0 +1,146 @@
+"""One model against the exact truth by full distributions: every divergence, with tables and signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from evaluation.comparison import oracle_for, vocabulary_part
+from evaluation.divergence.breakdown import Row, by_context, by_group
+from evaluation.divergence.calibration import Reliability
+from evaluation.divergence.contexts import Contexts, measure_contexts
+from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from evaluation.score import Score, digest_sentences, signature
+from generator.language_model import DistributionModel
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+By = Literal["position", "length", "class", "frequency"]
+BY: tuple[By, ...] = get_args(By)
+_PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """What `compare_distributions` found for one model."""
+
+    model: str
+    objective: str
+    scores: dict[str, Score]
+    tables: dict[str, list[Row]]  #: by what was asked for
+    reliability: Reliability
+    contexts: int  #: that were compared
+    excluded: int  #: sentences that the truth cannot make
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a measure, for JSON; those of tables have ``by``, ``group`` and ``tokens`` as well."""
+        head = {"model": self.model, "objective": self.objective}
+        found = [{**head, **score.as_record()} for score in self.scores.values()]
+        for by, rows in self.tables.items():
+            for row in rows:
+                place = {"by": by, "group": row.group, "tokens": row.tokens}
+                found += [{**head, **place, **score.as_record()} for score in row.scores.values()]
+        return found
+
+
+def compare_distributions(
+    model: DistributionModel,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    top: int = 10,
+    by: Sequence[By] = (),
+    seed: int = 0,
+) -> Divergence:
+    """Compare what a model expects with what the truth expects, in every context of some sentences.
+
+    ``kl`` is the mean over contexts of the exact KL(P || Q), which is what the mean of ln P - ln Q over tokens
+    (``kl_paired``) estimates too: conditional expectation of the token given its context takes its variance away
+    (Rao-Blackwell). ``variance_ratio`` says how much. Every position counts, unknown words as the token ``<unk>``.
+
+    Args:
+        model: a model of whole words with full distributions; the oracle itself is one.
+        pcfg: the grammar that the corpus was drawn from.
+        sentences: drawn from the grammar, in its words.
+        lengths: the length condition that they were drawn under.
+        top: k of ``top_k_overlap``.
+        by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: an unknown ``by``, or as `evaluation.divergence.contexts.measure_contexts`.
+    """
+    unknown = [name for name in by if name not in BY]
+    if unknown or top < 1:
+        raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")
+    oracle = oracle_for(model, pcfg, lengths)
+    found = measure_contexts(model, oracle, sentences, top=top, by=by)
+    shared: dict[str, object] = {
+        "objective": model.objective,
+        "given": oracle.condition,
+        "eos": "in" if model.objective == "causal" else "out",
+        "first": "in",
+        "unk": "token",
+        "vocab": vocabulary_part(oracle),
+        "ci": f"sentence-bootstrap95/seed{seed}",
+        "sentences": found.n_sentences - len(found.excluded),
+        "excluded": len(found.excluded),
+        "contexts": len(found.values),
+        "data": digest_sentences(sentences),
+        "grammar": pcfg.digest[:8],
+    }
+    tables: dict[str, list[Row]] = {}
+    for name in by:
+        if name in found.divided:
+            tables[name] = by_group(found.divided[name], {**shared, "by": name}, seed)
+        else:
+            key = found.position + 1 if name == "position" else found.length
+            tables[name] = by_context(found, key, {**shared, "by": name}, seed)
+    return Divergence(
+        model.name,
+        model.objective,
+        _scores(found, shared, top, seed),
+        tables,
+        found.reliability,
+        len(found.values),
+        len(found.excluded),
+    )
+
+
+def _scores(found: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
+    """All that is measured over the whole corpus."""
+    nats, share = {"unit": "nats/token"}, {"unit": "share"}
+    exact = {**nats, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
+    within = {**exact, "q": "renormalised"}
+    columns = {
+        "kl": Column(found.column("kl"), exact),
+        "kl_paired": Column(found.truth - found.model, {**exact, "estimator": "paired"}),
+        "reverse_kl": Column(found.column("reverse_kl"), within),
+        "reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**within, "q": "given-possible"}),
+    }
+    for name in _PLAIN:
+        unit = nats if name in ("js", "entropy_truth", "entropy_model") else share
+        columns[name] = Column(found.column(name), {**unit, "contexts-of": "truth", "estimator": "rao-blackwell"})
+    columns["top_k_overlap"] = Column(found.column("top_k_overlap"), {**share, "contexts-of": "truth", "k": top})
+    scores = mean_scores(columns, found.sentence, shared, seed)
+    plain, exactly = found.truth - found.model, found.column("kl")
+    if np.isfinite(plain).all() and np.isfinite(exactly).all():
+        counts = found.per_sentence(np.ones(len(found.values)))
+        ratio = variance_ratio(found.per_sentence(plain), found.per_sentence(exactly), counts)
+        if ratio is not None:
+            scores["variance_ratio"] = Score(
+                "variance_ratio", ratio, signature({**shared, "of": "kl_paired/kl", "unit": "ratio"})
+            )
+    errors = {
+        "calibration_error": (found.reliability.error, f"lnq/{len(found.reliability.bins)}"),
+        "calibration_error_top": (found.reliability.top_error, f"confidence/{len(found.reliability.top)}"),
+    }
+    for name, (value, bins) in errors.items():
+        parts = {**shared, **share, "contexts-of": "truth", "bins": bins, "outcomes": "exact"}
+        scores[name] = Score(name, value, signature(parts))
+    return scores

@@ -1,0 +1,153 @@
+"""Every context of some sentences measured once: what all estimates and tables are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.divergence.blocks import FloatArray, events_of, paired_blocks
+from evaluation.divergence.calibration import Reliability
+from evaluation.divergence.groups import frequency_bands, word_classes
+from evaluation.divergence.measures import NAMES, measure_rows
+from evaluation.oracle import Oracle
+from generator.language_model import DistributionModel
+from grammar.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Measures of the T contexts of N sentences, in sentence order, then position order."""
+
+    values: FloatArray  #: (T, M) columns are `evaluation.divergence.measures.NAMES`
+    truth: FloatArray  #: (T,) ln P of what stands there, nats
+    model: FloatArray  #: (T,) ln Q of what stands there, nats; -inf where the model gives it no probability
+    sentence: NDArray[np.int64]  #: (T,) number of the sentence in the input; those of `excluded` do not occur
+    position: NDArray[np.int64]  #: (T,) 0 to n; n is the end of the sentence
+    length: NDArray[np.int64]  #: (T,) words of the sentence
+    excluded: NDArray[np.int64]  #: sentences that the truth cannot make
+    n_sentences: int  #: sentences given, the excluded ones too
+    reliability: Reliability
+    divided: dict[str, Divided]  #: by ``class`` and ``frequency``, where asked for
+
+    def column(self, name: str) -> FloatArray:
+        """One measure, (T,)."""
+        return self.values[:, NAMES.index(name)]
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each kept sentence begins, (K,)."""
+        return np.flatnonzero(np.diff(self.sentence, prepend=-1))
+
+    def per_sentence(self, values: FloatArray) -> FloatArray:
+        """Sums over the contexts of each kept sentence, (K, ...)."""
+        return np.add.reduceat(values, self.starts, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """KL(P || Q) divided among groups of what comes next, summed over the contexts of each kept sentence."""
+
+    names: tuple[str, ...]  #: (G,)
+    share: FloatArray  #: (K, G) expected number of tokens of the group
+    part: FloatArray  #: (K, G) sum of P (ln P - ln Q) over the group, nats, where it is finite
+    infinite: NDArray[np.int64]  #: (G,) contexts in which it is infinite; they count in neither of the two
+    tokens: FloatArray  #: (G,) expected number of tokens of the group in all contexts
+
+
+def measure_contexts(
+    model: DistributionModel,
+    oracle: Oracle,
+    sentences: Sequence[Sequence[str]],
+    *,
+    top: int = 10,
+    by: Sequence[str] = (),
+) -> Contexts:
+    """Compare the full distributions of model and truth in every context of some sentences.
+
+    Charts and networks run once for each different sentence. Memory holds a few blocks of one position, and some 120
+    bytes a context.
+
+    Args:
+        model: its distributions have the oracle's words.
+        oracle: as `evaluation.comparison.oracle_for` makes it.
+        sentences: at least one token each.
+        top: size of the sets of most probable events.
+        by: ``class`` and ``frequency`` divide the divergence among groups of words.
+
+    Raises:
+        InputError: a sentence is empty or too long for the model, the truth can make none of them, or the two sides
+            do not share their words.
+    """
+    events = events_of(model, oracle)
+    sizes = np.array([len(s) + events.causal for s in sentences], dtype=np.int64)
+    first = np.cumsum(sizes) - sizes
+    total = int(sizes.sum())
+    values = np.zeros((total, len(NAMES)))
+    truth, found = np.zeros(total), np.zeros(total)
+    possible = np.zeros(len(sentences), dtype=bool)
+    reliability = Reliability()
+    bands, names = frequency_bands(oracle, events) if "frequency" in by else (None, ())
+    classes = word_classes(oracle) if "class" in by else None
+    collect = {"frequency": _Collect(names, len(sentences))} if "frequency" in by else {}
+    if classes is not None:
+        collect["class"] = _Collect(classes.names, len(sentences))
+    for block, q in paired_blocks(model, oracle, sentences, events, "divergence from the truth"):
+        kept = np.flatnonzero(block.whole)
+        if len(kept) == 0:
+            continue
+        members = [block.members[row] for row in kept]
+        repeats = np.array([len(m) for m in members])
+        which = np.concatenate([np.asarray(m, dtype=np.int64) for m in members])
+        rows = np.repeat(np.arange(len(kept)), repeats)
+        p, q, observed = np.asarray(block.log_prob[kept], dtype=np.float64), q[kept], block.observed[kept]
+        measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
+        at = first[which] + block.position
+        values[at] = measured.values[rows]
+        truth[at], found[at] = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
+        possible[which] = True
+        if "frequency" in by:
+            collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
+        if classes is not None:
+            share, part = classes.divide(oracle, events, block.rows(kept), q)
+            collect["class"].add(which, share[rows], part[rows])
+    if not possible.any():
+        raise InputError(f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to compare")
+    sentence = np.repeat(np.arange(len(sentences)), sizes)
+    kept_contexts = possible[sentence]
+    position = np.arange(total) - first[sentence]
+    length = (sizes - events.causal)[sentence]
+    return Contexts(
+        values[kept_contexts],
+        truth[kept_contexts],
+        found[kept_contexts],
+        sentence[kept_contexts],
+        position[kept_contexts],
+        length[kept_contexts],
+        np.flatnonzero(~possible),
+        len(sentences),
+        reliability,
+        {name: collected.of(possible) for name, collected in collect.items()},
+    )
+
+
+class _Collect:
+    """Sums of groups by sentence."""
+
+    def __init__(self, names: Sequence[str], n_sentences: int) -> None:
+        self._names = tuple(names)
+        self._share, self._part = np.zeros((2, n_sentences, len(self._names)))
+        self._tokens = np.zeros(len(self._names))
+        self._infinite = np.zeros(len(self._names), dtype=np.int64)
+
+    def add(self, sentence: NDArray[np.int64], share: FloatArray, part: FloatArray) -> None:
+        finite = np.isfinite(part)
+        self._tokens += share.sum(axis=0)
+        self._infinite += (~finite).sum(axis=0)
+        np.add.at(self._share, sentence, np.where(finite, share, 0.0))
+        np.add.at(self._part, sentence, np.where(finite, part, 0.0))
+
+    def of(self, kept: NDArray[np.bool_]) -> Divided:
+        return Divided(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens)

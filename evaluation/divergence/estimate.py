@@ -1,0 +1,85 @@
+"""Means over contexts with sentence-bootstrap intervals, and what becomes of infinite values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.divergence.blocks import FloatArray
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.score import Score, signature
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One measure of the T contexts, and how it is signed."""
+
+    values: FloatArray  #: (T,) may hold inf
+    parts: Mapping[str, object]  #: of the signature, besides those that all share
+
+
+def mean_scores(
+    columns: Mapping[str, Column], sentence: NDArray[np.int64], shared: Mapping[str, object], seed: int
+) -> dict[str, Score]:
+    """Mean over contexts of each measure, with its interval.
+
+    A measure that is infinite in some contexts has no mean. Then ``<name>_where_finite`` is the mean over the others,
+    whose number stands in its signature, if there are any; ``<name>_infinite`` is the share of infinite contexts, and
+    is there, 0, for a measure that could have been infinite.
+
+    Args:
+        columns: the measures.
+        sentence: (T,) sentence of each context, ascending.
+        shared: parts of every signature.
+        seed: of the bootstrap.
+    """
+    starts = np.flatnonzero(np.diff(sentence, prepend=-1))
+    names: list[str] = []
+    totals: list[FloatArray] = []
+    counts: list[FloatArray] = []
+    signed: list[Mapping[str, object]] = []
+
+    def add(name: str, values: FloatArray, counted: FloatArray, parts: Mapping[str, object]) -> None:
+        names.append(name)
+        totals.append(np.add.reduceat(values, starts))
+        counts.append(np.add.reduceat(counted, starts))
+        signed.append(parts)
+
+    for name, column in columns.items():
+        finite = np.isfinite(column.values)
+        known = np.where(finite, column.values, 0.0)
+        if finite.all():
+            add(name, known, np.ones(len(known)), column.parts)
+        elif finite.any():
+            parts = {**column.parts, "contexts": f"{int(finite.sum())}/{len(finite)}"}
+            add(f"{name}_where_finite", known, finite.astype(np.float64), parts)
+        if column.parts.get("may") == "infinite":
+            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(known)), {})
+    total, count = np.stack(totals, axis=1), np.stack(counts, axis=1)
+    low, high = resampled_ratios(total, count, seed=seed)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    return {
+        name: Score(
+            name,
+            float(value[i]),
+            signature({**shared, **{key: part for key, part in signed[i].items() if key != "may"}}),
+            float(low[i]),
+            float(high[i]),
+        )
+        for i, name in enumerate(names)
+    }
+
+
+def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:
+    """Variance of the mean of one estimator over that of another, from per-sentence totals (N,) and contexts (N,).
+
+    By the linearised variance of a ratio. None where the second does not vary.
+    """
+    spread = [
+        float(np.square(total - total.sum() / counts.sum() * counts).sum() / counts.sum() ** 2)
+        for total in (plain, exact)
+    ]
+    return spread[0] / spread[1] if spread[1] > 1e-24 else None

@@ -1,0 +1,101 @@
+"""What tokens are told apart by: frequency bands of words, and classes of the symbols they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.divergence.blocks import Events, FloatArray, TruthBlock
+from evaluation.oracle import UNKNOWN, Oracle
+from grammar.inference.expected import expected_counts
+
+IntArray = NDArray[np.int64]
+END = "(end)"
+RAREST = -7  #: power of ten; rarer words are in one band
+
+_CLASSES = {
+    "nouns": "NN NNS NNP NNPS",
+    "verbs": "VB VBD VBG VBN VBP VBZ MD",
+    "adjectives": "JJ JJR JJS",
+    "adverbs": "RB RBR RBS WRB",
+    "pronouns": "PRP PRP$ WP WP$ EX",
+    "function words": "DT IN CC TO RP PDT WDT POS",
+    "numbers": "CD",
+    "punctuation": ". , : `` '' ( ) -LRB- -RRB- ? ! # $ HYPH NFP",
+    "other": "FW UH SYM LS ADD AFX GW XX",
+}
+PENN = {tag: name for name, tags in _CLASSES.items() for tag in tags.split()}  #: class of each Penn Treebank tag
+
+
+def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str, ...]]:
+    """Group of each event by its exact probability among all tokens, ends of sentences included, and their names.
+
+    A band is a power of ten. ``<unk>`` and the end are groups of their own.
+
+    Raises:
+        InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
+    """
+    counts = expected_counts(oracle.language, oracle.lengths).words
+    unigram = np.append(counts / (counts.sum() + events.causal), 0.0)[events.source[: len(events.words)]]
+    with np.errstate(divide="ignore"):
+        power = np.clip(np.floor(np.log10(unigram) + 1e-12), RAREST, -1)
+    order = np.unique(power)[::-1]
+    names = [_band(int(p)) for p in order.tolist()]
+    extra = [UNKNOWN, END][: 1 + events.causal]
+    groups = np.searchsorted(-order, -power)
+    return np.append(groups, len(order) + np.arange(len(extra))).astype(np.int64), (*names, *extra)
+
+
+def _band(power: int) -> str:
+    """Name of the band from 10 to that power on."""
+    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
+    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"
+
+
+@dataclass(frozen=True, eq=False)
+class WordClasses:
+    """Classes of the preterminals of a grammar: Penn tags in a few, other labels each for itself."""
+
+    names: tuple[str, ...]  #: (C,) the end of a sentence is the last, if causal
+    of_state: FloatArray  #: (S, C) 1 where a symbol is in a class
+
+    def divide(self, oracle: Oracle, events: Events, block: TruthBlock, model: FloatArray) -> tuple[FloatArray, ...]:
+        """P of each class at the next token, and its part of KL(P || Q), (W, C) each.
+
+        The class is that of the symbol that makes the word, whose posterior given the left context and the word is
+        exact: summed over the words, so that nothing of the divergence is left to the token that was drawn. Parts are
+        inf where the model gives no probability to a word of the class.
+        """
+        gap = np.zeros(block.log_prob.shape)
+        np.subtract(block.log_prob, model, out=gap, where=block.log_prob > -np.inf)
+        exact = oracle.language.exact
+        n_words = len(oracle.language.terminals)
+        per_state = np.asarray(exact.emission @ gap[:, events.target[:n_words]].T).T
+        part = np.where(block.states > 0.0, block.states * np.where(block.states > 0.0, per_state, 0.0), 0.0)
+        infinite = np.isinf(part)
+        share = (block.states * exact.lexical_sums) @ self.of_state
+        divided = np.where(infinite, 0.0, part) @ self.of_state
+        divided[(infinite @ self.of_state) > 0.0] = np.inf
+        if events.causal:
+            end = np.exp(block.log_prob[:, -1])
+            share[:, -1] = end
+            divided[:, -1] = np.where(end > 0.0, end * np.where(end > 0.0, gap[:, -1], 0.0), 0.0)
+        return share, divided
+
+
+def word_classes(oracle: Oracle) -> WordClasses:
+    """The classes of an oracle's grammar."""
+    grammar = oracle.language
+    makes_words = np.zeros(len(grammar.symbols), dtype=bool)
+    makes_words[grammar.lexical[:, 0]] = True
+    classes = [PENN.get(label, label) if used else "" for label, used in zip(grammar.labels, makes_words, strict=True)]
+    known = [name for name in _CLASSES if name in classes]
+    names = [*known, *sorted(set(classes) - set(known) - {""})]
+    ends = [END] if oracle.objective == "causal" else []
+    of_state = np.zeros((len(classes), len(names) + len(ends)))
+    for state, name in enumerate(classes):
+        if name:
+            of_state[state, names.index(name)] = 1.0
+    return WordClasses((*names, *ends), of_state)

@@ -1,0 +1,122 @@
+"""Reverse divergence KL(Q || P) on sentences drawn from the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from evaluation.comparison import oracle_for, vocabulary_part
+from evaluation.divergence.blocks import FloatArray
+from evaluation.divergence.contexts import measure_contexts
+from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from evaluation.measures.bootstrap import TAILS, resampled_ratio, resampled_sums
+from evaluation.score import Score, digest_sentences, signature
+from generator.language_model import DistributionModel
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+
+def reverse_divergence(
+    model: DistributionModel,
+    pcfg: PCFG,
+    samples: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    seed: int = 0,
+) -> dict[str, Score]:
+    """Compare model and truth in the contexts that the model itself makes.
+
+    Q is over the events that sentences consist of, made to sum to one. A sentence that the truth cannot make has an
+    infinite ln Q - ln P, and KL(Q || P) with it. Such samples are counted (``samples_impossible``), and all other
+    values are of the possible ones, whose number stands in their signatures:
+
+    * ``samples_reverse_kl_paired``: mean of ln Q - ln P over tokens; only where every sample is possible.
+    * ``samples_reverse_kl_of_possible``: KL(Q given that the sentence is possible || P) per token, the mean of
+      ln Q - ln P less ln of the share of possible samples once a sentence; the same where every sample is possible.
+    * ``samples_reverse_kl``: the mean over contexts of the exact KL(Q || P), which has the expectation of the first
+      and less variance. Where the model gives any probability to what the truth forbids it is infinite: see
+      `evaluation.divergence.estimate.mean_scores` for what is then reported.
+    * ``samples_reverse_kl_possible``: of Q restricted in each context to what the truth allows next.
+    * ``samples_impossible_mass``: what Q gives to what the truth forbids, in these contexts.
+
+    Args:
+        model: a causal model with full distributions.
+        pcfg: the grammar.
+        samples: drawn from the model by ancestral sampling, each ended by the model itself; one without words is one
+            that the truth cannot make.
+        lengths: the length condition of the truth.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: the model is masked, or there are no samples.
+    """
+    if model.objective != "causal":
+        raise InputError("a masked model has no sentences of its own, so it has no reverse divergence on samples")
+    if not samples:
+        raise InputError("there are no sentences of the model to compare")
+    oracle = oracle_for(model, pcfg, lengths)
+    shared: dict[str, object] = {
+        "objective": "causal",
+        "given": oracle.condition,
+        "eos": "in",
+        "first": "in",
+        "unk": "token",
+        "vocab": vocabulary_part(oracle),
+        "ci": f"sentence-bootstrap95/seed{seed}",
+        "contexts-of": "model",
+        "samples": len(samples),
+        "data": digest_sentences(samples),
+        "grammar": pcfg.digest[:8],
+    }
+    possible = np.array([len(sample) > 0 for sample in samples])
+    words = [oracle.read(sample) for sample in samples if len(sample) > 0]
+    if words:
+        possible[possible] = np.isfinite(oracle.language.exact.string_log_probs(words, lengths))
+    bad = (~possible).astype(np.float64)
+    low, high = resampled_ratio(bad, np.ones(len(bad)), seed=seed)
+    parts = {**shared, "unit": "share of sentences"}
+    scores = {
+        "samples_impossible": Score("samples_impossible", float(bad.mean()), signature(parts), float(low), float(high))
+    }
+    if not possible.any():
+        return scores
+    kept = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
+    found = measure_contexts(model, oracle, kept)
+    paired = found.model - np.log1p(-found.column("special_mass")) - found.truth
+    nats = {"unit": "nats/token", "q": "renormalised", "possible": len(kept)}
+    exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
+    columns = {
+        "samples_reverse_kl": Column(found.column("reverse_kl"), exact),
+        "samples_reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
+        "samples_impossible_mass": Column(
+            found.column("impossible_mass"), {"unit": "share", "possible": len(kept), "estimator": "rao-blackwell"}
+        ),
+    }
+    if len(kept) == len(samples):
+        columns["samples_reverse_kl_paired"] = Column(paired, {**nats, "estimator": "paired"})
+    scores |= mean_scores(columns, found.sentence, shared, seed)
+    parts = {**shared, **nats, "q": "given-possible-sentence", "estimator": "paired"}
+    scores["samples_reverse_kl_of_possible"] = _of_possible(
+        found.per_sentence(paired), found.per_sentence(np.ones(len(paired))), len(samples), parts, seed
+    )
+    if "samples_reverse_kl" in scores and "samples_reverse_kl_paired" in scores:
+        counts = found.per_sentence(np.ones(len(paired)))
+        ratio = variance_ratio(found.per_sentence(paired), found.per_sentence(found.column("reverse_kl")), counts)
+        if ratio is not None:
+            parts = {**shared, "of": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
+            scores["samples_variance_ratio"] = Score("samples_variance_ratio", ratio, signature(parts))
+    return scores
+
+
+def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Mapping[str, object], seed: int) -> Score:
+    """The divergence of the possible sentences, from ln Q - ln P and the tokens of each possible sample, (K,)."""
+    rows = np.zeros((n_samples, 3))
+    rows[: len(gap)] = np.stack([gap, np.ones(len(gap)), tokens], axis=1)
+    drawn = resampled_sums(rows, seed=seed)
+    total, possible, counted = np.concatenate([rows.sum(axis=0)[None], drawn[drawn[:, 1] > 0.0]]).T
+    values = (total - possible * np.log(possible / n_samples)) / counted
+    low, high = np.quantile(values[1:], TAILS)
+    name = "samples_reverse_kl_of_possible"
+    return Score(name, float(values[0]), signature(parts), float(low), float(high))
