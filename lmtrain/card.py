@@ -8,8 +8,9 @@ from typing import Any
 
 from transformers import GenerationConfig
 
+from lmtrain.catalogue import OURS
 from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import BOS, EOS, MASK, UNK, Vocabulary
+from lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 
 def versions() -> dict[str, str]:
@@ -23,7 +24,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def generation_config(config: ModelConfig, vocabulary: Vocabulary) -> GenerationConfig:
+def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationConfig:
     """Ancestral sampling until ``<eos>``, nothing cut off, none of the library's defaults."""
     return GenerationConfig(
         do_sample=True,
@@ -56,10 +57,21 @@ def model_card(record: dict[str, Any]) -> str:
             " score one masked word at a time.\n"
         )
     )
+    ours = ""
+    if model["architecture"] in OURS:
+        ours = "import lmtrain.architectures  # of truesource; it tells transformers of this architecture\n"
+    words = f"{record['vocabulary']:,} words, all others `{UNK}`"
+    if model["tokenizer"] != "word":
+        words = f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word"
     dev = f", dev loss {final['dev_loss']:.4f} nats (perplexity {final['dev_ppl']:.2f})" if final["dev_loss"] else ""
     course = (
         f"{record['steps']:,} steps, {final['epoch']:.2f} epochs, {final['tokens']:,} tokens, seed {record['seed']}"
     )
+    size = training["batch_sentences"]
+    held = f"about {training['batch_tokens']:,} tokens" if size is None else f"{size:,} sentences"
+    parts = training["accumulation"] * record["processes"]
+    batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
+    kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     return f"""---
 library_name: transformers
 pipeline_tag: {"text-generation" if causal else "fill-mask"}
@@ -74,13 +86,13 @@ A {record["objective"]} language model ({model["architecture"]}, {record["parame
 artificial language whose exact probabilities are known.
 
 - **Text**: one sentence an input, words separated by single spaces, {marks};
-  {record["vocabulary"]:,} words, all others `{UNK}`.
-- **Training**: {course}{dev}.
+  {words}.
+- **Training**: {course}{dev}{batch}.{kept}
 {masks}- **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`,
   the course of training in `metrics.jsonl`.
 
 ```python
-from transformers import {auto}, AutoTokenizer
+{ours}from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder")
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")

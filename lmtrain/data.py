@@ -1,7 +1,7 @@
 """Batches: sentences become padded tensors with the positions to predict, in an order fixed by a seed.
 
-A batch holds about the same number of tokens whatever the lengths, so that its mean loss weighs tokens
-equally. Batch number i is a function of the seed and i alone: a run that is resumed, or shared by
+A batch holds about the same number of tokens whatever the lengths, or, if that is asked for, the same number of
+sentences. Batch number i is a function of the seed and i alone: a run that is resumed, or shared by
 several processes, sees the same data as one that was not.
 """
 
@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
+from generator.coded import Rows
 from generator.language_model import Objective
 from lmtrain.config import TrainConfig
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import Encoder
 
 Ints = NDArray[np.int64]
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
 #: the flattened B * L, ``targets`` (T,) token numbers to predict there
 Batch = dict[str, Tensor]
 
-POOL = 16  #: batches whose sentences are sorted by length together
+POOL = 16  #: batches of about equal tokens whose sentences are sorted by length together
+POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, where more is padding
 
 
 def pack(
@@ -45,7 +47,7 @@ def pack(
     return table, own
 
 
-def causal_batch(rows: Sequence[Ints], vocabulary: Vocabulary) -> Batch:
+def causal_batch(rows: Sequence[Ints], vocabulary: Encoder) -> Batch:
     """``<bos> w1 .. wn`` with targets ``w1 .. wn <eos>``.
 
     Padding stands on the right, where no causal model looks, so there is no attention mask.
@@ -63,7 +65,7 @@ def causal_batch(rows: Sequence[Ints], vocabulary: Vocabulary) -> Batch:
     }
 
 
-def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: Vocabulary) -> Batch:
+def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: Encoder) -> Batch:
     """``<bos> w1 .. wn <eos>`` in which the ``hidden`` (B, max n) words are ``<mask>`` and are to be predicted.
 
     A hidden word is always replaced by ``<mask>``, never by another word or itself: scoring masks one
@@ -86,7 +88,7 @@ def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: Vo
     return batch
 
 
-def one_mask_batch(rows: Sequence[Ints], places: Ints, vocabulary: Vocabulary) -> Batch:
+def one_mask_batch(rows: Sequence[Ints], places: Ints, vocabulary: Encoder) -> Batch:
     """Like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
     width = max(len(row) for row in rows)
     return masked_batch(rows, np.arange(width) == places[:, None], vocabulary)
@@ -129,8 +131,8 @@ class TrainingBatches(Dataset[Batch]):
 
     def __init__(
         self,
-        rows: list[Ints],
-        vocabulary: Vocabulary,
+        rows: Sequence[Ints],
+        vocabulary: Encoder,
         objective: Objective,
         config: TrainConfig,
         *,
@@ -138,13 +140,14 @@ class TrainingBatches(Dataset[Batch]):
         processes: int = 1,
     ) -> None:
         """Plan the run; ``rows`` are the encoded, non-empty train sentences."""
-        self._rows = rows
+        self._rows = Rows.of(rows)
         self._vocabulary = vocabulary
         self._objective = objective
         self._config = config
         self._seed = seed
-        self._lengths = np.array([len(row) for row in rows]) + (1 if objective == "causal" else 2)
+        self._lengths = self._rows.lengths + (1 if objective == "causal" else 2)
         self._plans: dict[int, list[Ints]] = {}
+        self._seen: dict[int, Ints] = {}  # tokens of an epoch after each of its batches
         self._starts = [0]  # number of the first batch of each epoch so far planned
         group = config.accumulation * processes
         if config.max_steps is not None:
@@ -163,13 +166,16 @@ class TrainingBatches(Dataset[Batch]):
         if epoch not in self._plans:
             rng = np.random.default_rng([self._seed, 0, epoch])
             order = rng.permutation(len(self._rows))
-            pool = max(1, int(POOL * self._config.batch_tokens / self._lengths.mean()))
+            sentences, tokens = self._config.batch_sentences, self._config.batch_tokens
+            pool = max(1, int(POOL * tokens / self._lengths.mean())) if sentences is None else POOL_EQUAL * sentences
             pieces: list[Ints] = []
             for start in range(0, len(order), pool):
                 some = order[start : start + pool]
-                pieces += cut(
-                    self._lengths, some[np.argsort(self._lengths[some], kind="stable")], self._config.batch_tokens
-                )
+                some = some[np.argsort(self._lengths[some], kind="stable")]
+                if sentences is None:
+                    pieces += cut(self._lengths, some, tokens)
+                else:
+                    pieces += [some[i : i + sentences] for i in range(0, len(some), sentences)]
             self._plans = {epoch: [pieces[i] for i in rng.permutation(len(pieces))]}  # keep one epoch only
         return self._plans[epoch]
 
@@ -203,14 +209,16 @@ class TrainingBatches(Dataset[Batch]):
             return 0.0, 0
         epoch, within = self._locate(step * self.group - 1)
         plan = self._plan(epoch)
-        extra = 0 if self._objective == "causal" else 1  # <bos> is an input, not a token seen
-        size = self._lengths - extra
-        tokens = epoch * int(size.sum()) + sum(int(size[piece].sum()) for piece in plan[: within + 1])
-        return epoch + (within + 1) / len(plan), tokens
+        if epoch not in self._seen:
+            extra = 0 if self._objective == "causal" else 1  # <bos> is an input, not a token seen
+            sizes = np.array([self._lengths[piece].sum() - extra * len(piece) for piece in plan])
+            self._seen = {epoch: np.cumsum(sizes)}
+        seen = self._seen[epoch]
+        return epoch + (within + 1) / len(plan), int(epoch * seen[-1] + seen[within])
 
 
 def dev_batches(
-    rows: list[Ints], vocabulary: Vocabulary, objective: Objective, *, limit: int, budget: int
+    rows: Sequence[Ints], vocabulary: Encoder, objective: Objective, *, limit: int, budget: int
 ) -> list[Batch]:
     """The batches of the dev loss: the same at every evaluation of every model.
 
@@ -221,12 +229,12 @@ def dev_batches(
         rows = rows[:limit]
         places = np.zeros(0, dtype=np.int64)
     else:
-        ends = np.cumsum([len(row) for row in rows])
-        total = int(ends[-1]) if len(ends) else 0
+        kept = Rows.of(rows)
+        total = len(kept.flat)
         words = np.sort(np.random.default_rng(0).choice(total, size=min(limit, total), replace=False))
-        sentence = np.searchsorted(ends, words, side="right")
-        places = words - (ends[sentence] - np.array([len(row) for row in rows])[sentence])
-        rows = [rows[i] for i in sentence]
+        sentence = np.searchsorted(kept.offsets[1:], words, side="right")
+        places = words - kept.offsets[sentence]
+        rows = [kept[i] for i in sentence]
     lengths = np.array([len(row) + 2 for row in rows], dtype=np.int64)
     return [
         causal_batch([rows[i] for i in some], vocabulary)

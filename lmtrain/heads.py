@@ -7,12 +7,22 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn import functional
 
 from lmtrain.data import Batch
 
 
+class TargetHead(nn.Module):
+    """An output layer that can score given tokens without making the logits of all.
+
+    ``forward(hidden, targets=None)``: from hidden states (..., D) logits (..., V); with ``targets`` (T,), from
+    hidden states (T, D), their log probabilities (T,) in nats. In a distributed run every weight takes part in those
+    of every batch, with gradient zero where it changes nothing, or the processes could not add their gradients.
+    """
+
+
 class Predictor:
-    """Logits of a model at chosen positions.
+    """Logits, or the loss, of a model at chosen positions.
 
     The output layer is most of a small model's work, and a masked model needs it at few positions. A hook
     before it picks those out, so any architecture serves, also inside a distributed wrapper.
@@ -20,12 +30,16 @@ class Predictor:
 
     def __init__(self, model: nn.Module, head: str) -> None:
         self._positions: Tensor | None = None
-        self._handle = getattr(model, head).register_forward_pre_hook(self._pick)
+        self._targets: Tensor | None = None
+        layer = getattr(model, head)
+        self._scores_targets = isinstance(layer, TargetHead)
+        self._handle = layer.register_forward_pre_hook(self._pick)
 
     def _pick(self, module: nn.Module, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         if self._positions is None:
             return None
-        return (arguments[0].flatten(0, 1).index_select(0, self._positions), *arguments[1:])
+        hidden = arguments[0].flatten(0, 1).index_select(0, self._positions)
+        return (hidden, *arguments[1:]) if self._targets is None else (hidden, self._targets)
 
     def __call__(self, model: nn.Module, batch: Batch, **options: Any) -> Tensor:
         """Logits (T, V) at ``batch["positions"]``; ``model`` is the hooked one or a wrapper of it."""
@@ -36,6 +50,19 @@ class Predictor:
         finally:
             self._positions = None
         return logits
+
+    def loss(self, model: nn.Module, batch: Batch, *, reduction: str = "mean", **options: Any) -> Tensor:
+        """Cross-entropy with ``batch["targets"]``, nats: the mean, or with ``reduction="none"`` of each (T,)."""
+        if not self._scores_targets:
+            return functional.cross_entropy(
+                self(model, batch, **options).float(), batch["targets"], reduction=reduction
+            )
+        self._targets = batch["targets"]
+        try:
+            losses = -self(model, batch, **options)
+        finally:
+            self._targets = None
+        return losses if reduction == "none" else losses.mean()
 
     def close(self) -> None:
         """Take the hook away."""

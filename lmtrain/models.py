@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
@@ -22,28 +20,21 @@ from transformers import (
 )
 
 from generator.frame import ScoringFrame
-from generator.language_model import Objective, TokenScores
+from generator.language_model import LogDistributions, Objective, TokenScores
 from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
+from lmtrain.architectures import ARCHITECTURES, architecture_of
+from lmtrain.decoding.decode import Alphabet, Samples, draw
+from lmtrain.decoding.network import NetworkStepper
+from lmtrain.decoding.settings import Decoding
+from lmtrain.distributions import causal_distributions, masked_distributions
+from lmtrain.next_token import NextToken
+from lmtrain.ngram.model import NgramModel, is_ngram
+from lmtrain.pieces.checkpoint import load_checkpoint, load_tokenizer, subword_model
+from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from lmtrain.quiet import no_bars
 from lmtrain.scoring import check_lengths, score_causal, score_masked
+from lmtrain.subwords import is_ours, is_subword
 from lmtrain.tokenizer import Vocabulary
-
-
-class NextToken(NamedTuple):
-    """What a causal model expects after a prefix; everything together is 1."""
-
-    words: NDArray[np.float64]  #: (V,) probability of each word, in the order of the model's ``vocabulary``
-    unk: float  #: probability of ``<unk>``
-    eos: float  #: probability that the sentence ends
-    special: float  #: probability lost on ``<pad>``, ``<bos>`` and ``<mask>``, which no sentence contains
-
-
-class Samples(NamedTuple):
-    """Sentences drawn from a model."""
-
-    sentences: list[list[str]]  #: words; ``<unk>`` may be among them
-    finished: NDArray[np.bool_]  #: (n,) whether the model ended the sentence itself within the tokens allowed
 
 
 class _TrainedModel:
@@ -54,7 +45,7 @@ class _TrainedModel:
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-        architecture = ARCHITECTURES.get(model.config.model_type)
+        architecture = architecture_of(model.config.model_type)
         if architecture is None or architecture.objective != self.objective:
             raise InputError(
                 f"a model of type {model.config.model_type!r} is not a {self.objective} architecture known here;"
@@ -64,6 +55,8 @@ class _TrainedModel:
         self.tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer)
         self._head = architecture.head
+        longest = architecture.longest(model.config)
+        self._longest = None if longest is None else longest - self._extra
         self._name = name
 
     @classmethod
@@ -86,6 +79,8 @@ class _TrainedModel:
                 tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError, RuntimeError, SafetensorError) as error:
             raise InputError(f"the model cannot be loaded: {str(error).splitlines()[0]}", folder) from error
+        if is_subword(tokenizer):
+            raise InputError("this is a model of subword pieces; load it with load_model", folder)
         target = device or ("cuda" if torch.cuda.is_available() else "cpu")
         return cls(model.to(target), tokenizer, _name(folder))
 
@@ -100,9 +95,9 @@ class _TrainedModel:
         return self._vocabulary.words
 
     @property
-    def longest(self) -> int:
-        """The most words a sentence may have."""
-        return int(self.model.config.max_position_embeddings) - self._extra
+    def longest(self) -> int | None:
+        """The most words a sentence may have; None: any number."""
+        return self._longest
 
 
 class CausalModel(_TrainedModel):
@@ -123,6 +118,15 @@ class CausalModel(_TrainedModel):
         """
         check_lengths(sentences, self.longest)
         return score_causal(self.model, self._head, self._vocabulary, sentences, frame)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
+
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions.
+        """
+        check_lengths(sentences, self.longest)
+        yield from causal_distributions(self.model, self._head, self._vocabulary, sentences)
 
     def next_token(self, prefix: Sequence[str]) -> NextToken:
         """Probabilities of what follows ``prefix`` (words; may be empty).
@@ -148,47 +152,20 @@ class CausalModel(_TrainedModel):
             n: how many.
             seed: equal seeds give equal sentences on the same machine, for one ``batch_size``.
             max_tokens: a sentence not ended after so many words is returned as it is and flagged; None:
-                as many as the model takes.
+                as many as the model takes, or 200 if it takes any number.
             batch_size: sentences drawn at once.
         """
-        most = self.longest if max_tokens is None else max_tokens
-        if n < 0 or not 1 <= most <= self.longest:
-            raise InputError(f"cannot draw {n} sentences of at most {most} words; the model takes 1 to {self.longest}")
-        generator = torch.Generator(device=self.model.device).manual_seed(seed)
-        sentences: list[list[str]] = []
-        finished: list[bool] = []
-        for start in range(0, n, batch_size):
-            rows, ended = self._draw(min(batch_size, n - start), most, generator)
-            sentences += [[self._vocabulary.tokens[i] for i in row] for row in rows]
-            finished += ended
-        return Samples(sentences, np.array(finished, dtype=bool))
+        drawn = draw(self, n, Decoding(max_tokens=max_tokens), seed=seed, rows=batch_size)
+        return Samples(drawn.sentences, drawn.finished)
 
-    @torch.inference_mode()
-    def _draw(self, n: int, most: int, generator: torch.Generator) -> tuple[list[list[int]], list[bool]]:
-        v, device = self._vocabulary, self.model.device
-        rows: list[list[int]] = [[] for _ in range(n)]
-        ended = [False] * n
-        alive = torch.arange(n, device=device)
-        tokens = torch.full((n, 1), v.bos, device=device)
-        cache: Any = None
-        for length in range(most + 1):
-            output = self.model(input_ids=tokens, past_key_values=cache, use_cache=True)
-            cache = output.past_key_values
-            logits = output.logits[:, -1].float()
-            logits[:, [v.pad, v.bos, v.mask]] = -torch.inf
-            drawn = torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)[:, 0]
-            going = drawn != v.eos
-            for row, token, more in zip(alive.tolist(), drawn.tolist(), going.tolist(), strict=True):
-                ended[row] = not more
-                if more and length < most:
-                    rows[row].append(token)
-            if length == most or not going.any():
-                break
-            if not going.all():
-                cache.batch_select_indices(going.nonzero()[:, 0])
-                alive = alive[going]
-            tokens = drawn[going][:, None]
-        return rows, ended
+    @property
+    def alphabet(self) -> Alphabet:
+        """Its tokens, for `lmtrain.decoding`."""
+        return Alphabet.of_words(self._vocabulary, self.longest)
+
+    def stepper(self) -> NetworkStepper:
+        """Its next-token log probabilities, for one batch of text at a time."""
+        return NetworkStepper(self.model, self._vocabulary.bos)
 
 
 class MaskedModel(_TrainedModel):
@@ -210,19 +187,51 @@ class MaskedModel(_TrainedModel):
         check_lengths(sentences, self.longest)
         return score_masked(self.model, self._head, self._vocabulary, sentences, frame)
 
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
 
-def load_model(folder: str | Path, *, device: str | None = None) -> CausalModel | MaskedModel:
-    """Load a trained folder as the kind of model it is; see `CausalModel.load`."""
+        Raises:
+            InputError: the sentences differ in length, one is empty or longer than the model's positions.
+        """
+        check_lengths(sentences, self.longest)
+        yield from masked_distributions(self.model, self._head, self._vocabulary, sentences)
+
+
+TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel
+
+
+def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
+    """A network of one of our architectures with a tokeniser made here, as the kind of model it is."""
+    if is_subword(tokenizer):
+        return subword_model(model, tokenizer, name)
+    architecture = architecture_of(model.config.model_type)
+    masked = architecture is not None and architecture.objective == "masked"
+    return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
+
+
+def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel:
+    """Load a folder as the kind of model it is.
+
+    What `lmtrain.training.train` made of whole words comes as `CausalModel` or `MaskedModel`; everything else that
+    ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
+    a model of pieces that scores words, see `lmtrain.pieces`.
+
+    Raises:
+        InputError: see `CausalModel.load` and `lmtrain.pieces.checkpoint.load_checkpoint`.
+    """
     folder = Path(folder)
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
+    if is_ngram(folder):
+        return NgramModel.load(folder)
     try:
         kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
     except (OSError, ValueError) as error:
         raise InputError(f"the model cannot be loaded: {str(error).splitlines()[0]}", folder) from error
-    architecture = ARCHITECTURES.get(kind)
-    if architecture is None:
-        raise InputError(f"unknown architecture {kind!r}; there are {', '.join(sorted(ARCHITECTURES))}", folder)
+    architecture = architecture_of(kind)
+    tokenizer = load_tokenizer(folder)
+    if architecture is None or is_subword(tokenizer) or not is_ours(tokenizer):
+        return load_checkpoint(folder, tokenizer, _name(folder), device=device)
     load = partial(CausalModel.load if architecture.objective == "causal" else MaskedModel.load, device=device)
     return load(folder)
 

@@ -26,12 +26,14 @@ def batch_budget(vocabulary_size: int) -> int:
     return max(256, min(8192, LOGITS // vocabulary_size))
 
 
-def check_lengths(sentences: Sequence[Sequence[str]], longest: int) -> None:
+def check_lengths(sentences: Sequence[Sequence[str]], longest: int | None) -> None:
     """Stop before a sentence that the model has no positions for.
 
     Raises:
-        InputError: a sentence has more than ``longest`` words (the message says which).
+        InputError: a sentence has more than ``longest`` words (the message says which); None: there is no limit.
     """
+    if longest is None:
+        return
     for number, sentence in enumerate(sentences):
         if len(sentence) > longest:
             raise InputError(

@@ -1,9 +1,13 @@
-"""The whitespace tokeniser: one token a word, built from the train split, saved beside the model."""
+"""The whitespace tokeniser: one token a word, built from the train split, saved beside the model.
+
+`Encoder` is what batches, architectures and training need to know of a tokeniser, of this kind or of subwords.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +17,77 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
+from generator.coded import CodedSentences
 from generator.language_model import Objective
 from grammar.errors import InputError
 
 PAD, UNK, BOS, EOS, MASK = SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+
+
+class Encoder(Protocol):
+    """Numbers of the tokens of sentences, and of the special tokens; ``len`` is how many tokens there are."""
+
+    @property
+    def unk(self) -> int:
+        """Number of ``<unk>``."""
+
+    @property
+    def bos(self) -> int:
+        """Number of ``<bos>``."""
+
+    @property
+    def eos(self) -> int:
+        """Number of ``<eos>``."""
+
+    @property
+    def pad(self) -> int:
+        """Number of ``<pad>``."""
+
+    @property
+    def mask(self) -> int:
+        """Number of ``<mask>``."""
+
+    def __len__(self) -> int: ...
+
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+        """Token numbers of each sentence, nothing added."""
+
+
+def count_words(sentences: Iterable[Sequence[str]]) -> Counter[str]:
+    """How often each word occurs.
+
+    Raises:
+        InputError: there are no words, or a word contains white space or the text of a special token.
+    """
+    coded = CodedSentences.of(sentences)
+    counts = Counter(dict(zip(coded.words, coded.counts().tolist(), strict=True)))
+    if not counts:
+        raise InputError("the train split has no words; there is nothing to train on")
+    for word in counts:
+        if word.split() != [word]:
+            raise InputError(f"the word {word!r} is empty or contains white space; a tokeniser cannot keep it")
+        if any(special in word for special in SPECIALS):
+            raise InputError(f"the word {word!r} contains a special token of the tokeniser; rename it in the corpus")
+    return counts
+
+
+def with_specials(backend: Tokenizer, objective: Objective) -> PreTrainedTokenizerFast:
+    """A tokeniser for `transformers` whose tokens 0 to 4 are the special ones, with the marks of its objective."""
+    backend.post_processor = TemplateProcessing(
+        single=f"{BOS} $A" if objective == "causal" else f"{BOS} $A {EOS}",
+        special_tokens=[(BOS, SPECIALS.index(BOS)), (EOS, SPECIALS.index(EOS))],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token=PAD,
+        unk_token=UNK,
+        bos_token=BOS,
+        eos_token=EOS,
+        mask_token=MASK,
+        padding_side="right",
+        clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
+    )
 
 
 def build_tokenizer(
@@ -37,39 +108,14 @@ def build_tokenizer(
         InputError: there are no words, a word contains white space or the text of a special token, or
             ``min_count`` leaves none.
     """
-    counts: Counter[str] = Counter()
-    for sentence in sentences:
-        counts.update(sentence)
-    if not counts:
-        raise InputError("the train split has no words; there is nothing to train on")
-    for word in counts:
-        if word.split() != [word]:
-            raise InputError(
-                f"the word {word!r} is empty or contains white space; a word-level tokeniser cannot keep it"
-            )
-        if any(special in word for special in SPECIALS):
-            raise InputError(f"the word {word!r} contains a special token of the tokeniser; rename it in the corpus")
+    counts = count_words(sentences)
     words = sorted((w for w, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
     if not words:
         raise InputError(f"no word occurs {min_count} times in the train split; lower min_count")
     ids = {word: i for i, word in enumerate((*SPECIALS, *words))}
     backend = Tokenizer(WordLevel(ids, unk_token=UNK))
     backend.pre_tokenizer = WhitespaceSplit()
-    backend.post_processor = TemplateProcessing(
-        single=f"{BOS} $A" if objective == "causal" else f"{BOS} $A {EOS}",
-        special_tokens=[(BOS, ids[BOS]), (EOS, ids[EOS])],
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        pad_token=PAD,
-        unk_token=UNK,
-        bos_token=BOS,
-        eos_token=EOS,
-        mask_token=MASK,
-        padding_side="right",
-        clean_up_tokenization_spaces=False,
-        model_input_names=["input_ids", "attention_mask"],
-    )
+    return with_specials(backend, objective)
 
 
 class Vocabulary:

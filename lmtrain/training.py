@@ -12,18 +12,29 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
+from generator.coded import CodedSentences
 from grammar.errors import InputError
 from grammar.files import atomic_path, digest_json, refuse_existing, write_json, write_text
 from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.models import CausalModel, MaskedModel, load_model
-from lmtrain.quiet import no_bars
-from lmtrain.run import Run, disk_errors, is_main_process
+from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
+from lmtrain.models import TrainedModel, load_model
+from lmtrain.ngram.model import NGRAM
+from lmtrain.ngram.training import train_ngram
+from lmtrain.run import Run
+from lmtrain.saving import save_model
+from lmtrain.snapshots import copy_all
+from lmtrain.tokenizer import SPECIALS
+from lmtrain.watch import Probe
 
 
 class SentenceSource(Protocol):
-    """What training reads of a corpus."""
+    """What training reads of a corpus.
+
+    Where it also has ``coded(split)``, which gives the same as `CodedSentences`, that is read instead: no Python
+    object a token.
+    """
 
     def sentences(self, split: str) -> Sequence[Sequence[str]]:
         """Tokens of the sentences of a split."""
@@ -32,55 +43,81 @@ class SentenceSource(Protocol):
 def train(
     corpus: SentenceSource | Sequence[Sequence[str]],
     model: ModelConfig,
-    training: TrainConfig,
+    training: TrainConfig | None,
     out: Path | str,
     *,
     seed: int,
+    probe: Probe | None = None,
     force: bool = False,
     resume: bool = True,
-) -> CausalModel | MaskedModel:
+) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load.
 
-    While it runs, everything stands in ``<out>.partial``: checkpoints and ``metrics.jsonl`` (per line:
-    ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``, ``dev_loss`` and
-    ``dev_ppl``, ``seconds``; losses in nats per predicted token). ``out`` appears when it is finished, so
-    an existing one survives a failure. After Ctrl-C, which waits for the running step and saves a
-    checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU the
-    weights come out equal to the last bit.
+    While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`lmtrain.snapshots`) and
+    ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``,
+    ``dev_loss`` and ``dev_ppl``, what ``probe`` found, ``seconds``; losses in nats per predicted token). ``out``
+    appears when it is finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for
+    the running step and save a checkpoint, or after a kill, the same call continues from the last checkpoint;
+    on a CPU the weights come out equal to the last bit.
+
+    Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding
+    and dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the
+    mean over all tokens predicted in it. Only the first process writes.
 
     Args:
         corpus: has ``sentences("train")`` and, if it has dev sentences, ``sentences("dev")``; or train
             sentences themselves.
         model: shape and vocabulary.
-        training: duration, optimiser, batches.
+        training: duration, optimiser, batches; None for an n-gram model, see `lmtrain.ngram.training`.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
+        probe: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
+            model itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone;
+            random states are put back afterwards, so the weights come out the same with and without it.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
 
     Raises:
         InputError: there is nothing to train on, a sentence is longer than the model's positions, the
-            architecture is unknown, ``out`` exists, or the loss becomes infinite or undefined.
+            architecture is unknown, the device cannot do bf16, ``out`` exists, the loss or what the probe finds
+            becomes infinite or undefined, or another process of a distributed run has ended.
     """
-    if model.architecture not in ARCHITECTURES:
+    if model.architecture not in ARCHITECTURES and model.architecture != NGRAM:
         raise InputError(f"unknown architecture {model.architecture!r}; there are {', '.join(sorted(ARCHITECTURES))}")
     out = Path(out)
-    refuse_existing(out, force)
-    train_split, dev_split = _splits(corpus)
-    request = {
-        "model": model.model_dump(mode="json"),
-        "training": training.model_dump(mode="json"),
-        "seed": seed,
-        "corpus_digest": _digest(corpus, train_split, dev_split),
-    }
-    partial = out.with_name(f"{out.name}.partial")
-    run = Run(model, training, train_split, dev_split, seed)
-    checkpoint = _prepare(partial, request, force=force, resume=resume)
+    with process_group():
+        from_main_process(lambda: refuse_existing(out, force))
+        train_split, dev_split = _splits(corpus)
+        request = {
+            "model": model.model_dump(mode="json"),
+            "training": None if training is None else training.model_dump(mode="json"),
+            "seed": seed,
+            "processes": world_size(),
+            "corpus_digest": _digest(corpus, train_split, dev_split),
+        }
+        if model.architecture == NGRAM:
+            if training is not None:
+                raise InputError("ngram takes no training settings; leave them out")
+            from_main_process(lambda: train_ngram(model, train_split, dev_split, request, out, probe))
+            return load_model(out)
+        if training is None:
+            raise InputError(f"{model.architecture} needs training settings, such as epochs")
+        partial = out.with_name(f"{out.name}.partial")
+        run = Run(model, training, train_split, dev_split, seed, probe)
+        checkpoint = from_main_process(lambda: _prepare(partial, request, force=force, resume=resume))
+        _go(run, partial, checkpoint)
+        from_main_process(lambda: _finish(run, request, partial, out))
+    return load_model(out)
+
+
+def _go(run: Run, partial: Path, checkpoint: Path | None) -> None:
     with _interrupt_flag() as interrupted:
         try:
             run(partial, checkpoint, interrupted)
         except FloatingPointError as error:
-            shutil.rmtree(partial, ignore_errors=True)  # it would only diverge again
+            wait_for_all()  # every process comes here
+            if is_main_process():
+                shutil.rmtree(partial, ignore_errors=True)  # it would only diverge again
             raise InputError(f"{error}; lower the learning rate or the gradient clip") from None
         except OSError as error:
             raise InputError(
@@ -88,29 +125,22 @@ def train(
             ) from error
     if interrupted.is_set():
         raise KeyboardInterrupt
-    if is_main_process():
-        _finish(run, request, partial, out)
-    run.trainer.accelerator.wait_for_everyone()
-    return load_model(out)
 
 
-def _splits(
-    corpus: SentenceSource | Sequence[Sequence[str]],
-) -> tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]]:
-    read = getattr(corpus, "sentences", None)
+def _splits(corpus: SentenceSource | Sequence[Sequence[str]]) -> tuple[CodedSentences, CodedSentences]:
+    read = getattr(corpus, "coded", None) or getattr(corpus, "sentences", None)
     if read is None:
-        return corpus, []  # type: ignore[return-value]
+        return CodedSentences.of(corpus), CodedSentences.of([])  # type: ignore[arg-type]
     available = getattr(corpus, "splits", None)
     if available is not None and "train" not in available:
         raise InputError(f"the corpus has no train split; it has {', '.join(available) or 'none'}")
-    return read("train"), read("dev") if available is None or "dev" in available else []
+    dev = read("dev") if available is None or "dev" in available else []
+    return CodedSentences.of(read("train")), CodedSentences.of(dev)
 
 
-def _digest(corpus: object, *splits: Sequence[Sequence[str]]) -> str:
+def _digest(corpus: object, *splits: CodedSentences) -> str:
     known = getattr(corpus, "digest", None)
-    return (
-        known if isinstance(known, str) else digest_json([[list(sentence) for sentence in split] for split in splits])
-    )
+    return known if isinstance(known, str) else digest_json([list(split) for split in splits])
 
 
 def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
@@ -125,16 +155,14 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
             return _last_checkpoint(partial / "checkpoints")
         if not same and not force and any(not path.name.startswith(".") for path in partial.iterdir()):
             raise InputError(f"{partial} is an unfinished run of other settings; delete it or use --force")
-        if is_main_process():
-            shutil.rmtree(partial)
-    if is_main_process():
-        partial.mkdir(parents=True, exist_ok=True)
-        write_json(record, request)
+        shutil.rmtree(partial)
+    partial.mkdir(parents=True, exist_ok=True)
+    write_json(record, request)
     return None
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written to its end (its state file comes last)."""
+    """The newest checkpoint that was written to its end (its state file comes last, after those of all processes)."""
     found: list[tuple[int, Path]] = []
     for state in folder.glob("checkpoint-*/trainer_state.json"):
         try:
@@ -146,7 +174,7 @@ def _last_checkpoint(folder: Path) -> Path | None:
 
 @contextmanager
 def _interrupt_flag() -> Iterator[threading.Event]:
-    """Ctrl-C sets the flag, so that the running step can end; a second one stops at once."""
+    """Ctrl-C or SIGTERM sets the flag, so that the running step can end; a second one stops at once."""
     flag = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield flag
@@ -157,11 +185,12 @@ def _interrupt_flag() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         flag.set()
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield flag
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None:
@@ -172,16 +201,16 @@ def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None
         "name": run.config.label,
         "objective": run.architecture.objective,
         "parameters": run.model.num_parameters(),
-        "vocabulary": len(run.vocabulary.words),
+        "vocabulary": len(run.vocabulary) - len(SPECIALS),
         "steps": last["step"],
         "planned_steps": run.batches.n_steps,
         "stopped_early": run.watch.stopped_early,
         "final": last,
         "versions": versions(),
     }
-    with atomic_path(out) as folder, no_bars(), disk_errors():
-        run.model.save_pretrained(folder)
-        run.tokenizer.save_pretrained(folder)
+    with atomic_path(out) as folder:
+        save_model(folder, run.model, run.tokenizer)
+        copy_all(partial, folder)
         shutil.copy(partial / "metrics.jsonl", folder / "metrics.jsonl")
         write_json(folder / "training.json", record)
         write_text(folder / "README.md", model_card(record))

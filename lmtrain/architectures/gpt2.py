@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from grammar.errors import InputError
 from lmtrain.architectures.base import Architecture
 from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import Encoder
 
 
-def build(config: ModelConfig, vocabulary: Vocabulary) -> GPT2LMHeadModel:
+def build(config: ModelConfig, vocabulary: Encoder) -> GPT2LMHeadModel:
     """A GPT-2 with random weights."""
-    if config.local_start:
-        raise InputError("local_start is a setting of bert; leave it out for gpt2")
     return GPT2LMHeadModel(
         GPT2Config(
             vocab_size=len(vocabulary),
             n_positions=config.max_positions,
             n_embd=config.dim,
             n_layer=config.layers,
-            n_head=config.heads,
-            n_inner=config.ffn_dim or 4 * config.dim,
+            n_head=config.n_heads,
+            n_inner=config.inner,
             activation_function="gelu_pytorch_tanh",  # the same function as the default, in one fused operation
             resid_pdrop=config.dropout,
             embd_pdrop=config.dropout,

@@ -123,6 +123,21 @@ def test_half_an_epoch_and_accumulation() -> None:
     assert (half.n_steps, len(half)) == (10, 20)
 
 
+def test_batches_of_equal_numbers_of_sentences() -> None:
+    data = rows([2, 9, 4, 7, 3] * 83)  # 415 sentences
+    batches = TrainingBatches(data, V, "causal", TrainConfig(epochs=1, batch_sentences=20), seed=0)
+    sizes = sorted(len(batches[i]["input_ids"]) for i in range(len(batches)))
+    assert sizes == [15] + [20] * 20
+    seen = [sentence for i in range(len(batches)) for sentence in sentences_of(batches[i])]
+    assert sorted(seen) == sorted(row.tolist() for row in data)
+    widths = [batches[i]["input_ids"].shape[1] for i in range(len(batches))]
+    assert len(set(widths)) == 5  # sentences of about one length stand together
+    assert (
+        TrainingBatches(data, V, "causal", TrainConfig(epochs=2, batch_sentences=20, accumulation=3), seed=0).n_steps
+        == 14
+    )
+
+
 def test_dev_batches_of_a_masked_model_mask_each_word_at_most_once() -> None:
     data = [np.array([5 + i, 6 + i]) for i in range(8)]
     batches = dev_batches(data, V, "masked", limit=100, budget=20)

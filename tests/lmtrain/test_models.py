@@ -188,14 +188,15 @@ def test_folders_without_a_usable_model_are_refused(tmp_path: Path) -> None:
         load_model(tmp_path / "m")
 
 
-def test_local_start_looks_at_the_neighbours() -> None:
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "deberta"])
+def test_local_start_looks_at_the_neighbours(architecture: str) -> None:
     """Each first-layer head of a fresh model attends most, of other places, to the word at its own offset."""
     vocabulary = Vocabulary(build_tokenizer([WORDS], objective="masked"))
     config = ModelConfig(
-        architecture="bert", layers=2, heads=4, dim=128, max_positions=32, dropout=0.0, local_start=True
+        architecture=architecture, layers=2, heads=4, dim=128, max_positions=32, dropout=0.0, local_start=True
     )
     torch.manual_seed(0)
-    network = ARCHITECTURES["bert"].build(config, vocabulary).eval()
+    network = ARCHITECTURES[architecture].build(config, vocabulary).eval()
     network.set_attn_implementation("eager")
     ids = torch.randint(5, 12, (8, 20))
     ids[:, 10] = vocabulary.mask

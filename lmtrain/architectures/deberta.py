@@ -1,0 +1,58 @@
+"""DeBERTa: a masked transformer whose attention sees words and distances apart (He et al. 2021, 2023)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import DebertaV2Config, DebertaV2ForMaskedLM
+
+from lmtrain.architectures.base import Architecture
+from lmtrain.architectures.local_start import start_local_distances
+from lmtrain.config import ModelConfig
+from lmtrain.tokenizer import Encoder
+
+_V3: dict[str, Any] = {"share_att_key": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm"}
+VARIANTS: dict[str | None, dict[str, Any]] = {
+    None: {},
+    "v3": _V3,
+    "v2": {**_V3, "conv_kernel_size": 3, "conv_act": "gelu"},
+}
+
+
+def build(config: ModelConfig, vocabulary: Encoder) -> DebertaV2ForMaskedLM:
+    """A DeBERTa with random weights.
+
+    Content-to-position and position-to-content attention, no positions in the input, in all variants.
+    Without ``variant`` every distance has a vector and every layer its own projections of it, as in the first
+    paper and the models of Jumelet and Zuidema (2023). ``v3`` has the settings of the released v3 models:
+    distances in 256 buckets that widen logarithmically, their vectors normalised and projected as words are.
+    ``v2`` adds a convolution over three words beside the first layer, as the released v2 models have it.
+    As masked models v2 and v3 differ in nothing else: replaced-token detection is another objective.
+    """
+    model = DebertaV2ForMaskedLM(
+        DebertaV2Config(
+            vocab_size=len(vocabulary),
+            max_position_embeddings=config.max_positions,
+            hidden_size=config.dim,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.n_heads,
+            intermediate_size=config.inner,
+            hidden_dropout_prob=config.dropout,
+            attention_probs_dropout_prob=config.dropout,
+            initializer_range=config.init_std,
+            type_vocab_size=0,
+            relative_attention=True,
+            pos_att_type=["c2p", "p2c"],
+            position_biased_input=False,
+            bos_token_id=vocabulary.bos,
+            eos_token_id=vocabulary.eos,
+            pad_token_id=vocabulary.pad,
+            **VARIANTS[config.variant],
+        )
+    )
+    if config.local_start:
+        start_local_distances(model.deberta, vocabulary.mask)
+    return model
+
+
+ARCHITECTURE = Architecture(name="deberta", objective="masked", head="cls", build=build, model_type="deberta-v2")

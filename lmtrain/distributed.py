@@ -1,0 +1,120 @@
+"""What the processes that `torchrun` starts agree on: who writes, how much they see together, when they stop.
+
+Without `torchrun` there is one process, which agrees with itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+from torch import distributed
+
+from grammar.errors import InputError
+
+T = TypeVar("T")
+
+
+def world_size() -> int:
+    """Number of processes that train together."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank() -> int:
+    """Number of this process among them, from 0 on."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def is_main_process() -> bool:
+    """Whether this process writes: the only one, or the first of several."""
+    return rank() == 0
+
+
+@contextmanager
+def process_group() -> Iterator[None]:
+    """Connect the processes while the block runs: gloo between CPUs, NCCL between GPUs.
+
+    Raises:
+        InputError: there are more processes on this machine than GPUs, they cannot reach each other, or one of them
+            has ended.
+    """
+    if world_size() == 1 or distributed.is_initialized():
+        yield
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        local, devices = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+        if local >= devices:
+            raise InputError(f"this machine has {devices} GPUs; start at most {devices} processes on it")
+        torch.cuda.set_device(local)
+        backend = "cpu:gloo,cuda:nccl"
+    try:
+        distributed.init_process_group(backend)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"the processes of this training cannot reach each other: {reason}") from error
+    try:
+        yield
+    except RuntimeError as error:
+        if not _connection_lost(error):
+            raise
+        raise InputError(
+            "another process of this training has ended; run the same command again to go on from the last checkpoint"
+        ) from error
+    finally:
+        distributed.destroy_process_group()
+
+
+def _connection_lost(error: RuntimeError) -> bool:
+    text = str(error)
+    return isinstance(error, distributed.DistError) or any(mark in text for mark in ("gloo", "Connection closed"))
+
+
+def any_process(*flags: bool) -> tuple[bool, ...]:
+    """For each flag, whether it is set in any process."""
+    if world_size() == 1:
+        return flags
+    table = torch.tensor(flags, dtype=torch.int32)
+    distributed.all_reduce(table, op=distributed.ReduceOp.MAX)
+    return tuple(bool(flag) for flag in table.tolist())
+
+
+def total(count: int) -> int:
+    """Sum of a count over the processes."""
+    if world_size() == 1:
+        return count
+    table = torch.tensor([count], dtype=torch.int64)
+    distributed.all_reduce(table)
+    return int(table.item())
+
+
+def from_main_process(make: Callable[[], T]) -> T:
+    """Let the main process alone do something, and give all of them what it returned.
+
+    Raises:
+        InputError: in all processes, when ``make`` raised it in the main one.
+    """
+    if world_size() == 1:
+        return make()
+    answer: list[tuple[T | None, str | None]] = [(None, None)]
+    failure: InputError | None = None
+    if is_main_process():
+        try:
+            answer = [(make(), None)]
+        except InputError as error:
+            failure = error
+            answer = [(None, str(error))]
+    distributed.broadcast_object_list(answer, src=0)
+    value, message = answer[0]
+    if message is not None:
+        raise failure or InputError(message)
+    return value  # type: ignore[return-value]
+
+
+def wait_for_all() -> None:
+    """Go on when every process has come here."""
+    if world_size() > 1:
+        distributed.barrier()

@@ -1,0 +1,99 @@
+"""Snapshots: models kept for good along a training run, to see what is learnt when.
+
+They are not the checkpoints that an interrupted run goes on from: those hold the optimiser too, and go when the run
+is finished. A snapshot is a model folder like the finished one, under ``<model>/snapshots/step-000123``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from grammar.errors import InputError
+from grammar.files import atomic_path, write_json
+from lmtrain.config import TrainConfig
+from lmtrain.saving import save_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+FOLDER = "snapshots"
+_NAME = re.compile(r"step-(\d{6,})")
+
+
+def schedule(config: TrainConfig, n_steps: int) -> frozenset[int]:
+    """Steps after which a snapshot is kept: 0, ``n_steps`` and what the settings say.
+
+    ``linear``: every ``snapshot_every`` steps. ``log``: the whole numbers nearest to 2 ** (k / m), m being
+    ``snapshots_per_doubling`` and k = 0, 1, 2, ...
+    """
+    if config.snapshots == "none":
+        return frozenset()
+    if config.snapshots == "linear":
+        between = set(range(0, n_steps, config.snapshot_every))
+    else:
+        m = config.snapshots_per_doubling
+        between = {round(2 ** (k / m)) for k in range(m * n_steps.bit_length() + 1)}
+    return frozenset({0, n_steps} | {step for step in between if step < n_steps})
+
+
+def write_snapshot(
+    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, progress: dict[str, Any]
+) -> None:
+    """Write one below ``folder``, whole or not at all.
+
+    Args:
+        folder: of the run.
+        model: as it is now.
+        tokenizer: that goes with it.
+        progress: ``name`` of the model, ``step``, ``epoch`` and ``tokens``; kept in ``training.json``.
+    """
+    step = progress["step"]
+    with atomic_path(folder / FOLDER / f"step-{step:06d}") as made:
+        save_model(made, model, tokenizer)
+        write_json(made / "training.json", {**progress, "name": f"{progress['name']}@{step}"})
+
+
+def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
+    """The snapshots of a trained model in order: (step, model folder).
+
+    Raises:
+        InputError: the folder is not there, or a snapshot is damaged.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError("there is no such model folder", folder)
+    found = []
+    for path in (folder / FOLDER).glob("step-*"):
+        if _NAME.fullmatch(path.name) is None:
+            continue
+        try:
+            step = json.loads((path / "training.json").read_text(encoding="utf-8"))["step"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError("this snapshot is damaged; train the model again", path) from error
+        found.append((int(step), path))
+    return sorted(found)
+
+
+def drop_later(folder: Path, step: int) -> None:
+    """Remove the snapshots of steps after ``step``, which will be taken again, and what a kill left half written."""
+    for path in (folder / FOLDER).glob("*"):
+        name = _NAME.fullmatch(path.name)
+        if name is None or int(name[1]) > step:
+            shutil.rmtree(path)
+
+
+def copy_all(source: Path, target: Path) -> None:
+    """Take the snapshots of one folder over into another, without doubling them on the disk where that is possible."""
+    if (source / FOLDER).is_dir():
+        shutil.copytree(source / FOLDER, target / FOLDER, copy_function=_link)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:  # a file system without links
+        shutil.copy2(source, target)

@@ -1,0 +1,159 @@
+"""What happens between the steps of a training run: metrics, snapshots, and when to save and to stop."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from grammar.errors import InputError
+from grammar.files import write_text
+from grammar.progress import Meter
+from lmtrain import snapshots
+from lmtrain.data import to_device
+from lmtrain.distributed import any_process, is_main_process
+from lmtrain.models import TrainedModel, as_language_model
+
+if TYPE_CHECKING:
+    from lmtrain.run import Run
+
+#: measures a model in training: named numbers for ``metrics.jsonl``
+Probe = Callable[[TrainedModel], Mapping[str, float]]
+
+
+class Watch(TrainerCallback):  # type: ignore[misc]
+    """Writes the metrics and snapshots, decides when to save and when to stop, moves the progress bar.
+
+    Metrics are written every ``eval_every`` steps, with every snapshot and after the last step. Only the main
+    process measures and writes; what it decides by the clock, and a Ctrl-C that any process got, holds for all.
+    """
+
+    def __init__(self, run: Run, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
+        self._run, self._folder, self._bar, self._interrupted = run, folder, bar, interrupted
+        self._path = folder / "metrics.jsonl"
+        self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)
+        self._note = ""
+        self.rows: list[dict[str, Any]] = []
+        self.stopped_early = False
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Read the metrics of the steps done before, or write those of step 0."""
+        self._clock = time.perf_counter()
+        self._bar.advance(state.global_step)
+        if not is_main_process():
+            return
+        if self._path.exists():
+            lines = self._path.read_text(encoding="utf-8").splitlines()
+            self.rows = [row for row in map(json.loads, lines) if row["step"] <= state.global_step]
+        snapshots.drop_later(self._folder, state.global_step)
+        if self.rows:
+            self._clock -= self.rows[-1]["seconds"]
+        else:
+            if self._snapshots:
+                self._keep(state.global_step)
+            self._record(state, None, None)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Decide whether to log, to save, to stop."""
+        config, step = self._run.training, state.global_step
+        late = config.max_seconds is not None and is_main_process() and self._seconds() > config.max_seconds
+        late, interrupted = any_process(late, self._interrupted.is_set())
+        if interrupted:
+            self._interrupted.set()
+        last = step >= self._run.batches.n_steps
+        self.stopped_early = late and not last
+        keep = bool(self._snapshots) and (step in self._snapshots or late)
+        if keep and is_main_process():
+            self._keep(step)
+        every = config.eval_every * math.ceil(config.checkpoint_every / config.eval_every)
+        control.should_log = last or late or keep or step % config.eval_every == 0
+        control.should_save = (step % every == 0 and not last) or interrupted
+        control.should_training_stop = last or late or interrupted
+        self._bar.advance(1, self._note)
+        return control
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
+    ) -> None:
+        """Write a line of metrics."""
+        if "loss" in logs and is_main_process():
+            self._record(state, logs["loss"], logs["learning_rate"])
+
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._clock
+
+    def _keep(self, step: int) -> None:
+        epoch, tokens = self._run.batches.progress(step)
+        progress = {"name": self._run.config.label, "step": step, "epoch": round(epoch, 4), "tokens": tokens}
+        snapshots.write_snapshot(self._folder, self._run.model, self._run.tokenizer, progress)
+
+    def _record(self, state: TrainerState, loss: float | None, rate: float | None) -> None:
+        with undisturbed(self._run.model):
+            dev, probed = self._dev_loss(), self._probe(state.global_step)
+        epoch, tokens = self._run.batches.progress(state.global_step)
+        row = {
+            "step": state.global_step,
+            "epoch": round(epoch, 4),
+            "tokens": tokens,
+            "loss": loss,
+            "lr": rate,
+            "dev_loss": dev,
+            "dev_ppl": None if dev is None else math.exp(dev),
+            **probed,
+            "seconds": round(self._seconds(), 3),
+        }
+        shown = {"loss": loss, "dev": dev, **probed}
+        self._note = " ".join(f"{name} {value:.3f}" for name, value in shown.items() if value is not None)
+        self.rows.append(row)
+        write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
+
+    def _probe(self, step: int) -> dict[str, float]:
+        if self._run.probe is None:
+            return {}
+        live = as_language_model(self._run.model, self._run.tokenizer, self._run.config.label)
+        values = dict(self._run.probe(live))
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise InputError(f"the probe found {name} to be {value} at step {step}")
+        return values
+
+    def _dev_loss(self) -> float | None:
+        """Mean over the dev positions, nats; None without a dev split."""
+        if not self._run.dev:
+            return None
+        model, total, count = self._run.model, 0.0, 0
+        with torch.inference_mode():
+            for batch in self._run.dev:
+                batch = to_device(batch, model.device)
+                losses = self._run.trainer.loss(model, batch, reduction="none")
+                total += losses.sum(dtype=torch.float64).item()
+                count += len(losses)
+        return total / count
+
+
+@contextmanager
+def undisturbed(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; afterwards the mode and all global random states are as before."""
+    training, python, legacy = model.training, random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices=devices):
+            model.eval()
+            yield
+    finally:
+        model.train(training)
+        random.setstate(python)
+        np.random.set_state(legacy)  # noqa: NPY002

@@ -1,0 +1,149 @@
+"""Every architecture learns a toy language by the usual training, and comes back from its folder as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from generator.frame import ScoringFrame
+from lmtrain.architectures import ARCHITECTURES
+from lmtrain.catalogue import OURS, TAKES
+from lmtrain.config import ModelConfig, TrainConfig
+from lmtrain.models import load_model
+from lmtrain.training import train
+
+STEPS = TrainConfig(max_steps=80, batch_tokens=96, eval_every=40, learning_rate=1e-2, warmup_steps=5)
+
+
+def language(n: int, seed: int) -> list[list[str]]:
+    """(a b | c d)+ with one of three ends: what follows is half certain."""
+    rng = np.random.default_rng(seed)
+    return [
+        [w for pair in rng.integers(2, size=rng.integers(1, 4)) for w in (["a", "b"], ["c", "d"])[pair]]
+        + [str(rng.choice([".", "!", "?"]))]
+        for _ in range(n)
+    ]
+
+
+class Source:
+    splits = ("train", "dev")
+
+    def sentences(self, split: str) -> list[list[str]]:
+        return {"train": language(300, 0), "dev": language(40, 1)}[split]
+
+
+def small(name: str) -> ModelConfig:
+    more: dict[str, Any] = {"heads": 2} if "heads" in TAKES[name] else {}
+    if ARCHITECTURES[name].objective == "masked":
+        more["local_start"] = True
+    init = 0.25 if ARCHITECTURES[name].objective == "causal" else 0.1
+    return ModelConfig(architecture=name, dim=16, dropout=0.05, init_std=init, **more)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Any]]:
+    """Folder and scores on some text of an architecture, trained when it is first asked for."""
+    root = tmp_path_factory.mktemp("trained")
+    made: dict[str, tuple[Path, Any]] = {}
+
+    def get(name: str) -> tuple[Path, Any]:
+        if name not in made:
+            model = train(Source(), small(name), STEPS, root / name, seed=2)
+            assert model.name == f"{name}-2x16"
+            made[name] = root / name, model.score(language(20, 5), ScoringFrame())
+        return made[name]
+
+    return get
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
+    """The loss falls well below that of word frequencies alone, which is about 2 nats."""
+    folder, _ = trained(name)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    losses = [row["dev_loss"] for row in rows]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 1.3
+    assert rows[-1]["loss"] < 1.4
+    dev = load_model(folder, device="cpu").score(Source().sentences("dev"), ScoringFrame()).log_prob
+    assert losses[-1] == pytest.approx(-dev.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
+    folder, before = trained(name)
+    again = load_model(folder, device="cpu")
+    assert again.name == f"{name}-2x16"
+    assert again.score(language(20, 5), ScoringFrame()).log_prob == pytest.approx(before.log_prob, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
+    code = (trained(name)[0] / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    assert code.startswith("import lmtrain.architectures" if name in OURS else "from transformers import Auto")
+    found: dict[str, Any] = {}
+    exec(code.replace("path/to/this/folder", str(trained(name)[0])), found)
+    assert found["model"].config.model_type == ARCHITECTURES[name].model_type
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_it_trains_in_half_precision(name: str, tmp_path: Path) -> None:
+    some = STEPS.model_copy(update={"max_steps": 24, "eval_every": 12, "precision": "bf16"})
+    train(Source(), small(name), some, tmp_path / "model", seed=2)
+    rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
+    assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.05
+
+
+LOADER = """
+import json, sys
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+found = {}
+for folder, causal, text in json.loads(sys.argv[1]):
+    auto = AutoModelForCausalLM if causal else AutoModelForMaskedLM
+    network, report = auto.from_pretrained(folder, output_loading_info=True)
+    assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys")), (folder, report)
+    inputs = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    with torch.no_grad():
+        table = network(**inputs).logits[0].double().log_softmax(-1).tolist()
+    found[folder] = [inputs["input_ids"][0].tolist(), table]
+assert not [name for name in sys.modules if name.split(".")[0] in ("lmtrain", "generator", "grammar", "truesource")]
+print(json.dumps(found))
+"""
+
+
+def test_transformers_loads_theirs_without_us(trained: Callable[[str], tuple[Path, Any]], tmp_path: Path) -> None:
+    """Scores of ours are what a reader of the folder computes: of "a b c" word by word, of one masked word."""
+    theirs = [name for name in ARCHITECTURES if name not in OURS]
+    causal = {name: ARCHITECTURES[name].objective == "causal" for name in theirs}
+    wanted = [[str(trained(n)[0]), causal[n], "a b c" if causal[n] else "a b <mask> d ."] for n in theirs]
+    done = subprocess.run(
+        [sys.executable, "-c", LOADER, json.dumps(wanted)],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    for name in theirs:
+        folder = trained(name)[0]
+        model = load_model(folder, device="cpu")
+        ids, table = found[str(folder)]
+        if causal[name]:
+            expected = [table[i][ids[i + 1]] for i in range(3)] + [table[3][model.tokenizer.eos_token_id]]
+            assert model.score([["a", "b", "c"]], ScoringFrame()).log_prob == pytest.approx(expected, abs=1e-5)
+        else:
+            assert ids[3] == model.tokenizer.mask_token_id
+            word = model.tokenizer.convert_tokens_to_ids("c")
+            score = model.score([["a", "b", "c", "d", "."]], ScoringFrame()).log_prob[2]
+            assert score == pytest.approx(table[3][word], abs=1e-5)
