@@ -25,11 +25,15 @@ trees = corpus.brackets("{split}", coarse=False, binarised=True)    # as the gra
 """
 
 
+def size_category(sentences: int) -> str:
+    """What the Hugging Face hub calls a dataset of so many rows."""
+    return next((text for limit, text in _SIZES.items() if sentences < limit), "n>1B")
+
+
 def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
     """The card of a corpus, with the YAML header of the Hugging Face hub."""
     call, splits, condition = record["call"], record["splits"], record["condition"]
     total = sum(split["sentences"] for split in splits.values())
-    size = next((text for limit, text in _SIZES.items() if total < limit), "n>1B")
     header = [
         "---",
         f"license: {_quoted(licence)}",
@@ -42,7 +46,7 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
         "- pcfg",
         "- truesource",
         "size_categories:",
-        f"- {size}",
+        f"- {size_category(total)}",
         "configs:",
         "- config_name: default",
         "  data_files:",

@@ -40,7 +40,10 @@ class TokenScores:
 
 
 class LanguageModel(Protocol):
-    """Anything that assigns probabilities to the tokens of sentences."""
+    """Anything that assigns probabilities to the tokens of sentences.
+
+    A model of pieces of words also has ``reading``: how it scores words, a part of every signature.
+    """
 
     @property
     def name(self) -> str:
@@ -112,7 +115,7 @@ def assemble_scores(
         if len(row) > len(unk):
             count[len(unk) :] = frame.eos
         if not frame.first:
-            count[0] = False
+            count[:1] = False
         if frame.unk == "skip":
             count[: len(unk)] &= ~unk
         at = np.flatnonzero(count).astype(np.int32)

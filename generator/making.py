@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
 from itertools import groupby
@@ -21,10 +20,10 @@ from generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentence
 from generator.plan import Plan, Shard, mean_length, plan_shards
 from generator.sampler import Sampler
 from generator.spelling import Spelling
-from generator.unfinished import locked, place_of, prepare, settle, write_missing
+from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing
 from generator.unique import deal
 from grammar.errors import InputError
-from grammar.files import digest_json, refuse_existing, write_json, write_text
+from grammar.files import digest_json, write_json, write_text
 from grammar.parallel import Share, Workers
 from grammar.pcfg import PCFG
 
@@ -70,9 +69,9 @@ def make_corpus(
     record = _call_record(sampler, plan)
     try:
         with locked(path, wait=share is not None):
-            if share is not None and _is_made(path, record):
+            if share is not None and is_made(path, record):
                 return True
-            _refuse(path, force)
+            refuse_occupied(path, force, "corpus")
             prepare(partial, record, shared=share is not None)
             if share is None:
                 _finish(_Making(drawing, plan, workers, exact_correction), record, path)
@@ -81,7 +80,7 @@ def make_corpus(
         if making.write(share) is None:
             return False
         with locked(path, wait=True):
-            if not _is_made(path, record):
+            if not is_made(path, record):
                 _finish(making, record, path)
         return True
     except OSError as error:
@@ -213,22 +212,3 @@ def _summary(making: _Making, entries: Entries) -> dict[str, Any]:
         }
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     return {"splits": counts, "overlap_with": reference, "shards": entries, "digest": digest}
-
-
-def _refuse(path: Path, force: bool) -> None:
-    refuse_existing(path, force)
-    if path.exists() and not _replaceable(path):
-        raise InputError("this is not a corpus and will not be replaced; choose another path", path)
-
-
-def _replaceable(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
-
-
-def _is_made(path: Path, record: Mapping[str, Any]) -> bool:
-    """Whether the corpus of this very call stands at ``path``."""
-    try:
-        there = json.loads((path / "record.json").read_text(encoding="utf-8"))
-        return all(there.get(name) == value for name, value in record.items())
-    except (OSError, ValueError, AttributeError):
-        return False

@@ -10,14 +10,23 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from generator.drawing import Drawing
 from generator.plan import Shard
 from grammar.errors import InputError
-from grammar.files import write_json
+from grammar.files import refuse_existing, write_json
 from grammar.parallel import Share, Workers, run_each
 from grammar.progress import meter
+
+
+class Writer(Protocol):
+    """Writes the shards of one folder, each to ``data/`` of its partial folder."""
+
+    def finished(self, shard: Shard) -> dict[str, Any] | None:
+        """What was recorded of a shard, if its file is still what was written."""
+
+    def write(self, shard: Shard) -> dict[str, Any]:
+        """Make a shard, write it and record it; gives ``file``, ``sentences`` and what else the record says of it."""
 
 
 def place_of(path: Path) -> Path:
@@ -50,6 +59,27 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
         lock.release()
 
 
+def refuse_occupied(path: Path, force: bool, what: str) -> None:
+    """Stop before a folder that must not be replaced: not empty without ``force``, or not made here at all.
+
+    Raises:
+        InputError: there is one; ``what`` says in a word what would replace it.
+    """
+    refuse_existing(path, force)
+    ours = path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
+    if path.exists() and not ours:
+        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path)
+
+
+def is_made(path: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the result of this very call stands at ``path``."""
+    try:
+        there = json.loads((path / "record.json").read_text(encoding="utf-8"))
+        return all(there.get(name) == value for name, value in record.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
 def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
     """Keep a partial folder of the same call; start an empty one otherwise.
 
@@ -70,7 +100,7 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
         write_json(plan_file, plan)
 
 
-def write_missing(drawing: Drawing, shards: Sequence[Shard], workers: Workers, share: Share) -> list[dict[str, Any]]:
+def write_missing(drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share) -> list[dict[str, Any]]:
     """Write the shards of this job that are not there yet; give the entries of all that are, in order."""
     entries = {shard.name: drawing.finished(shard) for shard in shards}
     own = [shard for k, shard in enumerate(shards) if share.owns(k)]

@@ -13,7 +13,8 @@ from grammar.errors import InputError
 from grammar.estimate.split_merge.config import SplitMerge
 from grammar.treebank.binarise import Binarisation
 from grammar.treebank.normalise import Normalisation
-from lmtrain.config import PRESETS, ModelConfig, TrainConfig
+from lmtrain.config import ModelConfig, TrainConfig
+from lmtrain.presets import preset
 
 STRICT = ConfigDict(extra="forbid")
 
@@ -114,35 +115,43 @@ class CorpusConfig(Section):
 
 
 class ModelEntry(Section):
-    """One model: a preset, and what differs from it."""
+    """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     preset: str | None = None
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
+    probe: bool = False  #: compare it with the grammar during training, at every line of metrics.jsonl
+    probe_sentences: int = Field(200, ge=1)  #: on so many sentences of the split dev
 
     @model_validator(mode="after")
     def _settings_are_known(self) -> Self:
         self.resolve()
         return self
 
-    def resolve(self) -> tuple[ModelConfig, TrainConfig]:
-        """The full settings.
+    def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
+        """The full settings; an n-gram model has none of training.
 
         Raises:
-            ValueError: an unknown preset, key or value.
+            ValueError: an unknown preset, architecture, key or value.
         """
-        if self.preset is not None and self.preset not in PRESETS:
-            raise ValueError(f"unknown preset {self.preset!r}; there are {', '.join(sorted(PRESETS))}")
-        base = PRESETS.get(self.preset or "")
+        base = None if self.preset is None else preset(self.preset, str(self.model.get("architecture", "gpt2")))
         model = dict(base.model.model_dump(), **self.model) if base else dict(self.model)
-        training = base.training.model_dump() if base else {}
+        if model.get("tokenizer", "word") != "word" and "min_count" not in self.model:
+            model.pop("min_count", None)  # of a preset for whole words
+        training = base.training.model_dump() if base and base.training else {}
         if "max_steps" in self.training or "epochs" in self.training:
             training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
+        if "batch_tokens" in self.training:
+            training.pop("batch_sentences", None)
         try:
             shape = ModelConfig(**{**model, "name": self.name})
         except ValidationError as error:
             raise ValueError(explain(error, "model")) from error
+        if shape.architecture == "ngram":
+            if self.training:
+                raise ValueError(f"training: ngram takes no {', '.join(self.training)}; leave training out")
+            return shape, None
         try:
             return shape, TrainConfig(**{**training, **self.training})
         except ValidationError as error:
@@ -180,10 +189,13 @@ class RunConfig(Section):
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
         if self.models and "train" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split train for the models to learn from")
+        if any(model.probe for model in self.models) and "dev" not in self.corpus.splits:
+            raise ValueError("corpus.splits needs a split dev for models with probe: true")
         if self.corpus.lengths is not None:
             longest = self.corpus.lengths.high
             for entry in self.models:
-                if longest >= entry.resolve()[0].max_positions:
+                most = entry.resolve()[0].longest
+                if most is not None and longest >= most:
                     raise ValueError(
                         f"the corpus has sentences of up to {longest} words, too long for {entry.name};"
                         f" set its model.max_positions to {longest + 2}, which leaves room for <bos> and <eos>"

@@ -102,7 +102,12 @@ def plan(config: RunConfig) -> list[Stage]:
     for m in config.models:
         folder = f"models/{m.name}"
         stages.append(
-            entry(train, "train", m, (f"{folder}/*.json", f"{folder}/metrics.jsonl", f"{folder}/model.safetensors"))
+            entry(
+                train,
+                "train",
+                m,
+                (f"{folder}/*.json", f"{folder}/metrics.jsonl", f"{folder}/**/model.safetensors"),
+            )
         )
     made = (*scores("oracle-causal"), *scores("oracle-masked"))
     stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))

@@ -18,7 +18,7 @@ from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
 VERBS = (
-    *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "evaluate"),
+    *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
     *("report", "convert", "inspect", "cite"),
 )
 TOY = """\
@@ -161,7 +161,10 @@ BAD = [
     ("train missing -o new", ["no such corpus folder", "missing"]),
     ("train folder -o new", ["not a finished corpus", "folder"]),
     ("train gap.txt -o new", ["an empty line", "gap.txt:2"]),
-    ("train text.txt -o new --preset huge", ["unknown preset 'huge'; there are tiny-causal, tiny-masked"]),
+    ("train text.txt -o new --preset huge", ["unknown preset 'huge'; there are tiny, paper"]),
+    ("train text.txt -o new --model elman", ["unknown architecture 'elman'; there are gpt2, opt, llama"]),
+    ("train text.txt -o new --model lstm --set model.heads=2", ["lstm takes no heads; leave it out"]),
+    ("train text.txt -o new --set model.architecture=bert", ["given by --model"]),
     ("train text.txt -o new --set model.layer=3", ["cannot train with these settings: model.layer: unknown key"]),
     ("train text.txt -o new --set model.dim=17", ["dim 17 is not a multiple of heads 4"]),
     ("train text.txt -o new --set training.max_steps=few", ["training.max_steps", "integer"]),
@@ -436,7 +439,7 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).last == (
         "Wrote corpus: 100 sentences, " + str(_tokens(here / "corpus")) + " tokens."
-        " Next: truesource train corpus --preset tiny-causal -o model/"
+        " Next: truesource train corpus --model gpt2 --preset tiny -o model/"
     )
     code, out, err = command("bound", "toy.npz", "corpus")
     assert (code, err) == (0, "")
@@ -486,11 +489,15 @@ def test_train_and_score(here: Path, command: Command) -> None:
     found = command("score", "my model", "corpus", "--oracle", "toy.npz", "--json", "score.json")
     assert (found.code, found.err) == (0, "")
     assert found.last == "Wrote score.json. Next: truesource cite"
-    (record,) = json.loads((here / "score.json").read_text(encoding="utf-8"))
-    assert (record["model"], record["objective"], record["sentences"]) == ("my-model", "causal", 30)
+    records = json.loads((here / "score.json").read_text(encoding="utf-8"))
+    assert {(r["model"], r["objective"]) for r in records} == {("my-model", "causal")}
+    assert all("given:2..8" in r["signature"] for r in records if r["name"] != "bound_unconditioned")
+    record = {r["name"]: r["value"] for r in records}
+    assert {"ppl", "bound", "relative_ppl", "kl", "rho", "r2_pearson", "r2_identity"} <= record.keys()
+    assert record["sentences"] == 30
     assert record["relative_ppl"] == pytest.approx(record["ppl"] / record["bound"])
+    assert record["kl"] == pytest.approx(math.log(record["relative_ppl"]))
     assert record["relative_ppl"] > 1.0
-    assert "given:2..8" in record["signature"]
     bound = command("bound", "toy.npz", "corpus", "--json", "bound.json")
     assert bound.code == 0
     summary = json.loads((here / "bound.json").read_text(encoding="utf-8"))["summary"]
@@ -528,6 +535,27 @@ def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> 
     assert code == 0
     assert "truesource demo" in out
     assert all(f" {verb} " in out for verb in VERBS)
+
+
+def test_the_help_of_train_lists_the_architectures_and_presets(command: Command) -> None:
+    from lmtrain.architectures import ARCHITECTURES
+    from lmtrain.presets import PRESETS
+
+    _, out, _ = command("train", "--help")
+    listed = " ".join(out.replace("│", " ").split())
+    assert f"What to train: {', '.join([*ARCHITECTURES, 'ngram'])}." in listed
+    assert all(f"{preset}: " in listed for preset in PRESETS)
+
+
+def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, command: Command) -> None:
+    command("sample", "toy.npz", "-n", 60, "-o", "corpus", *SPLIT)
+    small = ("--set", "model.dim=8", "--set", "model.layers=1", "--set", "training.max_steps=3")
+    made = command("train", "corpus", "-o", "cnn", "--model", "gated_cnn", "--preset", "paper", *small)
+    assert made.last.startswith("Wrote cnn: cnn. Next: truesource score cnn corpus")
+    record = json.loads((here / "cnn" / "training.json").read_text())
+    assert (record["model"]["architecture"], record["model"]["kernel_size"]) == ("gated_cnn", 4)
+    assert (record["training"]["batch_sentences"], record["steps"]) == (512, 3)
+    assert command("score", "cnn", "corpus", "--oracle", "toy.npz").code == 0
 
 
 def test_help_is_quick_and_imports_no_heavy_library() -> None:

@@ -85,32 +85,32 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
         (BASE + "corpus: {splits: {eval: 0}}\n", ["corpus.splits.eval"]),
         (BASE + "corpus: {splits: {'a b': 5, eval: 5}}\n", ["corpus.splits.a b"]),
         (BASE + "corpus: {splits: {train: 5}}\n", ["evaluation.split 'eval' is not among"]),
-        (BASE + "corpus: {splits: {eval: 5}}\nmodels: [{name: m, preset: tiny-causal}]\n", ["needs a split train"]),
+        (BASE + "corpus: {splits: {eval: 5}}\nmodels: [{name: m, preset: tiny}]\n", ["needs a split train"]),
         (BASE + "evaluation: {frame: strange}\n", ["evaluation.frame", "default"]),
         (BASE + "models: gpt2\n", ["models", "list"]),
-        (BASE + "models: [{name: m, preset: huge}]\n", ["models.0", "unknown preset 'huge'", "tiny-causal"]),
+        (BASE + "models: [{name: m, preset: huge}]\n", ["models.0", "unknown preset 'huge'; there are tiny, paper"]),
         (BASE + "models: [{name: m}]\n", ["models.0", "give either epochs or max_steps"]),
         (
-            BASE + "models: [{name: m, preset: tiny-causal, model: {layer: 3}}]\n",
+            BASE + "models: [{name: m, preset: tiny, model: {layer: 3}}]\n",
             ["models.0: model.layer: unknown key"],
         ),
         (
-            BASE + "models: [{name: m, preset: tiny-causal, model: {dim: 17}}]\n",
+            BASE + "models: [{name: m, preset: tiny, model: {dim: 17}}]\n",
             ["models.0: model: dim 17 is not a multiple of heads 4"],
         ),
         (
-            BASE + "models: [{name: m, preset: tiny-causal, training: {epochs: 1, max_steps: 5}}]\n",
+            BASE + "models: [{name: m, preset: tiny, training: {epochs: 1, max_steps: 5}}]\n",
             ["models.0", "give either epochs or max_steps"],
         ),
         (
-            BASE + "models: [{name: m, preset: tiny-causal}, {name: m, preset: tiny-masked}]\n",
+            BASE + "models: [{name: m, preset: tiny}, {name: m, preset: tiny, model: {architecture: bert}}]\n",
             ["model names must differ"],
         ),
         (
-            BASE + "corpus: {lengths: 1..128}\nmodels: [{name: m, preset: tiny-causal}]\n",
+            BASE + "corpus: {lengths: 1..128}\nmodels: [{name: m, preset: tiny}]\n",
             ["up to 128 words", "m; set its model.max_positions to 130"],
         ),
-        (BASE + "models: [{name: oracle, preset: tiny-causal}]\n", ["'oracle' is taken"]),
+        (BASE + "models: [{name: oracle, preset: tiny}]\n", ["'oracle' is taken"]),
         ("", ["must be a mapping"]),
         ("- a\n- b\n", ["must be a mapping"]),
     ],
@@ -144,7 +144,7 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
     config = load_config(
         path,
         ["seed=3", "corpus.lengths=1..4", "corpus.splits={train: 4, eval: 2}", "evaluation.sentences=1",
-         "grammar.split_merge.cycles=2", "models=[{name: m, preset: tiny-causal}]"],
+         "grammar.split_merge.cycles=2", "models=[{name: m, preset: tiny}]"],
     )  # fmt: skip
     assert config.seed == 3
     assert config.corpus.lengths == LengthRange(1, 4)
@@ -168,15 +168,32 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_override_is_refused(override: str, part: str, tmp_path: Path) -> None:
-    path = write(tmp_path, BASE + "models: [{name: m, preset: tiny-causal}]\n")
+    path = write(tmp_path, BASE + "models: [{name: m, preset: tiny}]\n")
     assert part in refused(path, override)
 
 
 def test_a_preset_is_the_start_of_a_model(tmp_path: Path) -> None:
-    text = BASE + "models: [{name: m, preset: tiny-masked, model: {dim: 64}, training: {max_steps: 9}}]\n"
+    text = BASE + "models: [{name: m, preset: tiny, model: {architecture: bert, dim: 64}, training: {max_steps: 9}}]\n"
     shape, training = load_config(write(tmp_path, text)).models[0].resolve()
     assert (shape.architecture, shape.dim, shape.name) == ("bert", 64, "m")
     assert (training.max_steps, training.epochs) == (9, None)
+
+
+def test_a_preset_is_of_the_architecture_that_the_model_names(tmp_path: Path) -> None:
+    text = BASE + "models: [{name: m, preset: paper, model: {architecture: lstm}}]\ncorpus: {lengths: 1..300}\n"
+    shape, training = load_config(write(tmp_path, text)).models[0].resolve()
+    assert (shape.architecture, shape.layers, shape.min_count, shape.longest) == ("lstm", 3, 5, None)
+    assert training is not None
+    assert (training.batch_sentences, training.learning_rate) == (512, 5e-4)
+    assert "unknown architecture 'elman'" in refused(
+        write(tmp_path, BASE + "models: [{name: m, preset: tiny, model: {architecture: elman}}]\n"), "seed=1"
+    )
+    tokens = BASE + "models: [{name: m, preset: paper, training: {batch_tokens: 99}}]\n"
+    training = load_config(write(tmp_path, tokens)).models[0].resolve()[1]
+    assert training is not None
+    assert (training.batch_sentences, training.batch_tokens) == (None, 99)
+    pieces = BASE + "models: [{name: m, preset: paper, model: {tokenizer: bpe, vocab_size: 100}}]\n"
+    assert load_config(write(tmp_path, pieces)).models[0].resolve()[0].min_count == 1
 
 
 def test_a_configuration_cannot_be_changed() -> None:

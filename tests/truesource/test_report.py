@@ -193,7 +193,7 @@ def test_every_number_of_the_table_is_there(made):
     html = (made / "report.html").read_text(encoding="utf-8")
     for row in json.loads((made / "results.json").read_text()):
         assert row["signature"] in html
-        for name in ("rho", "r2", "r2_identity", "relative_ppl"):
+        for name in ("rho", "r2_pearson", "r2_identity", "relative_ppl"):
             assert f"{row[name]:.3f}<" in html
         assert f"{row['bound']:.2f}<" in html
 

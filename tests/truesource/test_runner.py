@@ -37,7 +37,8 @@ grammar: {split_merge: {cycles: 1, em_split: 2, em_merge: 1, em_smooth: 1}}
 corpus: {lengths: 1..9, splits: {train: 120, dev: 20, eval: 40}, shard_size: 60}
 models:
   - name: c
-    preset: tiny-causal
+    preset: tiny
+    probe: true
     model: {dim: 16, heads: 2, layers: 1}
     training: {max_steps: 12, eval_every: 4, checkpoint_every: 4, batch_tokens: 64}
 """
@@ -127,6 +128,9 @@ def test_what_a_run_leaves(finished: Path) -> None:
         assert (row["relative_ppl"] == 1.0) == exact
         assert row["relative_ppl_low"] <= row["relative_ppl"] <= row["relative_ppl_high"]
         assert row["tokens"] > 40 and row["signature"]
+    metrics = (folder / "models" / "c" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [row["relative_ppl"] > 1.0 and row["kl"] > 0.0 for row in map(json.loads, metrics)] == [True] * 4
+    assert "model / truth" in (folder / "report.html").read_text(encoding="utf-8")
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert provenance["seed"] == 3
     assert provenance["started"] <= provenance["finished"]
@@ -160,9 +164,9 @@ def test_only_what_depends_on_a_change_is_made_again(override: str, again: list[
 
 def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     models = (
-        "models=[{name: c, preset: tiny-causal, model: {dim: 16, heads: 2, layers: 1}, training: {max_steps: 12,"
-        " eval_every: 4, checkpoint_every: 4, batch_tokens: 64}}, {name: m, preset: tiny-masked, model: {dim: 16,"
-        " heads: 2, layers: 1}, training: {max_steps: 3, batch_tokens: 64}}]"
+        "models=[{name: c, preset: tiny, probe: true, model: {dim: 16, heads: 2, layers: 1}, training: {max_steps: 12,"
+        " eval_every: 4, checkpoint_every: 4, batch_tokens: 64}}, {name: m, preset: tiny, model: {architecture: bert,"
+        " dim: 16, heads: 2, layers: 1}, training: {max_steps: 3, batch_tokens: 64}}]"
     )
     assert run(copy, models) == ["train:m", "score:m", "report"]
 
@@ -343,7 +347,7 @@ WHERE = [
     ("grammar", "grammar.pcfg.PCFG.save", 1),
     ("corpus", "generator.drawing.Drawing.write", 3),
     ("corpus", "generator.making.settle", 1),
-    ("train:c", "lmtrain.run.build_tokenizer", 1),
+    ("train:c", "lmtrain.run.make_tokenizer", 1),
     ("train:c", "lmtrain.run.LossTrainer.compute_loss", 7),
     ("train:c", "lmtrain.run.LossTrainer.compute_loss", 12),
     ("train:c", "lmtrain.training.model_card", 1),

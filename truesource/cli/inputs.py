@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
-    """Sentences of a corpus folder's split (and its condition), or of a text file, one tokenised sentence a line."""
+    """Sentences of a corpus folder's split (and its condition), or of a text file, one tokenised sentence a line.
+
+    A folder of samples is all one split, whatever ``split`` says; sentences that were cut or have no words are left
+    out, with a word about it on stderr.
+    """
+    if _is_sample_folder(path):
+        return _read_samples(path), None
     if path.is_dir():
         from generator.corpus import Corpus
 
@@ -29,9 +35,31 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     return read(path), None
 
 
+def _is_sample_folder(path: Path) -> bool:
+    from lmtrain.decoding.folder import is_sample_folder
+
+    return is_sample_folder(path)
+
+
+def _read_samples(path: Path) -> list[list[str]]:
+    from lmtrain.decoding.folder import SampleFolder
+
+    samples = SampleFolder.load(path)
+    sentences = samples.sentences(cut=False)
+    kept = [sentence for sentence in sentences if sentence]
+    left_out = {
+        "were cut at max_tokens": samples.n_sentences - len(sentences),
+        "have no words": len(sentences) - len(kept),
+    }
+    for what, number in left_out.items():
+        if number:
+            typer.echo(f"{number:,} of {samples.n_sentences:,} sentences of {path} {what} and are left out", err=True)
+    return kept
+
+
 def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
-    if not corpus.is_dir():
+    if not corpus.is_dir() or _is_sample_folder(corpus):
         return
     from generator.corpus import Corpus
 
@@ -46,7 +74,7 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
 
 def warn_of_conditions(corpus: Path, split: str) -> None:
     """Say on stderr what a corpus folder was drawn under besides a length range: the oracle knows nothing of it."""
-    if not corpus.is_dir():
+    if not corpus.is_dir() or _is_sample_folder(corpus):
         return
     from generator.corpus import Corpus
 

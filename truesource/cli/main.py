@@ -14,6 +14,7 @@ from truesource.cli import (
     convert,
     demo,
     evaluate,
+    generate,
     induce,
     inspect,
     parse,
@@ -40,7 +41,7 @@ app = typer.Typer(
     """,
 )
 
-for module in (demo, run, induce, sample, parse, bound, train, score, report, convert, vary, inspect, cite):
+for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
     app.command(module.NAME)(module.command)
 app.add_typer(evaluate.app, name=evaluate.NAME)
 

@@ -112,7 +112,7 @@ def command(
     tokens_there = sum(corpus.n_tokens(name) for name in corpus.splits)
     typer.echo(
         f"Wrote {output}: {n:,} sentences, {tokens_there:,} tokens."
-        f" Next: truesource train {output} --preset tiny-causal -o model/"
+        f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
     )
 
 

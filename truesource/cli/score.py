@@ -13,7 +13,9 @@ NAME = "score"
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="Model folder that truesource train made.")],
+    model: Annotated[
+        Path, typer.Argument(help="Model folder: of truesource train, or a checkpoint of any causal or masked model.")
+    ],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
     split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
@@ -48,13 +50,14 @@ def command(
 
     trained = load_model(model)
     positions = preset_frame(frame, trained.objective)
-    record = compare(trained, pcfg, sentences, lengths=condition, frame=positions).as_record()
+    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions)
+    record = found.as_record()
     if record["excluded"]:
         typer.echo(f"{record['excluded']} of {len(sentences)} sentences are impossible and left out", err=True)
     print_results([record])
     typer.echo(record["signature"])
     wrote = "Nothing written; --json FILE keeps these numbers"
     if json is not None:
-        write_json(json, [record])
+        write_json(json, found.records())
         wrote = f"Wrote {json}"
     typer.echo(f"{wrote}. Next: truesource cite")

@@ -24,7 +24,7 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
             f"{r['bound']:.2f}",
             f"{r['relative_ppl']:.4f} [{r['relative_ppl_low']:.4f}, {r['relative_ppl_high']:.4f}]",
             f"{r['rho']:.4f}",
-            f"{r['r2']:.4f}",
+            f"{r['r2_pearson']:.4f}",
             f"{r['tokens']:,}",
         )
     console = Console()

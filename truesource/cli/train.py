@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lmtrain.catalogue import TAKES
 from truesource.cli.options import Force, Seed
 
 NAME = "train"
@@ -15,17 +16,34 @@ NAME = "train"
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
-    preset: Annotated[str, typer.Option(help="Settings to start from: tiny-causal or tiny-masked.")] = "tiny-causal",
+    model: Annotated[str, typer.Option(help=f"What to train: {', '.join(TAKES)}.")] = "gpt2",
+    preset: Annotated[
+        str, typer.Option(help="Settings to start from. tiny: minutes on a CPU. paper: the published size.")
+    ] = "tiny",
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Override: --set model.layers=4 or --set training.max_steps=2000")
     ] = None,
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="The grammar of the corpus: compare with it during training.")
+    ] = None,
+    probe_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: sentences to compare on.")] = 200,
+    probe_split: Annotated[str, typer.Option(help="With --oracle: the split they are of.")] = "dev",
     seed: Seed = 1,
     force: Force = False,
 ) -> None:
-    """Train a causal (GPT-2) or masked (BERT) language model; after Ctrl-C the same command goes on.
+    """Train a language model; after Ctrl-C the same command goes on.
 
-    Keys of --set: model.layers, .heads, .dim, .dropout, .min_count, .max_positions;
-    training.epochs or .max_steps, .learning_rate, .batch_tokens.
+    bert, roberta and deberta predict a word from all others, the rest from the words before it.
+
+    Keys of --set: model.min_count (rarer words are <unk>), or .tokenizer (bpe, unigram) and .vocab_size;
+    training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
+    training.snapshots (linear or log) keeps models along the way.
+
+    Networks: model.layers, .dim, .dropout. Transformers: model.heads, .ffn_dim, .max_positions. Some: model.kv_heads
+    (llama), .tie_words (opt, llama, lstm, gated_cnn), .cutoffs (adaptive), .kernel_size (gated_cnn), .variant
+    (deberta), .local_start (bert, roberta, deberta), .order and .smoothing (ngram).
+
+    Several processes: torchrun --nproc-per-node 2 -m truesource train ...
     """
     import re
 
@@ -37,12 +55,14 @@ def command(
     from grammar.files import refuse_existing
     from truesource.config import ModelEntry, explain, parse_value
 
-    values: dict[str, dict[str, object]] = {"model": {}, "training": {}}
+    values: dict[str, dict[str, object]] = {"model": {"architecture": model}, "training": {}}
     for override in set_ or []:
         key, _, text = override.partition("=")
         section, _, name = key.partition(".")
         if section not in values or not name or not text:
             raise InputError(f"an override is written model.KEY=VALUE or training.KEY=VALUE, got {override!r}")
+        if key == "model.architecture":
+            raise InputError("the architecture is given by --model, not by --set")
         values[section][name] = parse_value(override, text)
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", output.resolve().name).lstrip("._-") or "model"
     try:
@@ -51,8 +71,23 @@ def command(
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
     refuse_existing(output, force)
     source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
+    probe = None
+    if oracle is not None:
+        from grammar.pcfg import PCFG
+        from truesource.cli.inputs import warn_of_conditions, warn_of_other_grammar
+        from truesource.probe import OracleProbe
+
+        if not isinstance(source, Corpus):
+            raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
+        pcfg = PCFG.load(oracle)
+        probe = OracleProbe.on_corpus(pcfg, source, split=probe_split, sentences=probe_sentences)
+        warn_of_other_grammar(corpus, pcfg)
+        warn_of_conditions(corpus, probe_split)
+    from lmtrain.distributed import is_main_process
     from lmtrain.training import train
 
     shape, training = entry.resolve()
-    model = train(source, shape, training, output, seed=seed, force=force)
-    typer.echo(f"Wrote {output}: {model.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")
+    trained = train(source, shape, training, output, seed=seed, probe=probe, force=force)
+    if not is_main_process():
+        return
+    typer.echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")

@@ -78,6 +78,13 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}">{rest}'.strip()
 
 
+def standalone(svg: str) -> str:
+    """The figure as a file of its own, on white."""
+    head, rest = svg.split(">", 1)
+    opening = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return f'{opening}>\n<rect width="100%" height="100%" fill="white"/>{rest}\n'
+
+
 def plain_log_axis(axis: Any, ticks: list[float]) -> None:
     """A logarithmic axis (matplotlib's ``xaxis`` or ``yaxis``) that shows these values as plain numbers."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator

@@ -25,7 +25,10 @@ FloatArray = NDArray[np.float64]
 
 
 def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str | None:
-    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None without any point."""
+    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None without any point.
+
+    Where the training was compared with the truth, a second panel has relative perplexity.
+    """
     x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
     train = [(row[x_name], math.exp(row["loss"])) for row in metrics if row.get("loss") is not None]
     dev = [(row[x_name], math.exp(row["dev_loss"])) for row in metrics if row.get("dev_loss") is not None]
@@ -34,8 +37,11 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
     values = [y for _, y in train + dev] + [result["bound"]]
     salt = f"curve{number}"
     dot = "o" if len(values) <= 100 else None
-    with figure(4.8, 3.2, salt) as drawn:
-        axes = drawn.subplots()
+    relative = [(row[x_name], row["relative_ppl"]) for row in metrics if row.get("relative_ppl") is not None]
+    with figure(4.8, 4.6 if relative else 3.2, salt) as drawn:
+        axes, *below = drawn.subplots(
+            1 + bool(relative), sharex=True, squeeze=False, height_ratios=[3, 1.6][: 1 + bool(relative)]
+        )[:, 0]
         if train:
             axes.plot(
                 *zip(*train, strict=True),
@@ -55,14 +61,28 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
         axes.set_yscale("log")
         axes.set_ylim(low, high)
         plain_log_axis(axes.yaxis, round_ticks(low, high))
-        axes.set_xlim(left=0)
-        axes.xaxis.set_major_locator(_few_ticks())
-        axes.xaxis.set_major_formatter(_short)
-        axes.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
+        for panel in below:
+            _relative_panel(panel, relative, dot)
+        lowest = below[-1] if below else axes
+        lowest.set_xlim(left=0)
+        lowest.xaxis.set_major_locator(_few_ticks())
+        lowest.xaxis.set_major_formatter(_short)
+        lowest.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
         axes.set_ylabel("perplexity" if result["objective"] == "causal" else "pseudo-perplexity")
         axes.grid(axis="y")
         drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
         return to_svg(drawn, salt, f"Training curve of {result['model']}")
+
+
+def _relative_panel(axes: Any, points: Sequence[tuple[float, float]], dot: str | None) -> None:
+    low, high = 0.97 * min(1.0, *(y for _, y in points)), 1.1 * max(1.0, *(y for _, y in points))
+    axes.plot(*zip(*points, strict=True), color=SECOND, marker=dot, markersize=2.4)
+    axes.axhline(1.0, color=TRUTH, linestyle="--", linewidth=1.5)
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    plain_log_axis(axes.yaxis, round_ticks(low, high))
+    axes.set_ylabel("model / truth")
+    axes.grid(axis="y")
 
 
 def forest_figure(results: Sequence[Record]) -> str:

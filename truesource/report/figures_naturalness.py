@@ -59,13 +59,6 @@ def ngrams_figure(found: Naturalness) -> str:
         return to_svg(drawn, "natngrams", "Rank correlation of n-gram counts with the reference")
 
 
-def standalone(svg: str) -> str:
-    """The figure as a file of its own, on white."""
-    head, rest = svg.split(">", 1)
-    opening = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    return f'{opening}>\n<rect width="100%" height="100%" fill="white"/>{rest}\n'
-
-
 def _colour(found: Naturalness, name: str) -> str:
     names = list(found.scores)
     return QUIET if name == found.reference else COLOURS[(names.index(name) - 1) % len(COLOURS)]

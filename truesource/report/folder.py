@@ -19,7 +19,7 @@ from grammar.pcfg import PCFG
 Record = Mapping[str, Any]
 PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
 STAGE = ("seconds", "finished", "skipped", "output")
-MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2", "r2_identity")
+MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
     *("bound_unconditioned", "sentences", "excluded", "parameters", "training_seconds"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grammar.files import digest_file
+from grammar.files import digest_file, digest_json
 
 if TYPE_CHECKING:
     from truesource.config import ModelEntry
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 def inputs(run: Run, model: ModelEntry) -> Any:
     """Full settings, seed, corpus."""
     shape, training = model.resolve()
+    probe = {"probe_sentences": model.probe_sentences, "grammar": run.outputs["grammar"]} if model.probe else {}
     return {
+        **probe,
         "model": shape.model_dump(mode="json"),
-        "training": training.model_dump(mode="json"),
+        "training": None if training is None else training.model_dump(mode="json"),
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
     }
@@ -25,8 +27,11 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 def make(run: Run, model: ModelEntry) -> str:
     """Write the model folder."""
     from lmtrain.training import train
+    from truesource.probe import OracleProbe
 
     shape, training = model.resolve()
     out = run.folder / "models" / model.name
-    train(run.corpus, shape, training, out, seed=run.config.seed, force=True)
-    return digest_file(out / "model.safetensors")
+    probe = OracleProbe.on_corpus(run.pcfg, run.corpus, sentences=model.probe_sentences) if model.probe else None
+    train(run.corpus, shape, training, out, seed=run.config.seed, probe=probe, force=True)
+    weights = [path for path in out.iterdir() if path.suffix in (".safetensors", ".npz")]
+    return digest_json({path.name: digest_file(path) for path in weights})

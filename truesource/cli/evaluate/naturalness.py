@@ -101,7 +101,8 @@ def command(
         write_json(json, found.records())
         wrote.append(str(json))
     if figure is not None:
-        from truesource.report.figures_naturalness import naturalness_figure, standalone
+        from truesource.report.figures import standalone
+        from truesource.report.figures_naturalness import naturalness_figure
 
         write_text(figure, standalone(naturalness_figure(found)))
         wrote.append(str(figure))

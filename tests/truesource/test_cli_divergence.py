@@ -1,0 +1,209 @@
+"""`truesource evaluate divergence`: tables, records, figures, samples, and bad luck."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import Command
+
+from evaluation.oracle import Oracle
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+
+TOY = """\
+S -> NP VP 1.0
+NP -> DT NN 0.7 | NN 0.3
+VP -> VB NP 0.6 | VB 0.4
+DT -> the 0.6 | a 0.4
+NN -> dog 0.4 | cat 0.3 | walk 0.3
+VB -> sees 0.6 | walk 0.4
+"""
+LENGTHS = LengthRange(2, 8)
+CALL = ("evaluate", "divergence")
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of untrained networks of both kinds."""
+    import torch
+
+    from lmtrain.architectures import ARCHITECTURES
+    from lmtrain.config import ModelConfig
+    from lmtrain.tokenizer import Vocabulary, build_tokenizer
+
+    folder = tmp_path_factory.mktemp("networks")
+    for name in ("gpt2", "bert"):
+        architecture = ARCHITECTURES[name]
+        tokenizer = build_tokenizer([["the", "a", "dog", "cat", "walk", "sees"]], objective=architecture.objective)
+        torch.manual_seed(0)
+        network = architecture.build(
+            ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12), Vocabulary(tokenizer)
+        )
+        network.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, networks: Path) -> Path:
+    """A folder with a grammar, a corpus of it and two models, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    (tmp_path / "gpt2").symlink_to(networks / "gpt2")
+    (tmp_path / "bert").symlink_to(networks / "bert")
+    split = ("--lengths", str(LENGTHS), "--split", "train=.6,eval=.4")
+    assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *split).code == 0
+    return tmp_path
+
+
+def records_of(path: Path) -> dict[str, dict[str, object]]:
+    """Those of the whole corpus, by name."""
+    return {r["name"]: r for r in json.loads(path.read_text(encoding="utf-8")) if "by" not in r}
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, command: Command) -> None:
+    found = command(
+        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "class, frequency", "--top-k", 3, "--json", "d.json",
+        "--plot", "d.svg",
+    )  # fmt: skip
+    assert (found.code, found.err) == (0, "")
+    assert found.last.startswith("Wrote d.json and d.svg. Next: truesource ")
+    for text in ("KL(truth || model)", "most probable 3 in common", "by class", "by frequency", "nouns", "1/10 to 1"):
+        assert text in found.out
+    assert "by position" not in found.out
+    records = records_of(here / "d.json")
+    kl = records["kl"]
+    assert kl["low"] < kl["value"] < kl["high"]  # type: ignore[operator]
+    assert f"kl|{kl['signature']}" in found.out
+    assert f"{kl['value']:.4f} [" in found.out
+    given = "2..8" if name == "gpt2" else "length"
+    assert f"given:{given}" in str(kl["signature"]).split("|")
+    assert kl["objective"] == ("causal" if name == "gpt2" else "masked")
+    tables = {r["by"] for r in json.loads((here / "d.json").read_text(encoding="utf-8")) if "by" in r}
+    assert tables == {"class", "frequency", "position", "length"}  # the figure needs the last two
+    root = ElementTree.parse(here / "d.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    drawn = "".join(root.itertext())
+    assert "probability the model gives" in drawn
+    assert "words in the sentence" in drawn
+
+
+def test_the_numbers_are_those_of_score(here: Path, command: Command) -> None:
+    assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--seed", 0, "--json", "d.json").code == 0
+    assert command("score", "gpt2", "corpus", "--oracle", "toy.npz", "--json", "s.json").code == 0
+    paired, plain = records_of(here / "d.json")["kl_paired"], records_of(here / "s.json")["kl"]
+    for key in ("value", "low", "high"):
+        assert paired[key] == pytest.approx(plain[key], abs=1e-5)
+    assert records_of(here / "d.json").keys() >= {"js", "tv", "agreement", "calibration_error", "variance_ratio"}
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_the_oracle_as_a_model_differs_in_nothing(
+    objective: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = LENGTHS if objective == "causal" else None
+    truth = Oracle(PCFG.load("toy.npz"), objective, lengths=lengths)  # type: ignore[arg-type]
+    monkeypatch.setattr("lmtrain.models.load_model", lambda folder: truth)
+    found = command(
+        *CALL, "truth", "corpus", "--oracle", "toy.npz", "--by", "position,length,class,frequency", "--json", "d.json"
+    )
+    assert (found.code, found.err) == (0, "")
+    records = json.loads((here / "d.json").read_text(encoding="utf-8"))
+    nothing = {"kl", "kl_paired", "reverse_kl", "js", "tv", "kl_infinite", "impossible_mass", "calibration_error"}
+    assert nothing <= {r["name"] for r in records}
+    for record in records:
+        if record["name"] in nothing:
+            assert (record["value"], record["low"] or 0.0, record["high"] or 0.0) == (0.0, 0.0, 0.0)
+        if record["name"] in ("agreement", "top_k_overlap"):
+            assert record["value"] == 1.0
+
+
+def test_only_the_first_sentences(here: Path, command: Command) -> None:
+    assert command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--sentences", 7, "--json", "d.json").code == 0
+    assert "sentences:7" in str(records_of(here / "d.json")["kl"]["signature"]).split("|")
+
+
+def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
+    (here / "text.txt").write_text("the dog sees a cat\nzebra\n", encoding="utf-8")
+    found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")
+    assert found.code == 0
+    assert found.err == "1 of 2 sentences are impossible and left out\n"
+    assert "given:none" in str(records_of(here / "d.json")["kl"]["signature"])
+
+
+# -- samples of the model ---------------------------------------------------------------------------
+
+
+def test_samples_as_text(here: Path, command: Command) -> None:
+    (here / "own.txt").write_text("the dog sees\ndog dog\ncat walk\nthe walk walk\n", encoding="utf-8")
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "own.txt", "--json", "d.json")
+    assert (found.code, found.err) == (0, "")
+    assert "4 sentences of gpt2" in found.out
+    assert found.last == "Wrote d.json. Next: truesource cite"
+    records = records_of(here / "d.json")
+    assert records["samples_impossible"]["value"] == 0.25
+    assert records["samples_reverse_kl_infinite"]["value"] == 1.0
+    assert math.isfinite(float(str(records["samples_reverse_kl_of_possible"]["value"])))
+
+
+def test_samples_as_a_folder(here: Path, command: Command) -> None:
+    make = ("generate", "gpt2", "-n", 40, "--max-tokens", 3)
+    assert command(*make, "-o", "own").code == 0
+    assert command(*make, "-o", "nucleus", "--decoding", "nucleus", "--top-p", 0.9).code == 0
+    assert command(*make, "-o", "hot", "--temperature", 2).code == 0
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "own", "--json", "d.json")
+    assert found.code == 0
+    cut = int(found.err.split()[0])
+    assert found.err == f"{cut} of 40 sentences of the model were cut and are left out\n"
+    assert f"samples:{40 - cut}" in str(records_of(here / "d.json")["samples_impossible"]["signature"])
+    for other in ("nucleus", "hot"):
+        refused = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", other)
+        assert refused.code == 2
+        assert "not from the model's own distribution" in refused.err
+    assert "no finished samples" in command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "corpus").err
+
+
+# -- bad input --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("gpt2 corpus --oracle toy.npz --by colour", "--by takes position, length, class, frequency"),
+        ("gpt2 corpus --oracle toy.npz --split dev", "dev"),
+        ("missing corpus --oracle toy.npz", "missing"),
+        ("gpt2 missing --oracle toy.npz", "missing"),
+        ("gpt2 corpus --oracle missing.npz", "missing.npz"),
+        ("gpt2 corpus --oracle toy.npz --samples missing.txt", "missing.txt"),
+        ("gpt2 corpus --oracle toy.npz --lengths 9", "6..25 (inclusive) or none, got '9'"),
+        ("gpt2 corpus --oracle toy.npz --json toy.npz", "will not overwrite toy.npz without --force"),
+        ("gpt2 corpus --oracle toy.npz --plot toy.npz", "will not overwrite toy.npz without --force"),
+        ("bert corpus --oracle toy.npz --samples text.txt", "a masked model has no sentences of its own"),
+    ],
+)
+def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
+    (here / "text.txt").write_text("the dog sees\n", encoding="utf-8")
+    found = command(*CALL, *line.split())
+    assert found.code == 2
+    assert found.err.startswith("truesource: ")
+    assert found.err.count("\n") == 1
+    assert part in found.err
+
+
+def test_a_model_of_pieces_is_refused(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmtrain.models.load_model", lambda folder: object())
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
+    assert found.code == 2
+    assert "no probabilities of whole words" in found.err
+
+
+def test_another_grammar_is_warned_of(here: Path, command: Command) -> None:
+    PCFG.from_text(TOY.replace("0.7 | NN 0.3", "0.6 | NN 0.4")).save(here / "other.npz")
+    found = command(*CALL, "gpt2", "corpus", "--oracle", "other.npz")
+    assert found.code == 0
+    assert "drawn from another grammar" in found.err

@@ -1,0 +1,117 @@
+"""A model in training beside the truth: the numbers are those of a comparison afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluation.comparison import compare
+from evaluation.oracle import Oracle
+from generator.corpus import Corpus
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from lmtrain.models import load_model
+from truesource.config import RunConfig
+from truesource.probe import OracleProbe
+
+GRAMMAR = """\
+S -> A B 0.6
+S -> A S 0.4
+A -> 'a' 0.7 | 'c' 0.3
+B -> 'b' 0.5 | 'd' 0.5
+"""
+TINY = [f"--set=model.{k}={v}" for k, v in {"layers": 1, "dim": 8, "heads": 2, "dropout": 0.1}.items()]
+TINY += [f"--set=training.{k}={v}" for k, v in {"max_steps": 4, "batch_tokens": 64, "eval_every": 2}.items()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A grammar and a corpus of it."""
+    made = tmp_path_factory.mktemp("probe")
+    pcfg = PCFG.from_text(GRAMMAR)
+    pcfg.save(made / "toy.npz")
+    Corpus.sample(pcfg, {"train": 80, "dev": 30}, seed=1, path=made / "corpus", lengths=LengthRange(2, 5))
+    (made / "text.txt").write_text("a b\n" * 20)
+    return made
+
+
+@pytest.mark.parametrize(
+    "settings", [["--model=gpt2"], ["--model=bert"], ["--model=gpt2", "--set=model.tokenizer=bpe"]]
+)
+def test_the_command_compares_with_the_grammar_while_it_trains(
+    settings: list[str], folder: Path, tmp_path: Path, command: Any
+) -> None:
+    if "bpe" in settings[-1]:
+        settings = [*settings, "--set=model.vocab_size=12"]
+    options = ["--oracle", folder / "toy.npz", "--probe-sentences", 20]
+    done = command("train", folder / "corpus", "-o", tmp_path / "model", *settings, *TINY, *options)
+    assert (done.code, done.err) == (0, "")
+    rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
+    corpus = Corpus.load(folder / "corpus")
+    model = load_model(tmp_path / "model")
+    found = compare(model, PCFG.load(folder / "toy.npz"), corpus.sentences("dev")[:20], lengths=corpus.lengths)
+    assert len(rows) == 3
+    assert rows[-1]["relative_ppl"] == pytest.approx(found.as_record()["relative_ppl"], rel=1e-5)
+    assert rows[0]["relative_ppl"] > 1.0
+    assert all(("kl" in row) == (model.vocabulary is not None) for row in rows)
+    assert all(row["kl"] > 0.0 for row in rows if "kl" in row)
+
+
+def test_the_truth_is_as_good_as_itself(folder: Path) -> None:
+    pcfg, corpus = PCFG.load(folder / "toy.npz"), Corpus.load(folder / "corpus")
+    probe = OracleProbe.on_corpus(pcfg, corpus, sentences=10)
+    oracle: Any = Oracle(pcfg, lengths=corpus.lengths)
+    assert probe(oracle)["relative_ppl"] == pytest.approx(1.0, abs=1e-12)
+    free: Any = Oracle(pcfg)  # of another length condition
+    assert probe(free)["relative_ppl"] > 1.001
+
+
+@pytest.mark.parametrize(
+    ("corpus", "options", "message"),
+    [
+        ("text.txt", [], "a text has no dev split"),
+        (
+            "corpus",
+            ["--probe-split", "test"],
+            "no split 'test' to compare the model with the truth on; it has train, dev",
+        ),
+    ],
+)
+def test_where_there_is_nothing_to_compare_on(
+    corpus: str, options: list[str], message: str, folder: Path, tmp_path: Path, command: Any
+) -> None:
+    made = command("train", folder / corpus, "-o", tmp_path / "model", *TINY, "--oracle", folder / "toy.npz", *options)
+    assert made.code == 2
+    assert message in made.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_without_sentences_to_probe_on(folder: Path) -> None:
+    with pytest.raises(InputError, match="no sentences to compare"):
+        OracleProbe(PCFG.load(folder / "toy.npz"), [], lengths=None)
+
+
+def test_a_run_needs_dev_sentences_to_probe_on() -> None:
+    with pytest.raises(ValueError, match=r"needs a split dev for models with probe: true"):
+        RunConfig(
+            name="x",
+            treebank={"embedded": "english"},
+            corpus={"splits": {"train": 5, "eval": 5}},
+            models=[{"name": "m", "preset": "tiny", "probe": True}],
+        )
+
+
+def test_a_stage_whose_model_is_probed_depends_on_the_grammar() -> None:
+    from truesource.stages import train
+
+    config = RunConfig(name="x", treebank={"embedded": "english"}, models=[{"name": "m", "preset": "tiny"}])
+    run: Any = SimpleNamespace(config=config, outputs={"corpus": "1", "grammar": "2"})
+    entry = config.models[0]
+    assert "grammar" not in train.inputs(run, entry)
+    probed = train.inputs(run, entry.model_copy(update={"probe": True}))
+    assert (probed["grammar"], probed["probe_sentences"]) == ("2", 200)

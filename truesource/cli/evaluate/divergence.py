@@ -1,0 +1,235 @@
+"""`truesource evaluate divergence`: what a model expects against what the truth expects, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
+    from evaluation.divergence.breakdown import Row
+    from evaluation.divergence.compare import Divergence
+    from evaluation.score import Score
+
+NAME = "divergence"
+ROWS = (
+    ("kl", "KL(truth || model)", "nats a token; 0 is perfect"),
+    ("kl_paired", "  from the tokens alone", "the same, from the words that came"),
+    ("variance_ratio", "  variance ratio", "so many times more tokens needed without them"),
+    ("reverse_kl", "KL(model || truth)", "nats; infinite if it expects the impossible"),
+    ("reverse_kl_possible", "  of what is possible", "the model restricted to what the truth allows"),
+    ("js", "Jensen-Shannon divergence", "nats, 0 to 0.693"),
+    ("tv", "total variation", "probability that would have to move, 0 to 1"),
+    ("entropy_truth", "entropy of the truth", "nats a token"),
+    ("entropy_model", "entropy of the model", "nats a token; higher is vaguer than the truth"),
+    ("agreement", "same most probable token", "share of contexts"),
+    ("top_k_overlap", "most probable {k} in common", "share of the set"),
+    ("impossible_mass", "given to the impossible", "probability on tokens that cannot follow"),
+    ("special_mass", "given to no token", "probability on special tokens, or missing to 1"),
+    ("calibration_error", "calibration error", "share of probability in the wrong bin"),
+    ("calibration_error_top", "  of the first guess", "of the model's most probable token"),
+)
+SAMPLES = (
+    ("samples_impossible", "impossible sentences", "share of the model's sentences"),
+    ("samples_reverse_kl", "KL(model || truth)", "nats a token; infinite if it expects the impossible"),
+    ("samples_reverse_kl_paired", "  from the tokens alone", "the same, from the words that were drawn"),
+    ("samples_reverse_kl_of_possible", "  of possible sentences", "nats a token, of the model without the others"),
+    (
+        "samples_reverse_kl_possible",
+        "  of what is possible",
+        "the model restricted, word by word, to what the truth allows",
+    ),
+    ("samples_impossible_mass", "given to the impossible", "probability, in the model's own contexts"),
+)
+HEADS = {"position": "position", "length": "words in sentence", "class": "class of token", "frequency": "frequency"}
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Model folder that truesource train made, of whole words.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    sentences: Annotated[int | None, typer.Option("--sentences", min=1, help="Only the first so many.")] = None,
+    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Size of the sets of most probable tokens.")] = 10,
+    by: Annotated[
+        str, typer.Option("--by", help="Tables to show as well: position, length, class, frequency (by commas).")
+    ] = "",
+    samples: Annotated[
+        Path | None,
+        typer.Option("--samples", help="The model's own sentences, for KL(model || truth): text, or a folder."),
+    ] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
+    ] = None,
+    seed: Seed = 1,
+    json: Json = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    force: Force = False,
+) -> None:
+    """Compare everything a model expects with everything the truth expects, in every context of a corpus.
+
+    Exact distributions of the grammar over all words stand beside those of the model, so nothing depends on which word
+    happened to come next. Intervals are those of other sentences from the same source.
+    """
+    from evaluation.divergence.compare import BY, compare_distributions
+    from evaluation.divergence.reverse import reverse_divergence
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from grammar.files import write_json, write_text
+    from grammar.pcfg import PCFG
+    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+
+    asked = [name for name in BY if name in {part.strip() for part in by.split(",")}]
+    if len(asked) < len([part for part in by.split(",") if part.strip()]):
+        raise InputError(f"--by takes {', '.join(BY)}, by commas; got {by!r}")
+    for file in (json, plot):
+        if file is not None:
+            claim_file(file, force)
+    text, drawn = read_sentences(corpus, split)
+    own = None if samples is None else read_samples(samples)
+    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    pcfg = PCFG.load(oracle)
+    warn_of_other_grammar(corpus, pcfg)
+    warn_of_conditions(corpus, split)
+    from lmtrain.models import load_model  # torch, after the quick checks
+
+    trained = load_model(model)
+    if not hasattr(trained, "distributions"):
+        raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
+    sampled = None if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
+    tables = [name for name in BY if name in asked or (plot is not None and name in ("position", "length"))]
+    found = compare_distributions(trained, pcfg, text[:sentences], lengths=condition, top=top_k, by=tables, seed=seed)
+    if found.excluded:
+        typer.echo(f"{found.excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+    records = found.records()
+    print_measures(f"{found.model} ({found.objective}), {found.contexts:,} contexts", ROWS, found.scores, top_k)
+    for name in asked:
+        print_table(name, found.tables[name])
+    if own is not None and sampled is not None:
+        head = {"model": found.model, "objective": found.objective}
+        records += [{**head, **score.as_record()} for score in sampled.values()]
+        print_measures(f"{len(own):,} sentences of {found.model}", SAMPLES, sampled, top_k)
+    main = found.scores.get("kl") or found.scores["kl_infinite"]
+    typer.echo(f"{main.name}|{main.signature}")
+    wrote = []
+    if json is not None:
+        write_json(json, records)
+        wrote.append(str(json))
+    if plot is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_divergence import divergence_figure
+
+        write_text(plot, standalone(divergence_figure(found)))
+        wrote.append(str(plot))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: {_next(model, found, own is not None)}")
+
+
+def read_samples(path: Path) -> list[list[str]]:
+    """Sentences of a model: a folder that `truesource generate` made, or text with one tokenised sentence a line.
+
+    Sentences of a folder that were cut before the model ended them are left out, and said so.
+
+    Raises:
+        InputError: the folder is none, holds no finished sentence, or was not drawn from the model's own distribution.
+    """
+    from grammar.errors import InputError
+
+    if not path.is_dir():
+        from generator.text import read_sentences
+
+        return read_sentences(path)
+    from lmtrain.decoding.folder import SampleFolder
+
+    folder = SampleFolder.load(path)
+    how = folder.decoding
+    if how.scheme != "ancestral" or how.temperature not in (None, 1.0):
+        raise InputError(f"these were drawn by {how}, not from the model's own distribution: use ancestral ones", path)
+    cut = folder.n_sentences - folder.n_finished
+    if cut:
+        typer.echo(f"{cut:,} of {folder.n_sentences:,} sentences of the model were cut and are left out", err=True)
+    found = folder.sentences(cut=False)
+    if not found:
+        raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
+    return found
+
+
+def print_measures(title: str, rows: tuple[tuple[str, str, str], ...], scores: Mapping[str, Score], top_k: int) -> None:
+    """A line a measure: its name, its value with interval, and what it means."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", caption="in brackets: 95%, sentences resampled")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("meaning")
+    for name, label, meaning in rows:
+        cell = _cell(name, scores)
+        if cell is not None:
+            table.add_row(label.format(k=top_k), escape(cell), meaning)
+    _console().print(table)
+
+
+def print_table(by: str, rows: list[Row]) -> None:
+    """Divergence of each group, and the other measures where there are any."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"by {by}", title_justify="left")
+    table.add_column(HEADS[by], no_wrap=True)
+    names = {"kl": "KL, nats a token", "js": "JS", "tv": "TV", "agreement": "same first"}
+    shown = [name for name in names if any(name in row.scores for row in rows)]
+    table.add_column("tokens", justify="right")
+    for name in shown:
+        table.add_column(names[name], justify="right", no_wrap=True)
+    infinite = any(row.infinite for row in rows)
+    if infinite:
+        table.add_column("infinite KL", justify="right")
+    for row in rows:
+        cells = [("-" if name not in row.scores else _value(row.scores[name], name == "kl")) for name in shown]
+        counts = [f"{row.infinite:,}"] if infinite else []
+        table.add_row(escape(row.group), f"{row.tokens:,.0f}", *map(escape, cells), *counts)
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=120)
+
+
+def _cell(name: str, scores: Mapping[str, Score]) -> str | None:
+    """The value of a measure, or in what share of the contexts it is infinite; None where it was not measured."""
+    if name in scores:
+        return _value(scores[name], True)
+    share = scores.get(f"{name}_infinite")
+    if share is None:
+        return None
+    finite = scores.get(f"{name}_where_finite")
+    rest = "" if finite is None else f"; else {_number(finite.value)}"
+    return f"infinite in {share.value:.2%}{rest}"
+
+
+def _value(score: Score, ends: bool) -> str:
+    if not ends or score.low is None or score.high is None:
+        return _number(score.value)
+    return f"{_number(score.value)} [{_number(score.low)}, {_number(score.high)}]"
+
+
+def _number(value: float) -> str:
+    """Four places, and no minus before zeros."""
+    return f"{value if abs(value) >= 5e-5 else 0.0:.4f}"
+
+
+def _next(model: Path, found: Divergence, sampled: bool) -> str:
+    if sampled or found.objective != "causal":
+        return "truesource cite"
+    return f"truesource generate {model} -o samples/, then --samples samples/"

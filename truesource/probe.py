@@ -1,0 +1,77 @@
+"""How far a model in training is from the truth, measured on the same sentences again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evaluation.comparison import oracle_for
+from evaluation.divergence.cached import CachedTruth, cache_truth
+from evaluation.measures.paired import pair
+from generator.frame import ScoringFrame
+from generator.language_model import DistributionModel, LanguageModel, TokenScores
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+if TYPE_CHECKING:
+    from generator.corpus import Corpus
+
+SENTENCES = 200  #: measured on unless more or fewer are asked for
+SPLIT = "dev"  #: they are the first of this split
+
+
+class OracleProbe:
+    """Called with a model, it gives ``relative_ppl`` and, of models of whole words, ``kl``, ``js`` and ``tv``.
+
+    ``relative_ppl`` is perplexity over that of the truth, on the tokens of the sentences with their ends; the
+    divergences are means over the contexts there, exact in each, nats. The truth is computed at the first call, for
+    the words that the model tells apart, and kept.
+
+    Args:
+        pcfg: the grammar that the corpus was drawn from.
+        sentences: to measure on.
+        lengths: the length condition of the corpus.
+    """
+
+    def __init__(self, pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthRange | None) -> None:
+        if not sentences:
+            raise InputError("there are no sentences to compare the model with the truth on")
+        self._pcfg, self._sentences, self._lengths = pcfg, sentences, lengths
+        self._truth: CachedTruth | None = None
+        self._scores: TokenScores | None = None
+
+    @classmethod
+    def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleProbe:
+        """One on the first ``sentences`` of a split, under the length condition of the corpus.
+
+        Raises:
+            InputError: the corpus has no such split.
+        """
+        if split not in corpus.splits:
+            raise InputError(
+                f"the corpus has no split {split!r} to compare the model with the truth on;"
+                f" it has {', '.join(corpus.splits)}"
+            )
+        return cls(pcfg, corpus.coded(split)[:sentences], lengths=corpus.lengths)
+
+    def __call__(self, model: DistributionModel) -> dict[str, float]:
+        """Where the model stands now; always a model of one kind with one vocabulary.
+
+        Raises:
+            InputError: the grammar can make none of the sentences, or they are too long for the model.
+        """
+        if model.vocabulary is None:  # pieces of words: no distributions
+            return self._score(model)
+        if self._truth is None:
+            contexts = sum(len(sentence) + 1 for sentence in self._sentences)
+            self._truth = cache_truth(model, self._pcfg, self._sentences, lengths=self._lengths, contexts=contexts)
+        return self._truth.compare(model)
+
+    def _score(self, model: LanguageModel) -> dict[str, float]:
+        frame = ScoringFrame()
+        if self._scores is None:
+            self._scores = oracle_for(model, self._pcfg, self._lengths, frame).score(self._sentences, frame)
+        paired = pair(model.score(self._sentences, frame), self._scores)
+        return {"relative_ppl": math.exp(float((paired.oracle - paired.model).mean()))}
