@@ -35,7 +35,7 @@ def command(
 
     bert, roberta and deberta predict a word from all others, the rest from the words before it.
 
-    Keys of --set: model.min_count (rarer words are <unk>), or .tokenizer (bpe, unigram) and .vocab_size;
+    Keys of --set: model.min_count (rarer words become the unknown word), or .tokenizer (bpe, unigram) and .vocab_size;
     training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
     training.snapshots (linear or log) keeps models along the way.
 
