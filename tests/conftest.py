@@ -1,7 +1,11 @@
-"""What all tests share: a deterministic hypothesis profile, and Ctrl-C that works where a shell had it ignored."""
+"""What all tests share: a deterministic hypothesis profile, a Ctrl-C that works in background jobs, and threads.
+
+Side by side (``-n 2``), each process of tests leaves the other its core: torch reads the variable when it is imported.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -16,3 +20,5 @@ settings.register_profile(
 settings.load_profile("suite")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background of a script start with it ignored
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
