@@ -95,7 +95,10 @@ def command(
     typer.echo(f"decoding   {made.decoding}")
     typer.echo(f"cut        {cut:,} of {made.n_sentences:,} sentences ({cut / made.n_sentences:.3%}){mean}")
     typer.echo(f"special    {counts['special'] / counts['contexts']:.3g} of the probability, never drawn")
+    following = f"divergence {model} CORPUS --oracle GRAMMAR --samples {output}"
+    if how.scheme != "ancestral" or how.temperature != 1.0:
+        following = f"naturalness {output} --reference TREEBANK"  # the model's own distribution is not what was drawn
     typer.echo(
         f"Wrote {output}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."
-        f" Next: truesource evaluate naturalness {output} --reference TREEBANK"
+        f" Next: truesource evaluate {following}"
     )
