@@ -407,3 +407,31 @@ def test_verdict_warns_exactly_when_the_whole_interval_is_below_one(value, half)
     }
     assert words.verdict([row]).startswith("Warning") == (value + half < 1.0 - words.PERFECT)
     assert f"{value:.3f}" in words.answer([row])[0]
+
+
+def test_a_model_that_makes_few_sentences_stands_apart(run):
+    """An unsmoothed trigram is not the best model for what it leaves out."""
+    rows = json.loads((run / "results.json").read_text())
+    few = {**rows[1], "model": "trigram", "relative_ppl": 1.001, "relative_ppl_low": 0.9, "relative_ppl_high": 1.1}
+    few |= {"sentences": 12, "excluded": 188}
+    write_json(run / "results.json", [*rows, few])
+    text = inner_text(page(run))
+    assert "The best causal model, causal-small," in text
+    assert "trigram gives probability 0 to 188 of 200 sentences." in text
+    assert "trigram (causal, 12 sentences)" in text
+    assert text.index("causal-small") < text.index("trigram")
+    assert words.best([few], "causal") == few
+    assert words.left_out(rows) == []
+
+
+def test_pieces_have_no_bound_in_the_curve_and_counts_have_no_curve(run):
+    rows = json.loads((run / "results.json").read_text())
+    assert inner_text(page(run)).count("exact bound") == 2 + 1  # the sentence above the curves
+    rows[1]["tokenizer"] = "bpe"
+    write_json(run / "results.json", rows)
+    text = inner_text(page(run))
+    assert text.count("exact bound") == 1 + 1
+    assert "perplexity of a piece" in text and "of pieces of words, so the bound" in text
+    metrics = run / "models" / "causal-small" / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().splitlines()[-1] + "\n")
+    assert "perplexity of a piece" not in inner_text(page(run))

@@ -81,6 +81,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "corpus": _corpus(run),
         "curves": _curves(run),
         "table": _table(run),
+        "left_out": words.left_out,
         "forest": figures_models.forest_figure(run.results) if models else None,
         "scatters": _scatters(run),
     }
@@ -207,7 +208,7 @@ def _table(run: RunFolder) -> list[tuple[str, list[Record]]]:
     tables = []
     for objective in ("causal", "masked"):
         rows = [row for row in run.results if row["objective"] == objective]
-        rows.sort(key=lambda row: (row["model"] != "oracle", row["relative_ppl"]))
+        rows.sort(key=lambda row: (row["model"] != "oracle", words.partial(row), row["relative_ppl"]))
         if rows:
             tables.append((objective, rows))
     return tables

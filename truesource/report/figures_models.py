@@ -20,21 +20,24 @@ from truesource.report.figures import (
     to_svg,
 )
 from truesource.report.folder import Record
+from truesource.report.words import partial
 
 FloatArray = NDArray[np.float64]
 
 
 def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str | None:
-    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None without any point.
+    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
 
-    Where the training was compared with the truth, a second panel has relative perplexity.
+    A model of pieces of words has a perplexity of pieces here, for which there is no bound. Where the training was
+    compared with the truth, a second panel has relative perplexity.
     """
     x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
     train = [(row[x_name], math.exp(row["loss"])) for row in metrics if row.get("loss") is not None]
     dev = [(row[x_name], math.exp(row["dev_loss"])) for row in metrics if row.get("dev_loss") is not None]
-    if not train and not dev:
+    if max(len(train), len(dev)) < 2:
         return None
-    values = [y for _, y in train + dev] + [result["bound"]]
+    pieces = (result.get("tokenizer") or "word") != "word"
+    values = [y for _, y in train + dev] + ([] if pieces else [result["bound"]])
     salt = f"curve{number}"
     dot = "o" if len(values) <= 100 else None
     relative = [(row[x_name], row["relative_ppl"]) for row in metrics if row.get("relative_ppl") is not None]
@@ -54,9 +57,9 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
             )
         if dev:
             axes.plot(*zip(*dev, strict=True), color=SECOND, marker=dot, markersize=2.4, label="dev sentences")
-        axes.axhline(
-            result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=f"exact bound {result['bound']:.2f}"
-        )
+        if not pieces:
+            bound = f"exact bound {result['bound']:.2f}"
+            axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=bound)
         low, high = 0.9 * min(values), 1.1 * max(values)
         axes.set_yscale("log")
         axes.set_ylim(low, high)
@@ -68,7 +71,8 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
         lowest.xaxis.set_major_locator(_few_ticks())
         lowest.xaxis.set_major_formatter(_short)
         lowest.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
-        axes.set_ylabel("perplexity" if result["objective"] == "causal" else "pseudo-perplexity")
+        name = "perplexity" if result["objective"] == "causal" else "pseudo-perplexity"
+        axes.set_ylabel(f"{name} of a piece" if pieces else name)
         axes.grid(axis="y")
         drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
         return to_svg(drawn, salt, f"Training curve of {result['model']}")
@@ -117,7 +121,7 @@ def forest_figure(results: Sequence[Record]) -> str:
                     fontsize=8.5,
                     color=QUIET,
                 )
-        axes.set_yticks(range(len(rows)), [f"{row['model']} ({row['objective']})" for row in rows])
+        axes.set_yticks(range(len(rows)), [_row_name(row) for row in rows])
         axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
         axes.set_ylim(len(rows) - 0.45, -0.55)
         if high / low > 2.5:
@@ -131,6 +135,11 @@ def forest_figure(results: Sequence[Record]) -> str:
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         return to_svg(drawn, "forest", "Relative perplexity of the models with intervals")
+
+
+def _row_name(row: Record) -> str:
+    few = f", {row['sentences']:,} sentences" if partial(row) else ""
+    return f"{row['model']} ({row['objective']}{few})"
 
 
 def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:

@@ -22,7 +22,7 @@ STAGE = ("seconds", "finished", "skipped", "output")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
-    *("bound_unconditioned", "sentences", "excluded", "parameters", "training_seconds"),
+    *("bound_unconditioned", "sentences", "excluded", "parameters", "training_seconds", "tokenizer"),
 )
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 

@@ -9,6 +9,7 @@ from typing import Any
 from truesource.report.folder import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
+PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart
 PERFECT = 1e-9  #: how far a relative perplexity may lie from 1 and still be called equal
 
 
@@ -54,10 +55,26 @@ def interval(record: Record, name: str, places: int = 3) -> str:
     return text if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
 
 
+def partial(row: Record) -> bool:
+    """Whether a model was scored on so few of the sentences that it does not compare with the others."""
+    left_out = row.get("excluded") or 0
+    return bool(left_out > PARTIAL * (left_out + (row.get("sentences") or 0)))
+
+
+def left_out(rows: Sequence[Record]) -> list[str]:
+    """What is to be known of each model that was scored on part of the sentences."""
+    return [
+        f"{row['model']} gives probability 0 to {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences."
+        f" Its numbers and its bound are those of the other {row['sentences']:,}, and do not compare with other rows."
+        for row in rows
+        if partial(row)
+    ]
+
+
 def best(models: Sequence[Record], objective: str) -> Record | None:
-    """The model with the lowest relative perplexity."""
+    """The model with the lowest relative perplexity, of those scored on (nearly) all sentences if there are any."""
     rows = [row for row in models if row["objective"] == objective]
-    return min(rows, key=lambda row: float(row["relative_ppl"]), default=None)
+    return min(rows, key=lambda row: (partial(row), float(row["relative_ppl"])), default=None)
 
 
 def below_bound(models: Sequence[Record]) -> list[Record]:

@@ -38,7 +38,11 @@ def make(run: Run, model: ModelEntry) -> str:
 
     folder = run.folder / "models" / model.name
     training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    extra = {"parameters": training["parameters"], "training_seconds": training["final"]["seconds"]}
+    extra = {
+        "parameters": training["parameters"],
+        "training_seconds": training["final"]["seconds"],
+        "tokenizer": training["model"]["tokenizer"],
+    }
     return _compare(run, load_model(folder), model.name, extra)
 
 
