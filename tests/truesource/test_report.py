@@ -417,7 +417,7 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     write_json(run / "results.json", [*rows, few])
     text = inner_text(page(run))
     assert "The best causal model, causal-small," in text
-    assert "trigram gives probability 0 to 188 of 200 sentences." in text
+    assert "trigram cannot make 188 of 200 sentences;" in text
     assert "trigram (causal, 12 sentences)" in text
     assert text.index("causal-small") < text.index("trigram")
     assert words.best([few], "causal") == few

@@ -64,8 +64,8 @@ def partial(row: Record) -> bool:
 def left_out(rows: Sequence[Record]) -> list[str]:
     """What is to be known of each model that was scored on part of the sentences."""
     return [
-        f"{row['model']} gives probability 0 to {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences."
-        f" Its numbers and its bound are those of the other {row['sentences']:,}, and do not compare with other rows."
+        f"{row['model']} cannot make {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences;"
+        f" its numbers and its bound are those of the other {row['sentences']:,}, and do not compare with other rows."
         for row in rows
         if partial(row)
     ]
