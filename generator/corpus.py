@@ -16,12 +16,11 @@ from generator.coded import CodedSentences
 from generator.making import FORMAT, FORMAT_VERSION, make_corpus
 from generator.plan import SHARD_SIZE, Overlap, Plan
 from generator.sampler import Sampler
-from generator.shards import read_columns
+from generator.shards import read_columns, verify_shards
 from generator.spelling import Columns, packed
 from generator.trees import Reading, read_brackets, read_tree
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
-from grammar.files import digest_file
 from grammar.parallel import Workers
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
@@ -168,10 +167,7 @@ class Corpus:
         Raises:
             InputError: a file has changed.
         """
-        for shard in self.record["shards"]:
-            file = self.path / "data" / shard["file"]
-            if digest_file(file) != shard["sha256"]:
-                raise InputError("the corpus is damaged, this file has changed; sample it again", file)
+        verify_shards(self.path, self.record["shards"], "the corpus is damaged, this file has changed; sample it again")
 
     # -- what is in it ------------------------------------------------------------------------------
 

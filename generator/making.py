@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentence
 from generator.plan import Plan, Shard, mean_length, plan_shards
 from generator.sampler import Sampler
 from generator.spelling import Spelling
-from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing
+from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from generator.unique import deal
 from grammar.errors import InputError
 from grammar.files import digest_json, write_json, write_text
@@ -67,7 +66,7 @@ def make_corpus(
     partial = place_of(path)
     drawing = Drawing(sampler, Spelling.of(pcfg), plan.columns, partial, plan.seed, plan.shard_size)
     record = _call_record(sampler, plan)
-    try:
+    with writing(path, "corpus"):
         with locked(path, wait=share is not None):
             if share is not None and is_made(path, record):
                 return True
@@ -83,13 +82,6 @@ def make_corpus(
             if not is_made(path, record):
                 _finish(making, record, path)
         return True
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(
-            f"cannot write the corpus: {reason}; what stood there is untouched,"
-            f" and the same call goes on from {partial.name}",
-            path,
-        ) from error
 
 
 class _Making:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,24 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
     finally:
         file.unlink(missing_ok=True)
         lock.release()
+
+
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[None]:
+    """Turn a disk that cannot be written to into one sentence about ``what`` grows at ``path``.
+
+    Raises:
+        InputError: in place of an `OSError` inside.
+    """
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(
+            f"cannot write the {what}: {reason}; what stood there is untouched,"
+            f" and the same call goes on from {place_of(path).name}",
+            path,
+        ) from error
 
 
 def refuse_occupied(path: Path, force: bool, what: str) -> None:

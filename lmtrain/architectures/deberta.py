@@ -7,6 +7,7 @@ from typing import Any
 from transformers import DebertaV2Config, DebertaV2ForMaskedLM
 
 from lmtrain.architectures.base import Architecture
+from lmtrain.architectures.encoders import encoder_settings
 from lmtrain.architectures.local_start import start_local_distances
 from lmtrain.config import ModelConfig
 from lmtrain.tokenizer import Encoder
@@ -31,22 +32,11 @@ def build(config: ModelConfig, vocabulary: Encoder) -> DebertaV2ForMaskedLM:
     """
     model = DebertaV2ForMaskedLM(
         DebertaV2Config(
-            vocab_size=len(vocabulary),
-            max_position_embeddings=config.max_positions,
-            hidden_size=config.dim,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.n_heads,
-            intermediate_size=config.inner,
-            hidden_dropout_prob=config.dropout,
-            attention_probs_dropout_prob=config.dropout,
-            initializer_range=config.init_std,
+            **encoder_settings(config, vocabulary),
             type_vocab_size=0,
             relative_attention=True,
             pos_att_type=["c2p", "p2c"],
             position_biased_input=False,
-            bos_token_id=vocabulary.bos,
-            eos_token_id=vocabulary.eos,
-            pad_token_id=vocabulary.pad,
             **VARIANTS[config.variant],
         )
     )

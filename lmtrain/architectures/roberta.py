@@ -7,6 +7,7 @@ from typing import Any
 from transformers import RobertaConfig, RobertaForMaskedLM
 
 from lmtrain.architectures.base import Architecture
+from lmtrain.architectures.encoders import encoder_settings
 from lmtrain.architectures.local_start import start_local
 from lmtrain.config import ModelConfig
 from lmtrain.tokenizer import Encoder
@@ -16,19 +17,8 @@ def build(config: ModelConfig, vocabulary: Encoder) -> RobertaForMaskedLM:
     """A RoBERTa with random weights. Its positions begin after the number of ``<pad>``: the table has more rows."""
     model = RobertaForMaskedLM(
         RobertaConfig(
-            vocab_size=len(vocabulary),
-            max_position_embeddings=config.max_positions + vocabulary.pad + 1,
-            hidden_size=config.dim,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.n_heads,
-            intermediate_size=config.inner,
-            hidden_dropout_prob=config.dropout,
-            attention_probs_dropout_prob=config.dropout,
-            initializer_range=config.init_std,
+            **encoder_settings(config, vocabulary, positions=config.max_positions + vocabulary.pad + 1),
             type_vocab_size=1,
-            bos_token_id=vocabulary.bos,
-            eos_token_id=vocabulary.eos,
-            pad_token_id=vocabulary.pad,
         )
     )
     if config.local_start:

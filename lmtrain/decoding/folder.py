@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.shards import read_columns
+from generator.shards import read_columns, verify_shards
 from grammar.errors import InputError
-from grammar.files import digest_file
 from lmtrain.decoding.settings import Decoding
 
 FORMAT = "truesource samples"
@@ -85,10 +84,9 @@ class SampleFolder:
         Raises:
             InputError: a file has changed.
         """
-        for shard in self.record["shards"]:
-            file = self.path / "data" / shard["file"]
-            if digest_file(file) != shard["sha256"]:
-                raise InputError("the samples are damaged, this file has changed; generate them again", file)
+        verify_shards(
+            self.path, self.record["shards"], "the samples are damaged, this file has changed; generate them again"
+        )
 
     def sentences(self, *, cut: bool = True) -> list[list[str]]:
         """The words of every sentence; ``cut``: also those that the model did not end."""

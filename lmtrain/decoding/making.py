@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import torch
 
 from generator.plan import Shard, plan_shards
 from generator.sampler import random_state
-from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing
+from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from grammar.errors import InputError
 from grammar.files import atomic_path, digest_file, digest_json, write_json, write_text
 from grammar.parallel import Share, Workers
@@ -105,7 +104,7 @@ def make_samples(
     }
     shards = plan_shards({SPLIT: n}, shard_size)
     at_work = Workers(workers)
-    try:
+    with writing(path, "samples"):
         with locked(path, wait=share is not None):
             if share is not None and is_made(path, record):
                 return SampleFolder.load(path)
@@ -120,13 +119,6 @@ def make_samples(
             if not is_made(path, record):
                 _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
         return SampleFolder.load(path)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(
-            f"cannot write the samples: {reason}; what stood there is untouched,"
-            f" and the same call goes on from {drawing.partial.name}",
-            path,
-        ) from error
 
 
 @dataclass(frozen=True)

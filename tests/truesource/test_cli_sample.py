@@ -10,21 +10,12 @@ import numpy as np
 import pytest
 from command_line import Command
 from scipy import stats
+from toy_english import TOY
 
 from generator import Corpus
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
-TOY = """\
-S -> NP VP 1.0
-NP -> D N 0.7 | N 0.3
-VP -> V NP 0.5 | V 0.3 | VP PP 0.2
-PP -> P NP 1.0
-D -> the 0.6 | a 0.4
-N -> dog 0.4 | cat 0.3 | man 0.2 | park 0.1
-V -> sees 0.6 | walks 0.4
-P -> in 0.5 | with 0.5
-"""
 SPLIT = ("--lengths", "2..8", "--split", "train=.6,test=.4")
 
 
