@@ -101,14 +101,8 @@ def plan(config: RunConfig) -> list[Stage]:
 
     for m in config.models:
         folder = f"models/{m.name}"
-        stages.append(
-            entry(
-                train,
-                "train",
-                m,
-                (f"{folder}/*.json", f"{folder}/metrics.jsonl", f"{folder}/**/model.safetensors"),
-            )
-        )
+        files = ("*.json", "metrics.jsonl", "**/model.safetensors", "*.npz")
+        stages.append(entry(train, "train", m, tuple(f"{folder}/{pattern}" for pattern in files)))
     made = (*scores("oracle-causal"), *scores("oracle-masked"))
     stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))
     stages += [entry(score, "score", m, scores(m.name)) for m in config.models]

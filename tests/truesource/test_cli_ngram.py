@@ -97,3 +97,8 @@ def test_a_run_with_ngrams(grammar: Path, tmp_path: Path, monkeypatch: pytest.Mo
     stages = json.loads((folder / "stages.json").read_text())["stages"]
     assert stages["train:tri"]["skipped"]
     assert stages["train:raw"]["skipped"]
+    (folder / "models" / "tri" / "ngram.npz").unlink()
+    execute(load_config(config), base=tmp_path, runs=tmp_path / "runs")
+    stages = json.loads((folder / "stages.json").read_text())["stages"]
+    assert [stages[f"train:{name}"]["skipped"] for name in ("tri", "raw")] == [False, True]
+    assert (folder / "models" / "tri" / "ngram.npz").is_file()
