@@ -1,0 +1,54 @@
+"""What an estimator of a marginal likelihood returns, and what it is given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.tokenisation.lattice import Lattice
+from generator.piece_model import Ints, PieceText
+
+#: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth
+Bound = Literal["exact", "lower", "unbiased"]
+
+
+@dataclass(frozen=True)
+class Document:
+    """One text whose probability is wanted."""
+
+    text: PieceText
+    lattice: Lattice
+    best: Ints  #: arcs of T*, the tokeniser's own cut, in ``lattice``
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of all estimators; each reads what concerns it."""
+
+    samples: int = 128  #: cuts scored by path estimators
+    b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
+    seed: int = 1
+    candidates: int = 8  #: cuts of each word that guided estimators consider
+    particles: int = 16  #: of the discrete particle filter; samples of block importance sampling; width of the beam
+    most_prefixes: int = 200_000  #: contexts that exact enumeration may visit in one document
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of log P(D), the log probability of one text under a model of pieces."""
+
+    estimator: str
+    log_p: float  #: nats; -inf only where the model gives probability zero to all it could see
+    bound: Bound
+    relative_variance: float | None  #: unbiased estimate of the variance of the estimate, over its square; None: none
+    ess: float | None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None where nothing is drawn
+    max_share: float | None  #: share of the largest weight
+    log_lower: float  #: log of the sum of P over all distinct cuts scored: certainly at most log P(D), nats
+    steps: int  #: token-steps of the model
+    cuts: int  #: distinct cuts (or prefixes of cuts, for guided estimators) that were scored
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of ``log_p``, by the delta method, nats."""
+        return None if self.relative_variance is None else math.sqrt(max(self.relative_variance, 0.0))

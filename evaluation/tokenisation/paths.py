@@ -1,0 +1,37 @@
+"""Some ways to cut one text."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Paths:
+    """k paths through one lattice, arcs left to right, path after path."""
+
+    arcs: NDArray[np.int32]  #: (T,) arc numbers
+    bounds: NDArray[np.int64]  #: (k+1,) path i is arcs[bounds[i]:bounds[i+1]]
+    log_q: NDArray[np.float64]  #: (k,) log probability of each under what it was drawn or ranked by, nats
+
+    def __len__(self) -> int:
+        return len(self.log_q)
+
+    def each(self) -> list[NDArray[np.int32]]:
+        """The arcs of every path."""
+        return [self.arcs[a:b] for a, b in itertools.pairwise(self.bounds.tolist())]
+
+
+@dataclass(frozen=True)
+class DistinctPaths:
+    """Paths drawn without replacement, with what weights them (Kool et al. 2019)."""
+
+    paths: Paths  #: ``log_q`` is log Q_b of each
+    log_inclusion: NDArray[
+        np.float64
+    ]  #: (k,) log q_kappa: probability that each exceeds the threshold; 0 if all are here
+    kappa: float  #: the (k+1)-th largest perturbed log probability; -inf if there are no more paths
+    method: str  #: ``top-down`` or ``race``, or ``all``

@@ -1,0 +1,131 @@
+"""What a tokeniser that cuts words into pieces, and a causal model of pieces, offer to those who sum over cuts.
+
+The protocols stand here, beside `generator.language_model`, because this is the lowest package that both model
+training and evaluation see. They speak of plain strings and arrays, so an evaluator needs no tokeniser library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+PieceKind = Literal["unigram", "bpe", "wordpiece"]
+
+
+@dataclass(frozen=True)
+class PieceInventory:
+    """The pieces that can stand in a text, spelt in one alphabet in which a text is the plain joining of its pieces.
+
+    In that alphabet white space is ``marker``, a single character, whatever the tokeniser itself writes: a piece of
+    WordPiece that begins a word is spelt with it, one with ``##`` without it. Special tokens are not among the pieces.
+    """
+
+    kind: PieceKind
+    pieces: tuple[str, ...]  #: (P,) spellings, all different, none empty
+    ids: Ints  #: (P,) the model's number of each
+    scores: Floats | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
+    marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
+    marker_ends: bool = False
+    digest: str = ""  #: of all of the above, for signatures
+
+    def __post_init__(self) -> None:
+        if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
+            raise ValueError("ids and scores need one entry for each piece")
+
+
+@dataclass(frozen=True)
+class PieceText:
+    """A text as a tokeniser reads it."""
+
+    original: str  #: as it was given; words, characters and bytes are counted on it
+    spelling: str  #: normalised, in the alphabet of the inventory
+    cut: Ints  #: the tokeniser's own cut, as indices into the inventory's pieces; empty where a part is unreadable
+    altered: bool  #: whether the tokeniser changes the text (more than writing its marker)
+    unreadable: tuple[str, ...]  #: characters, or stretches, that no piece spells; such a text has no probability
+
+    @property
+    def n_words(self) -> int:
+        """Words between white space, of the original."""
+        return len(self.original.split())
+
+
+class PieceTokenizer(Protocol):
+    """A tokeniser as a sum over cuts sees it."""
+
+    @property
+    def inventory(self) -> PieceInventory:
+        """Its pieces."""
+
+    def read(self, text: str) -> PieceText:
+        """Normalise a text and cut it.
+
+        Raises:
+            InputError: the text is empty (nothing but white space).
+        """
+
+
+class PieceWalker(Protocol):
+    """A causal model that reads several texts at once, piece by piece, and remembers each.
+
+    A context is a number that stands for ``<bos>`` and the pieces read since. Where the model's memory is finite
+    (n-grams), equal memories are one context; a network gives a new number to each.
+    """
+
+    @property
+    def steps(self) -> int:
+        """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups."""
+
+    def begin(self) -> int:
+        """The context of the empty text."""
+
+    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat."""
+
+    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability of each token after its context, nats, float64; costs no steps."""
+
+    def log_end(self, contexts: Ints) -> Floats:
+        """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
+
+    def keep(self, contexts: Ints) -> None:
+        """Forget all contexts but these."""
+
+
+class TokenisedModel(Protocol):
+    """A causal model of pieces, and its tokeniser. P(cut) is that of its pieces and the end of the text after them."""
+
+    @property
+    def name(self) -> str:
+        """What the model is called in tables."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most tokens a text may have, those around it included; None: any number."""
+
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many tokens stand before a text and after it: 1 or 0 each."""
+
+    @property
+    def pieces(self) -> PieceTokenizer:
+        """Its tokeniser.
+
+        Raises:
+            InputError: its texts are no joinings of pieces (the message says why).
+        """
+
+    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+        """(R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
+
+        Raises:
+            InputError: a row is longer than the model's positions.
+        """
+
+    def walker(self) -> PieceWalker:
+        """Begin to read texts piece by piece."""
