@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.encoded import Encoded, IntArray, encode, permuted
 from evaluation.measures.bootstrap import resampled_ratio
-from evaluation.naturalness.encoded import Encoded, IntArray, encode, permuted
-from evaluation.naturalness.lengths import LengthDistance, against_exact, between, length_counts, with_rest
+from evaluation.measures.discrete_tests import against_exact, between
+from evaluation.measures.monte_carlo import ChanceTest
+from evaluation.naturalness.lengths import length_counts, with_rest
 from evaluation.naturalness.ngrams import Agreement, agreement, ngrams
 from evaluation.naturalness.rarefaction import expected_types
 from evaluation.naturalness.zipf_law import FloatArray
@@ -111,11 +113,13 @@ def _add_lengths(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, 
     counts = {name: length_counts(corpus.lengths, high) for name, corpus in corpora.items()}
     found.lengths.update({name: count[:-1] for name, count in counts.items()})
 
-    def put(source: str, suffix: str, distance: LengthDistance, against: str, n: object) -> None:
+    def put(source: str, suffix: str, tests: Mapping[str, ChanceTest], against: str, n: object) -> None:
         parts = {"against": against, "sentences": n, "null": "9999-draws"}
-        for name in ("tv", "tv_null", "tv_p", "chi_square", "chi_square_p"):
-            if (value := getattr(distance, name)) is not None:
-                add(source, f"length_{name}{suffix}", value, parts)
+        for name in ("tv", "chi_square"):
+            if (test := tests.get(name)) is not None:
+                add(source, f"length_{name}{suffix}", test.value, parts)
+                add(source, f"length_{name}_p{suffix}", test.p, parts)
+        add(source, f"length_tv_null{suffix}", tests["tv"].null_mean, parts)
 
     of_reference = counts[found.reference]
     for name in corpora:

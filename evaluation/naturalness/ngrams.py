@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from evaluation.encoded import Encoded, IntArray
 from evaluation.measures.correlation import spearman
-from evaluation.naturalness.encoded import Encoded, IntArray
 from grammar.inference.exact import Variant
 
 HIGHEST = 4  #: longest n-grams counted

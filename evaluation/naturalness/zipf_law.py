@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from evaluation.naturalness.encoded import IntArray
+from evaluation.encoded import IntArray
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]

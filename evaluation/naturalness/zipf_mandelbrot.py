@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from evaluation.naturalness.encoded import Encoded, IntArray
+from evaluation.encoded import Encoded, IntArray
 from evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
 from grammar.errors import InputError
 

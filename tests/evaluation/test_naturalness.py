@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from evaluation.encoded import encode, permuted
 from evaluation.naturalness.compare import compare_naturalness
-from evaluation.naturalness.encoded import encode, permuted
-from evaluation.naturalness.lengths import against_exact, between, length_counts, with_rest
+from evaluation.naturalness.lengths import length_counts, with_rest
 from evaluation.naturalness.ngrams import agreement, ngrams
 from evaluation.naturalness.rarefaction import expected_types
 from evaluation.naturalness.zipf_law import fit_law, log_pmf, objective
@@ -219,54 +219,6 @@ def test_the_published_fit_needs_words_that_recur() -> None:
 def test_lengths_are_counted_and_what_is_longer_stands_last() -> None:
     assert length_counts(np.array([1, 2, 2, 5, 9]), 3).tolist() == [0, 1, 2, 0, 2]
     assert with_rest(np.array([0.0, 0.5, 0.25])).tolist() == [0.0, 0.5, 0.25, 0.25]
-
-
-def test_ten_tosses_of_a_coin() -> None:
-    """6 heads of 10: total variation .1, chi-square .4, and |X - 5| >= 1 has probability 1 - C(10,5)/1024."""
-    found = against_exact(np.array([6, 4]), np.array([0.5, 0.5]))
-    assert found.tv == pytest.approx(0.1)
-    assert found.chi_square == pytest.approx(0.4)
-    assert found.tv_p == pytest.approx(1 - 252 / 1024, abs=0.02)
-    assert found.chi_square_p == found.tv_p
-    assert found.tv_null == pytest.approx(sum(math.comb(10, k) * abs(k - 5) / 10 for k in range(11)) / 1024, abs=0.005)
-
-
-def test_a_length_that_cannot_be_is_no_chi_square() -> None:
-    found = against_exact(np.array([1, 6, 4]), np.array([0.0, 0.5, 0.5]))
-    assert found.chi_square is None
-    assert found.chi_square_p == pytest.approx(1 / 10_000)
-    assert found.tv == pytest.approx(0.5 * (1 / 11 + abs(6 / 11 - 0.5) + abs(4 / 11 - 0.5)))
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=8))
-def test_two_corpora_by_scipy(pairs: list[tuple[int, int]]) -> None:
-    a, b = np.array(pairs).T
-    seen = a + b > 0
-    assume(a.sum() > 0 and b.sum() > 0 and seen.sum() > 1)
-    found = between(a, b, draws=50)
-    wanted = stats.chi2_contingency(np.array([a[seen], b[seen]]), correction=False).statistic
-    assert found.chi_square == pytest.approx(wanted, rel=1e-9, abs=1e-9)
-    assert found.tv == pytest.approx(sum(abs(x / a.sum() - y / b.sum()) for x, y in pairs) / 2)
-    assert between(a, a, draws=50).tv == 0.0
-    assert between(a, a, draws=50).tv_p == 1.0
-
-
-def test_p_values_are_as_small_as_they_say() -> None:
-    rng = np.random.default_rng(4)
-    pmf = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
-    one = [against_exact(rng.multinomial(60, pmf), pmf, draws=199, seed=i) for i in range(400)]
-    two = [between(rng.multinomial(60, pmf), rng.multinomial(90, pmf), draws=199, seed=i) for i in range(400)]
-    for found in (one, two):
-        for name in ("tv_p", "chi_square_p"):
-            assert 0.02 < np.mean([getattr(f, name) <= 0.05 for f in found]) < 0.08
-
-
-@pytest.mark.parametrize("other", [np.array([1, 2, 3]), np.array([1])])
-def test_lengths_in_other_bins_are_refused(other: np.ndarray) -> None:
-    with pytest.raises(InputError, match="same highest length"):
-        between(np.array([1, 2]), other)
-    with pytest.raises(InputError, match="at least one sentence"):
-        against_exact(np.array([0, 0]), np.array([0.5, 0.5]))
 
 
 # -- n-grams ----------------------------------------------------------------------------------------

@@ -1,0 +1,142 @@
+"""Numba kernels: word counts of sentences that are dealt out anew to two samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays; element types are in the docstrings
+
+_TOP53 = np.int64((1 << 53) - 1)
+_UNIT = 2.0**-53
+_S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
+
+
+@njit(cache=True, nogil=True)
+def _uniform(state: Array) -> float:
+    """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on."""
+    mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
+    carried = state[1] << _S17
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= carried
+    state[3] = (state[3] << _S45) | (state[3] >> _S19)
+    return mixed * _UNIT
+
+
+@njit(cache=True, nogil=True)
+def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) -> int:
+    """Choose ``size`` of the sentences, every set of that size with the same probability, and count their words.
+
+    One pass from left to right (selection sampling; Knuth, The Art of Computer Programming 2, algorithm S), so memory
+    is read in order and only the chosen sentences' tokens are.
+
+    Args:
+        tokens: (T,) int32 words of all sentences.
+        offsets: (N+1,) int64, where each sentence starts.
+        size: sentences to choose, at most N.
+        state: (4,) uint64 of the generator.
+        counts: (V,) int64, filled with the counts of the chosen sentences.
+
+    Returns:
+        How many tokens they have.
+    """
+    counts[:] = 0
+    total = 0
+    wanted, left = size, len(offsets) - 1
+    for i in range(len(offsets) - 1):
+        if _uniform(state) * left < wanted:
+            wanted -= 1
+            a, b = offsets[i], offsets[i + 1]
+            total += b - a
+            for t in range(a, b):
+                counts[tokens[t]] += 1
+            if wanted == 0:
+                break
+        left -= 1
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _ranked(counts: Array) -> Array:
+    """Counts in descending order, by a counting sort of the small ones and a sort of the others."""
+    few = 1 << 12
+    bins = np.zeros(few, dtype=np.int64)
+    many = 0
+    for c in counts:
+        if c < few:
+            bins[c] += 1
+        else:
+            many += 1
+    high = np.empty(many, dtype=np.int64)
+    at = 0
+    for c in counts:
+        if c >= few:
+            high[at] = c
+            at += 1
+    high.sort()
+    found = np.empty(len(counts), dtype=np.int64)
+    for i in range(many):
+        found[i] = high[many - 1 - i]
+    at = many
+    for value in range(few - 1, -1, -1):
+        for _ in range(bins[value]):
+            found[at] = value
+            at += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def compare(counts: Array, others: Array, ranks: int, found: Array) -> None:
+    """Total variation, largest difference, and rank-frequency KS of two samples' word counts.
+
+    Args:
+        counts: (V,) int64.
+        others: (V,) int64, of the other sample.
+        ranks: of the rank-frequency distributions, each sample ranked by its own counts and normalised over these.
+        found: (3,) float64, filled.
+    """
+    n, m = counts.sum(), others.sum()
+    tv = largest = 0.0
+    for w in range(len(counts)):
+        gap = abs(counts[w] / n - others[w] / m)
+        tv += gap
+        largest = max(largest, gap)
+    a, b = _ranked(counts)[:ranks], _ranked(others)[:ranks]
+    total_a, total_b = a.sum(), b.sum()
+    farthest, sum_a, sum_b = 0.0, 0, 0
+    for r in range(len(a)):
+        sum_a += a[r]
+        sum_b += b[r]
+        farthest = max(farthest, abs(sum_a / total_a - sum_b / total_b))
+    found[0], found[1], found[2] = 0.5 * tv, largest, farthest
+
+
+@njit(cache=True, nogil=True)
+def permutations(
+    tokens: Array, offsets: Array, pooled: Array, size: int, states: Array, ranks: int, found: Array
+) -> None:
+    """`compare` for sentences dealt out anew, once for each generator.
+
+    Args:
+        tokens: (T,) int32 words of the sentences of both samples.
+        offsets: (N+1,) int64.
+        pooled: (V,) int64 counts of both.
+        size: sentences of the first sample.
+        states: (R, 4) uint64, a generator for each permutation.
+        ranks: see `compare`.
+        found: (R, 3) float64, filled.
+    """
+    sentences = len(offsets) - 1
+    chosen = min(size, sentences - size)
+    counts = np.empty(len(pooled), dtype=np.int64)
+    for r in range(len(states)):
+        deal(tokens, offsets, chosen, states[r], counts)
+        if chosen == size:
+            compare(counts, pooled - counts, ranks, found[r])
+        else:
+            compare(pooled - counts, counts, ranks, found[r])

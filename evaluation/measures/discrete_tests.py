@@ -1,0 +1,238 @@
+"""Tests for a value that every sentence has, out of few: its length, its share of some words.
+
+Sentences are independent, so the null distribution is known and drawn, not approximated: multinomial for a sample
+against a known distribution, multivariate hypergeometric for two samples whose sentences are dealt out anew. Neither
+Kolmogorov's distribution, which holds for continuous values, nor a test of single tokens, which are not independent,
+has the size it says (`scipy.stats.ks_1samp` rejects every discrete sample that is large enough).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.distances import distances
+from evaluation.measures.monte_carlo import ChanceTest, judged
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+DRAWS = 9999
+AT_ONCE = 2**22  #: most numbers held for draws
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """How the means of a value differ between two samples, or a sample and a known distribution."""
+
+    difference: float  #: first minus second
+    low: float  #: of the 95% interval: Welch's for two samples
+    high: float
+    effect: float  #: the difference over the pooled standard deviation (Cohen's d); 0 where nothing varies
+    test: ChanceTest  #: of the difference, two-sided
+
+
+def against_exact(
+    counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = 0
+) -> Mapping[str, ChanceTest]:
+    """Distances of a sample from a known distribution: ``ks``, ``tv``, ``linf``, and ``chi_square`` where it is finite.
+
+    Args:
+        counts: (K,) sentences with each value, values ascending.
+        probability: (K,) of each value; sums to 1.
+        draws: of the multinomial null distribution.
+        seed: of the draws.
+
+    Raises:
+        InputError: the two do not fit, or there are no sentences.
+    """
+    total = _checked(counts, probability)
+    if abs(float(probability.sum()) - 1.0) > 1e-6:
+        raise InputError(f"the probabilities of the known distribution sum to {probability.sum():g}, not 1")
+    expected = probability / probability.sum()
+    possible = expected > 0.0
+    mean = total * expected[possible]
+
+    def statistics(drawn: IntArray) -> dict[str, FloatArray]:
+        found: dict[str, FloatArray] = {**distances(drawn / total, expected)}
+        found["chi_square"] = ((drawn[..., possible] - mean) ** 2 / mean).sum(axis=-1)
+        return found
+
+    rng = np.random.default_rng(seed)
+    null = _gathered([statistics(rng.multinomial(total, expected, size=k)) for k in _parts(draws, len(counts))])
+    value = {name: float(found) for name, found in statistics(counts).items()}
+    if counts[~possible].any():
+        del value["chi_square"]  # a value that cannot be has been seen
+        return {name: _certain(judged(found, null[name])) for name, found in value.items()}
+    return {name: judged(found, null[name]) for name, found in value.items()}
+
+
+def between(counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = 0) -> Mapping[str, ChanceTest]:
+    """Distances between two samples: ``ks``, ``tv``, ``linf``, ``chi_square`` (homogeneity).
+
+    Args:
+        counts: (K,) sentences with each value, values ascending.
+        others: (K,) of the other sample.
+        draws: of the hypergeometric null distribution: sentences dealt out anew.
+        seed: of the draws.
+
+    Raises:
+        InputError: the two do not fit, or one has no sentences.
+    """
+    total, rest = _checked(counts, others), _checked(others, counts)
+    pooled = counts + others
+    seen = pooled > 0
+    mean = pooled[seen] * (total / (total + rest))
+    weight = mean * (rest / (total + rest))
+
+    def statistics(drawn: IntArray) -> dict[str, FloatArray]:
+        found: dict[str, FloatArray] = {**distances(drawn / total, (pooled - drawn) / rest)}
+        found["chi_square"] = ((drawn[..., seen] - mean) ** 2 / weight).sum(axis=-1)
+        return found
+
+    rng = np.random.default_rng(seed)
+    null = _gathered([statistics(_dealt(rng, pooled, total, k)) for k in _parts(draws, len(counts))])
+    return {name: judged(float(found), null[name]) for name, found in statistics(counts).items()}
+
+
+def cramers_v(chi_square: float, n: int, values: int) -> float:
+    """Effect size of a chi-square of homogeneity of two samples, in [0, 1]: ``sqrt(chi_square / n)``.
+
+    Args:
+        chi_square: of the 2 x ``values`` table.
+        n: sentences of both.
+        values: that were seen at all; with one value there is nothing to tell, and V is 0.
+    """
+    return math.sqrt(chi_square / n) if values > 1 else 0.0
+
+
+def mean_difference(
+    values: FloatArray, counts: IntArray, others: IntArray, *, draws: int = DRAWS, seed: int = 0
+) -> MeanDifference:
+    """Difference of the means of two samples, with Welch's interval; the test deals sentences out anew.
+
+    The null hypothesis of the test is that the two are of one law, not only of one mean.
+
+    Args:
+        values: (K,) ascending.
+        counts: (K,) sentences with each.
+        others: (K,) of the other sample.
+        draws: of the null distribution.
+        seed: of the draws.
+
+    Raises:
+        InputError: the two do not fit, or one has fewer than 2 sentences.
+    """
+    from scipy import stats
+
+    total, rest = _checked(counts, others), _checked(others, counts)
+    if min(total, rest) < 2:
+        raise InputError(f"an interval of a mean needs 2 sentences or more on both sides, got {total} and {rest}")
+    (m1, v1), (m2, v2) = (_moments(values, c) for c in (counts, others))
+    difference = m1 - m2
+    e1, e2 = v1 / total, v2 / rest
+    spread = math.sqrt(e1 + e2)
+    freedom = (e1 + e2) ** 2 / (e1**2 / (total - 1) + e2**2 / (rest - 1)) if spread else math.inf
+    half = float(stats.t.ppf(0.975, freedom)) * spread if spread else 0.0
+    pooled = counts + others
+    rng = np.random.default_rng(seed)
+    whole = float(values @ pooled)
+    sums = np.concatenate([_dealt(rng, pooled, total, k) @ values for k in _parts(draws, len(counts))])
+    null = sums / total - (whole - sums) / rest
+    return MeanDifference(
+        difference,
+        difference - half,
+        difference + half,
+        _effect(difference, (total - 1) * v1 + (rest - 1) * v2, total + rest - 2),
+        judged(difference, null, "both", centre=0.0),
+    )
+
+
+def mean_against_exact(
+    values: FloatArray, counts: IntArray, probability: FloatArray, *, draws: int = DRAWS, seed: int = 0
+) -> MeanDifference:
+    """Difference of a sample's mean from that of a known distribution, with a t interval.
+
+    Args:
+        values: (K,) ascending.
+        counts: (K,) sentences with each.
+        probability: (K,) of each value; sums to 1.
+        draws: of the multinomial null distribution.
+        seed: of the draws.
+
+    Raises:
+        InputError: the two do not fit, or there are fewer than 2 sentences.
+    """
+    from scipy import stats
+
+    total = _checked(counts, probability)
+    if total < 2:
+        raise InputError("an interval of a mean needs 2 sentences or more, got 1")
+    expected = probability / probability.sum()
+    mean, variance = _moments(values, counts)
+    truth = float(values @ expected)
+    half = float(stats.t.ppf(0.975, total - 1)) * math.sqrt(variance / total)
+    rng = np.random.default_rng(seed)
+    null = np.concatenate([rng.multinomial(total, expected, size=k) @ values for k in _parts(draws, len(counts))])
+    difference = mean - truth
+    spread = float((values - truth) ** 2 @ expected)
+    return MeanDifference(
+        difference,
+        difference - half,
+        difference + half,
+        _effect(difference, spread, 1),
+        judged(difference, null / total - truth, "both", centre=0.0),
+    )
+
+
+def atoms(*samples: NDArray[np.float64]) -> tuple[FloatArray, list[IntArray]]:
+    """The different values of some samples, ascending, and how often each sample has each."""
+    values, code = np.unique(np.concatenate(samples), return_inverse=True)
+    ends = np.cumsum([len(sample) for sample in samples])[:-1]
+    return values, [np.bincount(part, minlength=len(values)) for part in np.split(code, ends)]
+
+
+def _dealt(rng: np.random.Generator, pooled: IntArray, total: int, draws: int) -> IntArray:
+    """Counts of the first sample when the sentences of both are dealt out anew, (draws, K)."""
+    return rng.multivariate_hypergeometric(pooled, total, size=draws, method="marginals")
+
+
+def _parts(draws: int, width: int) -> list[int]:
+    """Sizes of the pieces that the draws are made in."""
+    step = max(1, AT_ONCE // max(1, width))
+    return [min(step, draws - start) for start in range(0, draws, step)]
+
+
+def _gathered(parts: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _certain(test: ChanceTest) -> ChanceTest:
+    """A test where something impossible was seen: no draw can be as extreme."""
+    return ChanceTest(test.value, 1.0 / (1 + test.draws), test.null_mean, test.null_low, test.null_high, test.draws)
+
+
+def _moments(values: FloatArray, counts: IntArray) -> tuple[float, float]:
+    """Mean and unbiased variance."""
+    n = int(counts.sum())
+    mean = float(values @ counts) / n
+    return mean, float((values - mean) ** 2 @ counts) / (n - 1)
+
+
+def _effect(difference: float, squares: float, freedom: int) -> float:
+    return difference / math.sqrt(squares / freedom) if squares > 0.0 else 0.0
+
+
+def _checked(counts: IntArray, other: IntArray | FloatArray) -> int:
+    """The number of sentences counted."""
+    total = int(counts.sum())
+    if not total or len(counts) != len(other):
+        raise InputError(
+            f"{len(counts)} and {len(other)} values are compared over {total} sentences; give both over the same"
+            " values, and at least one sentence"
+        )
+    return total
