@@ -1,0 +1,185 @@
+"""Different words of a sentence as a function of its length, and Heaps' law (Meister & Cotterell 2021, section 3.1).
+
+The law says that the expected number of types of a text of l tokens is ``Lambda(l) = alpha l^beta``; that the number
+is Poisson is the paper's addition, and cannot be: it lies between 1 and l. How far a sample is from Poisson is
+reported as its dispersion (1 for Poisson, less for real text), and distances to the law have to be read beside those
+of samples of the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from evaluation.encoded import Encoded, IntArray
+from evaluation.measures.discrete_tests import against_exact, between
+from evaluation.measures.monte_carlo import ChanceTest
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+LEAST = 20  #: sentences of one length that a distance is taken of
+_BETA = (-5.0, 5.0)
+
+
+@dataclass(frozen=True)
+class TypeCounts:
+    """How many sentences of each length have how many types."""
+
+    table: IntArray  #: (L+1, L+1) sentences of l tokens with u types
+
+    @property
+    def sentences(self) -> IntArray:
+        """Of each length, (L+1,)."""
+        return np.asarray(self.table.sum(axis=1))
+
+    def means(self) -> FloatArray:
+        """Mean number of types by length, (L+1,); NaN where there is no sentence."""
+        n = self.sentences
+        with np.errstate(invalid="ignore"):
+            return (self.table @ np.arange(self.table.shape[1])) / n
+
+    def errors(self) -> FloatArray:
+        """Standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
+        u = np.arange(self.table.shape[1])
+        n, mean = self.sentences, self.means()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = ((u - mean[:, None]) ** 2 * self.table).sum(axis=1) / (n - 1)
+            return np.sqrt(np.where(n > 1, variance, np.nan) / n)
+
+
+@dataclass(frozen=True)
+class Heaps:
+    """The law fitted to sentences by maximum likelihood, with quasi-Poisson standard errors."""
+
+    alpha: float
+    beta: float
+    alpha_error: float
+    beta_error: float
+    dispersion: float  #: Pearson's chi-square over its degrees of freedom; 1 for Poisson counts
+
+    def mean(self, length: FloatArray | IntArray) -> FloatArray:
+        """Expected number of types."""
+        return np.asarray(self.alpha * np.asarray(length, dtype=np.float64) ** self.beta)
+
+
+@dataclass(frozen=True)
+class LengthDistances:
+    """Kolmogorov-Smirnov distances between numbers of types at one length."""
+
+    length: int
+    sentences: int
+    to_own_law: ChanceTest  #: D_ptheta, against Poisson(Lambda) fitted to the sample
+    to_reference_law: ChanceTest | None  #: D_phat, fitted to the reference
+    to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None where they are too few
+
+
+def types_by_sentence(corpus: Encoded, n: int = 1) -> IntArray:
+    """Different n-grams of every sentence, n = 1 or 2, (N,)."""
+    sentence, codes = corpus.sentence, corpus.tokens
+    if n == 2:
+        inner = sentence[1:] == sentence[:-1]
+        codes = (codes[:-1] * corpus.vocabulary + codes[1:])[inner]
+        sentence = sentence[1:][inner]
+    order = np.lexsort((codes, sentence))
+    at, what = sentence[order], codes[order]
+    new = np.ones(len(at), dtype=np.bool_)
+    new[1:] = (at[1:] != at[:-1]) | (what[1:] != what[:-1])
+    return np.bincount(at[new], minlength=len(corpus.lengths))
+
+
+def type_counts(corpus: Encoded, n: int = 1, high: int | None = None) -> TypeCounts:
+    """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more."""
+    size = 1 + max(int(corpus.lengths.max()), high or 0)
+    at = corpus.lengths * size + types_by_sentence(corpus, n)
+    return TypeCounts(np.bincount(at, minlength=size * size).reshape(size, size))
+
+
+def fit_heaps(counts: TypeCounts) -> Heaps:
+    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``.
+
+    ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
+
+    Raises:
+        InputError: all sentences are of one length, or of one word.
+    """
+    length = np.flatnonzero(counts.sentences)
+    n = counts.sentences[length].astype(np.float64)
+    u = counts.means()[length] * n
+    if len(length) < 2 or u.sum() <= 0:
+        raise InputError("Heaps' law needs sentences of two lengths or more, and some of more than one word")
+    log_l = np.log(length)
+
+    def slope(beta: float) -> float:
+        weight = n * np.exp(beta * (log_l - log_l.max()))
+        return float(u @ log_l - u.sum() * (weight @ log_l) / weight.sum())
+
+    if slope(_BETA[0]) * slope(_BETA[1]) > 0.0:
+        raise InputError("the number of types follows no power of the length here")
+    beta = float(optimize.brentq(slope, *_BETA, xtol=1e-14, rtol=8.9e-16))
+    alpha = float(u.sum() / (n @ length.astype(np.float64) ** beta))
+    mean = alpha * length.astype(np.float64) ** beta
+    values = np.arange(counts.table.shape[1])
+    squares = ((values - mean[:, None]) ** 2 * counts.table[length]).sum(axis=1)
+    freedom = max(1.0, float(n.sum()) - 2.0)
+    dispersion = float((squares / mean).sum() / freedom)
+    weight = n * mean  # information about (ln alpha, beta)
+    information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
+    variance = dispersion * np.linalg.inv(information)
+    return Heaps(alpha, beta, alpha * float(np.sqrt(variance[0, 0])), float(np.sqrt(variance[1, 1])), dispersion)
+
+
+def length_distances(
+    sample: TypeCounts,
+    reference: TypeCounts | None,
+    *,
+    least: int = LEAST,
+    draws: int = 999,
+    seed: int = 0,
+) -> list[LengthDistances]:
+    """Distances at every length of which the sample has ``least`` sentences or more (figure 4).
+
+    The p-values of the laws treat their parameters as known, as in the paper; those against the reference are exact.
+
+    Args:
+        sample: of the text in question.
+        reference: of the text it is compared with, a table of the same size; None: there is none.
+        least: sentences.
+        draws: of each null distribution.
+        seed: of the draws.
+
+    Raises:
+        InputError: as `fit_heaps`, or the tables differ in size.
+    """
+    if reference is not None and reference.table.shape != sample.table.shape:
+        raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
+    own = fit_heaps(sample)
+    other = None if reference is None else fit_heaps(reference)
+    found = []
+    for length in np.flatnonzero(sample.sentences >= least).tolist():
+        row = sample.table[length]
+        rest = None if reference is None else reference.table[length]
+        met = None
+        if rest is not None and rest.sum() >= least:
+            met = between(row, rest, draws=draws, seed=seed)["ks"]
+        found.append(
+            LengthDistances(
+                length=length,
+                sentences=int(row.sum()),
+                to_own_law=_to_law(row, float(own.mean(np.array(length))), draws, seed),
+                to_reference_law=None
+                if other is None
+                else _to_law(row, float(other.mean(np.array(length))), draws, seed),
+                to_reference=met,
+            )
+        )
+    return found
+
+
+def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
+    """Distance to Poisson(mean); counts above the longest length stand together."""
+    pmf = stats.poisson.pmf(np.arange(len(row)), mean)
+    whole = np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
+    return against_exact(np.append(row, 0), whole, draws=draws, seed=seed)["ks"]

@@ -1,0 +1,110 @@
+"""Types by length and Heaps' law, against counting, scipy's optimiser and known laws."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from evaluation.encoded import encode
+from evaluation.tendencies.type_token import TypeCounts, fit_heaps, length_distances, type_counts, types_by_sentence
+from grammar.errors import InputError
+
+SENTENCES = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=10)
+
+
+@given(SENTENCES)
+def test_types_by_sets(sentences: list[list[str]]) -> None:
+    (corpus,) = encode([sentences])
+    assert types_by_sentence(corpus).tolist() == [len(set(s)) for s in sentences]
+    pairs = [len(set(pairwise(s))) for s in sentences]
+    assert types_by_sentence(corpus, 2).tolist() == pairs
+    counts = type_counts(corpus, high=8)
+    assert counts.table.shape == (9, 9)
+    for length in range(9):
+        values = [len(set(s)) for s in sentences if len(s) == length]
+        assert counts.sentences[length] == len(values)
+        if values:
+            assert counts.means()[length] == pytest.approx(np.mean(values))
+        if len(values) > 1:
+            assert counts.errors()[length] == pytest.approx(stats.sem(values), abs=1e-12)
+
+
+def poisson_text(alpha: float, beta: float, seed: int) -> TypeCounts:
+    """Tabulated Poisson counts, which are no text: the law itself."""
+    rng = np.random.default_rng(seed)
+    length = rng.integers(1, 60, 30_000)
+    types = rng.poisson(alpha * length**beta)
+    size = max(60, int(types.max()) + 1)
+    return TypeCounts(np.bincount(length * size + types, minlength=size * size).reshape(size, size))
+
+
+def test_the_law_is_found_again() -> None:
+    counts = poisson_text(1.39, 0.84, 0)
+    found = fit_heaps(counts)
+    assert abs(found.alpha - 1.39) < 4 * found.alpha_error
+    assert abs(found.beta - 0.84) < 4 * found.beta_error
+    assert found.dispersion == pytest.approx(1.0, abs=0.05)
+    length, types = np.nonzero(counts.table)
+    weight = counts.table[length, types]
+
+    def loss(at: np.ndarray) -> float:
+        return -float(weight @ stats.poisson.logpmf(types, np.exp(at[0]) * length ** at[1]))
+
+    wanted = optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9})
+    assert (np.log(found.alpha), found.beta) == pytest.approx(wanted.x, abs=1e-6)
+
+
+def test_errors_cover_the_truth() -> None:
+    inside = 0
+    for seed in range(60):
+        found = fit_heaps(poisson_text(2.0, 0.7, seed))
+        inside += abs(found.beta - 0.7) < 1.96 * found.beta_error
+    assert inside >= stats.binom.ppf(1e-3, 60, 0.95)
+
+
+def test_text_is_less_dispersed_than_poisson() -> None:
+    """Independent words of Zipf's law: the number of types varies much less than a Poisson count of that mean."""
+    rng = np.random.default_rng(1)
+    p = 1 / np.arange(1, 2001)
+    sentences = [[*map(str, rng.choice(2000, n, p=p / p.sum()))] for n in rng.integers(5, 60, 3000)]
+    (corpus,) = encode([sentences])
+    counts = type_counts(corpus)
+    assert fit_heaps(counts).dispersion < 0.3
+    at_40 = next(d for d in length_distances(counts, None, draws=99) if d.length == 40)
+    assert at_40.to_own_law.value > 0.1
+    assert at_40.to_own_law.p == 0.01
+
+
+def test_distances_at_each_length() -> None:
+    rng = np.random.default_rng(2)
+
+    def text(words: int, n: int) -> list[list[str]]:
+        return [[*map(str, rng.integers(0, words, rng.integers(4, 7)))] for _ in range(n)]
+
+    same, other, few = encode([text(30, 900), text(30, 900), text(4, 900)])
+    a, b, c = (type_counts(x, high=6) for x in (same, other, few))
+    equal = length_distances(a, b, draws=199)
+    assert [d.length for d in equal] == [4, 5, 6]
+    assert min(d.to_reference.p for d in equal if d.to_reference) > 0.01
+    differ = length_distances(a, c, draws=199)
+    assert max(d.to_reference.p for d in differ if d.to_reference) == 1 / 200
+    row, rest = a.table[5] / a.table[5].sum(), c.table[5] / c.table[5].sum()
+    assert differ[1].to_reference is not None
+    assert differ[1].to_reference.value == pytest.approx(np.abs(np.cumsum(row) - np.cumsum(rest)).max())
+    law = fit_heaps(a)
+    cdf = stats.poisson.cdf(np.arange(7), law.alpha * 5**law.beta)
+    assert equal[1].to_own_law.value == pytest.approx(max(np.abs(np.cumsum(row) - cdf).max(), 0), abs=1e-12)
+
+
+def test_what_has_no_law() -> None:
+    (corpus,) = encode([[["a", "b"], ["a", "a"]]])
+    with pytest.raises(InputError, match="two lengths or more"):
+        fit_heaps(type_counts(corpus))
+    (short,), (long,) = encode([[["a"], ["a", "b"]]]), encode([[["a", "b", "c"], ["a"]]])
+    with pytest.raises(InputError, match="different lengths"):
+        length_distances(type_counts(short), type_counts(long))
