@@ -42,19 +42,23 @@ class Encoded:
         return np.bincount(tokens, minlength=self.vocabulary)
 
 
-def encode(corpora: Sequence[Sequence[Sequence[str]]]) -> list[Encoded]:
+def encode(corpora: Sequence[Sequence[Sequence[str]]], words: Sequence[str] = ()) -> list[Encoded]:
     """Code corpora together.
+
+    Args:
+        corpora: the words of each sentence of each corpus.
+        words: different words that get the codes 0, 1, ...; others get those after them, as they come.
 
     Raises:
         InputError: a corpus has no sentences, or a sentence has no words.
     """
-    codes: dict[str, int] = {}
+    codes: dict[str, int] = {word: code for code, word in enumerate(words)}
     found = []
     for sentences in corpora:
         lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
         if not len(lengths) or not lengths.all():
             what = "a sentence without words" if len(lengths) else "no sentences"
-            raise InputError(f"there is a corpus with {what}; naturalness is measured on sentences of one word or more")
+            raise InputError(f"there is a corpus with {what}; only sentences of one word or more can be measured")
         flat = (codes.setdefault(word, len(codes)) for sentence in sentences for word in sentence)
         found.append((np.fromiter(flat, dtype=np.int64, count=int(lengths.sum())), lengths))
     return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in found]

@@ -1,0 +1,130 @@
+"""What a grammar makes exact of the tendencies of its sentences, and samples of it that show what chance does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.encoded import Encoded
+from evaluation.oracle import UNKNOWN, Oracle
+from generator.sampler import Sampler, random_state
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.inference.expected import expected_counts
+from grammar.inference.token_classes import token_class
+from grammar.inference.word_types import expected_types, occurrence_probabilities, types_per_length
+from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence
+COVERED = 1.0 - 1e-9  #: of sentences without a length range: share whose lengths are covered
+LONGEST = 2000  #: tokens; a grammar whose lengths are not covered up to here needs a length range
+
+
+class Truth:
+    """The exact distribution that sentences are compared with.
+
+    Args:
+        pcfg: the grammar.
+        lengths: the condition that the corpus was drawn under.
+        vocabulary: words told apart; all others are ``<unk>``. None: every word of the grammar.
+
+    Raises:
+        InputError: no sentence has such a length, or, without a range, sentences are too long.
+    """
+
+    def __init__(
+        self, pcfg: PCFG, lengths: LengthRange | None = None, *, vocabulary: Iterable[str] | None = None
+    ) -> None:
+        self._oracle = Oracle(pcfg, lengths=lengths, vocabulary=vocabulary)
+        self.pcfg = self._oracle.language
+        self.lengths = lengths
+        self._shares: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words, ``<unk>`` among them where the vocabulary is not whole; the codes of `unigram`, (V,)."""
+        return self.pcfg.terminals
+
+    @property
+    def signature_part(self) -> str:
+        """For signatures: digest of the grammar, condition, and number of words told apart."""
+        return f"{self.pcfg.digest[:8]}/{self.lengths or 'none'}/{len(self.words)}words"
+
+    def read(self, sentences: Iterable[Sequence[str]]) -> list[list[str]]:
+        """Sentences as this truth sees them: words outside a vocabulary that was given are ``<unk>``."""
+        return [self._oracle.read(sentence) for sentence in sentences]
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether some words are read as ``<unk>``."""
+        return self._oracle.collapsed
+
+    @cached_property
+    def high(self) -> int:
+        """Longest sentence that the exact distributions cover."""
+        if self.lengths is not None:
+            return self.lengths.high
+        high = 50
+        while high <= LONGEST:
+            if float(self.pcfg.exact.length_pmf(high, None).sum()) >= COVERED:
+                return high
+            high *= 2
+        raise InputError(
+            f"one sentence in a billion of this grammar or more is longer than {LONGEST} words; give a length range"
+        )
+
+    @cached_property
+    def length_pmf(self) -> FloatArray:
+        """Probability of each number of tokens, (high+1,)."""
+        return np.asarray(self.pcfg.exact.length_pmf(self.high, self.lengths))
+
+    @cached_property
+    def unigram(self) -> FloatArray:
+        """Probability of each word among the pooled tokens, ends of sentences not counted, (V,)."""
+        words = expected_counts(self.pcfg, self.lengths).words
+        return np.asarray(words / words.sum())
+
+    def share_pmf(self, words: Iterable[str]) -> tuple[FloatArray, FloatArray]:
+        """Shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""
+        key = tuple(sorted(set(words)))
+        if key not in self._shares:
+            high = None if self.lengths is not None else self.high
+            self._shares[key] = token_class(self.pcfg, key, self.lengths, high=high).share_pmf()
+        return self._shares[key]
+
+    @cached_property
+    def types_by_length(self) -> FloatArray:
+        """Expected number of different words in a sentence of each length, (high+1,); 0 where there is none."""
+        return types_per_length(self.pcfg, self.high)
+
+    @cached_property
+    def occurrence(self) -> FloatArray:
+        """Probability that each word occurs in a sentence, (V,), to a relative error of `TOLERANCE` for rare words."""
+        return occurrence_probabilities(self.pcfg, self.lengths, tolerance=TOLERANCE)
+
+    def vocabulary_size(self, sentences: Sequence[int]) -> FloatArray:
+        """Expected number of different words in m sentences, for each m, (K,)."""
+        return expected_types(self.occurrence, sentences)
+
+    def samples(self, n: int, count: int, *, seed: int) -> Iterator[Encoded]:
+        """Samples of ``n`` sentences each, in the codes of `words`; number k is the same whatever ``count`` is.
+
+        Args:
+            n: sentences.
+            count: how many samples.
+            seed: of all.
+        """
+        sampler = Sampler(self.pcfg, self.lengths)
+        for k in range(count):
+            drawn = sampler.draw(n, random_state(seed, k))
+            tokens = sampler.left[drawn.rules[drawn.rules >= sampler.first_lexical]]
+            yield Encoded(tokens.astype(np.int64), drawn.n_tokens.astype(np.int64), len(self.words))
+
+    @property
+    def unknown(self) -> str:
+        """How a word outside the vocabulary is written."""
+        return UNKNOWN
