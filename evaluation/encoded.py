@@ -42,8 +42,19 @@ class Encoded:
         return np.bincount(tokens, minlength=self.vocabulary)
 
 
-def encode(corpora: Sequence[Sequence[Sequence[str]]], words: Sequence[str] = ()) -> list[Encoded]:
+def encode(corpora: Sequence[Sequence[Sequence[str]]]) -> list[Encoded]:
     """Code corpora together.
+
+    Raises:
+        InputError: a corpus has no sentences, or a sentence has no words.
+    """
+    return encode_with_words(corpora)[0]
+
+
+def encode_with_words(
+    corpora: Sequence[Sequence[Sequence[str]]], words: Sequence[str] = ()
+) -> tuple[list[Encoded], list[str]]:
+    """Code corpora together; also the word of every code.
 
     Args:
         corpora: the words of each sentence of each corpus.
@@ -61,7 +72,7 @@ def encode(corpora: Sequence[Sequence[Sequence[str]]], words: Sequence[str] = ()
             raise InputError(f"there is a corpus with {what}; only sentences of one word or more can be measured")
         flat = (codes.setdefault(word, len(codes)) for sentence in sentences for word in sentence)
         found.append((np.fromiter(flat, dtype=np.int64, count=int(lengths.sum())), lengths))
-    return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in found]
+    return [Encoded(tokens, lengths, len(codes)) for tokens, lengths in found], list(codes)
 
 
 def permuted(n: int, seed: int, number: int = 0) -> IntArray:

@@ -10,7 +10,7 @@ from reference_inference import all_strings, rules_of
 from scipy import stats
 from toy_english import TOY
 
-from evaluation.encoded import encode
+from evaluation.encoded import encode_with_words
 from evaluation.tendencies.shares import is_symbol, shares, stopwords_among
 from evaluation.tendencies.truth import Truth
 from evaluation.tendencies.type_token import types_by_sentence
@@ -108,7 +108,8 @@ def test_without_a_length_range_all_lengths_are_covered() -> None:
 
 
 def test_codes_of_a_corpus_are_those_of_the_truth(truth: Truth) -> None:
-    (corpus,) = encode([[["the", "dog", "walks"], ["a", "zebra", "walks"]]], truth.words)
+    (corpus,), words = encode_with_words([[["the", "dog", "walks"], ["a", "zebra", "walks"]]], truth.words)
+    assert words == [*truth.words, "zebra"]
     assert [truth.words[c] for c in corpus.tokens[:4]] == ["the", "dog", "walks", "a"]
     assert corpus.tokens[4] == len(truth.words)
 

@@ -1,0 +1,156 @@
+"""Samples beside another text: every tendency and its test, one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.encoded import encode_with_words
+from evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
+from evaluation.measures.monte_carlo import Tail, judged
+from evaluation.measures.permutation import RANKS, compare_words, permuted_words
+from evaluation.score import digest_sentences
+from evaluation.tendencies.curves import curves_of
+from evaluation.tendencies.findings import Tendencies
+from evaluation.tendencies.measured import Sample, Sizes
+from evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
+from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from evaluation.tendencies.two_samples import type_tests
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+def against_sample(
+    sources: Mapping[str, Sentences], reference: Sentences, options: Options | None = None, *, name: str = "reference"
+) -> Tendencies:
+    """Compare samples with a text, which is a sample, too; the null hypothesis is that sentences are exchangeable.
+
+    Laws are fitted to counts ranked by themselves (the ranks of the truth are not known here), so their distances have
+    no test; that of the two rank-frequency distributions has one, for which both are ranked anew at every permutation.
+
+    Args:
+        sources: sentences by name.
+        reference: of the text.
+        options: see there.
+        name: of the reference.
+
+    Raises:
+        InputError: there is no sample, one is empty, has a sentence without words, or is called like the reference.
+    """
+    options = options or Options()
+    if name in sources:
+        raise InputError(f"a sample is called {name!r} like the reference; give it another name")
+    check_sources(sources)
+    check_sources({name: reference})
+    encoded, words = encode_with_words([*sources.values(), reference])
+    classes = classes_of(options, words)
+    longest = max(int(corpus.lengths.max()) for corpus in encoded)
+    *samples, base = (Sample(corpus, classes, longest) for corpus in encoded)
+    table = Table("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options)
+    sizes = Sizes(
+        min(len(sample.corpus.tokens) for sample in (*samples, base)),
+        min(int(sample.bigrams.sum()) for sample in (*samples, base)),
+    )
+    for source, sample in zip(sources, samples, strict=True):
+        parts = {"data": digest_sentences(sources[source]), "sentences": len(sources[source])}
+        _sentence_values(table, source, sample, base, parts, options)
+        null = _words(table, source, sample, base, parts, options)
+        ranks = _laws(table, source, sample, base, parts, options)
+        _types(table, source, sample, base, parts, options)
+        _vocabularies(table, source, sample, sizes, parts)
+        by_rank = by_own_rank(sample.counts)
+        table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base, seed=options.seed)
+    own = {"data": digest_sentences(reference), "sentences": len(reference)}
+    _vocabularies(table, name, base, sizes, own)
+    ranks = _laws(table, name, base, base, own, options)
+    table.curves[name] = curves_of(base, by_own_rank(base.counts), ranks, {}, seed=options.seed)
+    return table.done()
+
+
+def _sentence_values(
+    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+) -> None:
+    """Lengths, and shares of classes of words."""
+    draws = {"draws": options.draws, "seed": options.seed}
+    how = {**parts, "null": f"{options.draws}-deals"}
+    enough = min(len(sample.corpus), len(base.corpus)) > 1
+    values = {"length": (sample.corpus.lengths.astype(np.float64), base.corpus.lengths.astype(np.float64))}
+    for label in sample.classes:
+        values[label] = sample.shares(label), base.shares(label)
+    for label, (mine, theirs) in values.items():
+        different, (counts, others) = atoms(mine, theirs)
+        tests = between(counts, others, **draws)
+        table.add_distances(source, label, tests, how)
+        v = cramers_v(tests["chi_square"].value, len(mine) + len(theirs), len(different))
+        table.add(source, label, f"{label}_cramers_v", v, None, parts)
+        if enough:
+            table.add_mean(source, label, mean_difference(different, counts, others, **draws), how)
+        if label != "length":
+            code = sample.classes[label]
+            pooled = float(sample.counts[code].sum() / sample.counts.sum())
+            table.add(source, label, f"{label}_pooled_share", pooled, None, parts)
+
+
+def _words(
+    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+) -> dict[str, FloatArray]:
+    """Word frequencies, sentences permuted."""
+    null = permuted_words(sample.corpus, base.corpus, ranks=RANKS, draws=options.permutations, seed=options.seed)
+    tail: Tail = "paper" if options.variant == "paper" else "upper"
+    how = {**parts, "null": f"{options.permutations}-sentence-permutations", "ranks": RANKS}
+    for measure, value in compare_words(sample.corpus, base.corpus, ranks=RANKS).items():
+        label = measure if measure == "rank_ks" else f"unigram_{measure}"
+        table.add(source, KINDS[label][0], label, value, judged(value, null[measure], tail), how)
+        if label == "unigram_tv":
+            excess = value - float(null[measure].mean())
+            table.add(source, "unigram", "unigram_tv_above_chance", excess, None, how)
+    return null
+
+
+def _laws(
+    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+) -> RankFrequency | None:
+    """Zipf's law, ranks by own counts."""
+    try:
+        found = rank_frequency(by_own_rank(sample.counts), by_own_rank(base.counts), variant=options.variant)
+    except InputError:
+        table.note(source, "zipf_exponent")
+        return None
+    values = {
+        "rank_ks_own_law": found.to_own_law,
+        "rank_ks_reference_law": found.to_reference_law,
+        "zipf_exponent": found.exponent,
+    }
+    for label, value in values.items():
+        table.add(source, "rank-frequency", label, value, None, {**parts, "ranks": f"own/{found.ranks}"})
+    return found
+
+
+def _types(
+    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+) -> None:
+    """Heaps' law, and types at equal lengths."""
+    law = sample.heaps
+    tests = type_tests(sample.types, base.types, draws=options.permutations, seed=options.seed)
+    if law is None or tests is None:
+        table.note(source, "heaps_beta")
+        return
+    values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
+    for label, value in values.items():
+        table.add(source, "type-token", label, value, None, parts)
+    for label, (value, test) in tests.items():
+        table.add(source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"})
+
+
+def _vocabularies(table: Table, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:
+    """Different words and pairs at equal sizes."""
+    how = {**parts, "of": f"{sizes.tokens}tokens"}
+    table.add(source, "vocabulary", "types", sample.rarefied(sizes.tokens), None, how)
+    if not sizes.pairs:
+        table.note(source, "bigram_types")
+        return
+    how = {**parts, "of": f"{sizes.pairs}pairs"}
+    table.add(source, "vocabulary", "bigram_types", sample.rarefied_bigrams(sizes.pairs), None, how)

@@ -1,0 +1,141 @@
+"""Samples beside the exact distribution of a grammar: every tendency and its test, one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.encoded import IntArray, encode_with_words
+from evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
+from evaluation.measures.monte_carlo import judged
+from evaluation.naturalness.lengths import length_counts, with_rest
+from evaluation.score import digest_sentences
+from evaluation.tendencies.curves import curves_of
+from evaluation.tendencies.findings import Tendencies
+from evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
+from evaluation.tendencies.rank_frequency import by_rank_of
+from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from evaluation.tendencies.truth import Truth
+from grammar.progress import meter
+
+FloatArray = NDArray[np.float64]
+
+
+def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Options | None = None) -> Tendencies:
+    """Compare samples with the exact distribution of a grammar.
+
+    Lengths and shares have exact distributions, and what chance does to them is drawn from these. Chance for word
+    frequencies, laws and vocabularies is what happens to samples of the truth of the same number of sentences. That is
+    no approximation either, as the sentences of a grammar are independent.
+
+    Args:
+        sources: sentences by name, in the words of the grammar.
+        truth: of the vocabulary that all samples are read in.
+        options: see there.
+
+    Raises:
+        InputError: there is no sample, one is empty, or has a sentence without words.
+    """
+    options = options or Options()
+    check_sources(sources)
+    texts = [truth.read(sentences) for sentences in sources.values()]
+    encoded, words = encode_with_words(texts, truth.words)
+    classes = classes_of(options, words)
+    members = {name: [words[i] for i in codes.tolist()] for name, codes in classes.items()}
+    longest = max(truth.high, *(int(corpus.lengths.max()) for corpus in encoded))
+    samples = {name: Sample(corpus, classes, longest) for name, corpus in zip(sources, encoded, strict=True)}
+    sizes = _sizes(samples, truth)
+    table = Table("truth", truth.signature_part, options)
+    chance: dict[int, dict[str, FloatArray]] = {}
+    for (name, sample), text in zip(samples.items(), texts, strict=True):
+        parts = {"data": digest_sentences(text), "sentences": len(text)}
+        _exact(table, name, sample, truth, members, parts, options)
+        n = len(sample.corpus)
+        if n not in chance:
+            chance[n] = chance_of(truth, n, classes, longest, sizes, options)
+        found = against(sample, truth, sizes)
+        of = {"types": {"of": f"{sizes.tokens}tokens"}, "bigram_types": {"of": f"{sizes.pairs}pairs"}}
+        for measure, value in found.items():
+            tendency, tail = KINDS[measure]
+            null = chance[n].get(measure)
+            test = None if null is None else judged(value, null, tail)
+            how = {"chance": f"{options.chance}-samples", **of.get(measure, {})}
+            table.add(name, tendency, measure, value, test, {**parts, **how})
+        for measure in KINDS.keys() - found.keys():
+            table.note(name, measure)
+        by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.unigram)
+        ranks = ranks_against(sample, truth)
+        table.curves[name] = curves_of(sample, by_rank, ranks, chance[n], seed=options.seed)
+    return table.done()
+
+
+def chance_of(
+    truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: Options
+) -> dict[str, FloatArray]:
+    """Every measure of `against` for samples of the truth of n sentences, (chance,) each.
+
+    Measures that some of these samples do not have are left out.
+    """
+    rows: list[dict[str, float]] = []
+    within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
+    with meter(f"samples of the truth, {n:,} sentences each", total=options.chance) as progress:
+        for corpus in truth.samples(n, options.chance, seed=options.seed):
+            rows.append(against(Sample(corpus, within, longest), truth, sizes))
+            progress.advance(1)
+    common = set.intersection(*(set(row) for row in rows)) if rows else set()
+    return {name: np.array([row[name] for row in rows]) for name in KINDS if name in common}
+
+
+def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
+    """As many tokens and pairs as every sample has, and with near certainty every sample of the truth."""
+    length = np.arange(truth.high + 1)
+    mean, square = float(length @ truth.length_pmf), float(length**2 @ truth.length_pmf)
+    n = min(len(sample.corpus) for sample in samples.values())
+    slack = 6.0 * math.sqrt(n * max(0.0, square - mean * mean))
+    tokens = min(len(sample.corpus.tokens) for sample in samples.values())
+    pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
+    return Sizes(max(1, min(tokens, int(n * mean - slack))), max(0, min(pairs, int(n * (mean - 1.0) - slack))))
+
+
+def _exact(
+    table: Table,
+    name: str,
+    sample: Sample,
+    truth: Truth,
+    members: Mapping[str, list[str]],
+    parts: Mapping[str, object],
+    options: Options,
+) -> None:
+    """Lengths and shares, whose exact distributions are known."""
+    draws = {"draws": options.draws, "seed": options.seed}
+    how = {**parts, "null": f"{options.draws}-draws"}
+    high = sample.longest
+    counts = length_counts(sample.corpus.lengths, high)
+    exact = with_rest(np.pad(truth.length_pmf, (0, high - truth.high)))
+    table.add_distances(name, "length", against_exact(counts, exact, **draws), how)
+    values = np.arange(high + 2, dtype=np.float64)
+    if len(sample.corpus) > 1:
+        table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how)
+    for label, words in members.items():
+        known = [word for word in words if word in truth.pcfg.word_ids]
+        if not known:
+            table.remark(f"{name}: no word of the class {label} is in the grammar; its shares are not compared")
+            continue
+        values, seen, exact = _joined(sample.shares(label), *truth.share_pmf(known))
+        table.add_distances(name, label, against_exact(seen, exact, **draws), how)
+        if len(sample.corpus) > 1:
+            table.add_mean(name, label, mean_against_exact(values, seen, exact, **draws), how)
+        code = sample.classes[label]
+        pooled = float(sample.counts[code].sum() / sample.counts.sum())
+        table.add(name, label, f"{label}_pooled_share", pooled, None, parts)
+
+
+def _joined(shares: FloatArray, values: FloatArray, pmf: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Shares of a sample and exact ones over the same atoms."""
+    union, (seen, _) = atoms(shares, values)
+    exact = np.zeros(len(union))
+    exact[np.searchsorted(union, values)] = pmf
+    return union, seen, exact

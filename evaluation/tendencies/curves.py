@@ -1,0 +1,55 @@
+"""What figures draw of one sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from evaluation.encoded import IntArray
+from evaluation.measures.discrete_tests import atoms
+from evaluation.tendencies.findings import Curves, FloatArray
+from evaluation.tendencies.measured import Sample
+from evaluation.tendencies.rank_frequency import RankFrequency
+from evaluation.tendencies.type_token import length_distances
+from grammar.errors import InputError
+
+
+def curves_of(
+    sample: Sample,
+    by_rank: IntArray,
+    ranks: RankFrequency | None,
+    null: Mapping[str, FloatArray],
+    *,
+    base: Sample | None = None,
+    seed: int = 0,
+) -> Curves:
+    """Gather them.
+
+    Args:
+        sample: what is drawn.
+        by_rank: its counts by rank.
+        ranks: its laws.
+        null: draws of its measures.
+        base: the text it is compared with, if that is a text.
+        seed: of the tests at each length.
+    """
+    try:
+        by_length = length_distances(sample.types, None if base is None else base.types, seed=seed)
+    except InputError:  # no law where all sentences are of one length
+        by_length = []
+    shares = {}
+    for name in sample.classes:
+        values, (counts,) = atoms(sample.shares(name))
+        shares[name] = values, counts
+    return Curves(
+        lengths=np.bincount(sample.corpus.lengths, minlength=sample.longest + 1),
+        types=sample.types,
+        bigram_types=sample.bigram_types,
+        by_length=by_length,
+        by_rank=by_rank,
+        ranks=ranks,
+        heaps=sample.heaps,
+        shares=shares,
+        null=null,
+    )

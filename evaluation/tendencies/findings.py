@@ -1,0 +1,85 @@
+"""What comparisons of tendencies return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.encoded import IntArray
+from evaluation.measures.monte_carlo import ChanceTest, holm
+from evaluation.score import Score
+from evaluation.tendencies.rank_frequency import RankFrequency
+from evaluation.tendencies.type_token import Heaps, LengthDistances, TypeCounts
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One measure of one sample, with its test where it has one."""
+
+    tendency: str  #: ``length``, ``unigram``, ``rank-frequency``, ``type-token``, ``vocabulary``, or a class of words
+    score: Score
+    test: ChanceTest | None = None
+    p_holm: float | None = None  #: adjusted for all tests of the table
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        record = {"tendency": self.tendency, **self.score.as_record()}
+        if self.test is not None:
+            record |= {
+                "p": self.test.p,
+                "p_holm": self.p_holm,
+                "chance_mean": self.test.null_mean,
+                "chance_low": self.test.null_low,
+                "chance_high": self.test.null_high,
+                "draws": self.test.draws,
+            }
+        return record
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What is drawn of one sample."""
+
+    lengths: IntArray  #: sentences of 0, 1, ... tokens
+    types: TypeCounts
+    bigram_types: TypeCounts
+    by_length: list[LengthDistances]  #: of the types; empty where Heaps' law cannot be fitted
+    by_rank: IntArray  #: counts by rank
+    ranks: RankFrequency | None  #: None where there are too few words
+    heaps: Heaps | None
+    shares: Mapping[str, tuple[FloatArray, IntArray]]  #: of each class: values, and sentences with each
+    null: Mapping[str, FloatArray]  #: draws of the distances of word frequencies
+
+
+@dataclass(frozen=True)
+class Tendencies:
+    """Samples beside a truth or another text."""
+
+    against: str  #: ``truth`` or ``sample``
+    reference: str  #: what it is called
+    findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
+    curves: dict[str, Curves]  #: by sample; of the reference too if it is a text
+    notes: list[str] = field(default_factory=list)  #: what was left out, and why
+
+    def adjusted(self) -> Tendencies:
+        """With p-values adjusted for the whole table (Holm)."""
+        tested = [
+            (source, name, finding.test.p)
+            for source, row in self.findings.items()
+            for name, finding in row.items()
+            if finding.test is not None
+        ]
+        found = {source: dict(row) for source, row in self.findings.items()}
+        for (source, name, _), p in zip(tested, holm([p for _, _, p in tested]), strict=True):
+            found[source][name] = replace(found[source][name], p_holm=p)
+        return replace(self, findings=found)
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row a sample and measure, for JSON."""
+        return [{"source": s, **finding.as_record()} for s, row in self.findings.items() for finding in row.values()]

@@ -1,0 +1,144 @@
+"""The table that comparisons fill, and what all of them share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.encoded import IntArray
+from evaluation.measures import discrete_tests
+from evaluation.measures.discrete_tests import MeanDifference
+from evaluation.measures.monte_carlo import ChanceTest, Tail
+from evaluation.measures.permutation import PERMUTATIONS
+from evaluation.score import Score, signature
+from evaluation.tendencies.findings import Curves, Finding, Tendencies
+from grammar.errors import InputError
+from grammar.inference.exact import Variant
+
+FloatArray = NDArray[np.float64]
+Sentences = Sequence[Sequence[str]]
+CHANCE = 99  #: samples of the truth that show what chance does
+LEVEL = 0.05
+#: where each measure stands in the table, and on which side of chance it is far
+KINDS: dict[str, tuple[str, Tail]] = {
+    "unigram_tv": ("unigram", "upper"),
+    "unigram_linf": ("unigram", "upper"),
+    "rank_ks": ("rank-frequency", "upper"),
+    "rank_ks_own_law": ("rank-frequency", "upper"),
+    "rank_ks_reference_law": ("rank-frequency", "upper"),
+    "zipf_exponent": ("rank-frequency", "both"),
+    "heaps_beta": ("type-token", "both"),
+    "heaps_alpha": ("type-token", "both"),
+    "heaps_dispersion": ("type-token", "both"),
+    "types_gap": ("type-token", "both"),
+    "types": ("vocabulary", "both"),
+    "bigram_types": ("vocabulary", "both"),
+}
+WHY = {
+    "rank_ks": "its words are too few for Zipf's law",
+    "zipf_exponent": "its words are too few for Zipf's law",
+    "heaps_beta": "Heaps' law needs sentences of two lengths or more, and some of more than one word",
+    "types_gap": "none of its lengths is possible",
+    "bigram_types": "a sample has no two neighbouring words",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How tendencies are compared."""
+
+    #: classes of words whose shares are measured, such as stopwords: which of some words belong to each
+    classes: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = field(default_factory=dict)
+    chance: int = CHANCE  #: samples of the truth; p-values are 1 / (1 + chance) or more
+    permutations: int = PERMUTATIONS  #: of sentences, against another text
+    draws: int = discrete_tests.DRAWS  #: of lengths and shares
+    variant: Variant = "default"  #: ``paper``: published definitions, and algorithm 1 as printed
+    seed: int = 0
+
+
+class Table:
+    """Findings as they come."""
+
+    def __init__(self, against: str, reference: str, options: Options) -> None:
+        self._options = options
+        self._parts = {"against": f"{against}/{reference}"}
+        self._found = Tendencies(against, reference, {}, {})
+        self.curves: dict[str, Curves] = self._found.curves
+
+    def add(
+        self,
+        source: str,
+        tendency: str,
+        name: str,
+        value: float,
+        test: ChanceTest | None,
+        parts: Mapping[str, object],
+        ends: tuple[float, float] | None = None,
+    ) -> None:
+        """One measure of one sample."""
+        low, high = ends or (None, None)
+        common = {"variant": self._options.variant, "seed": self._options.seed}
+        score = Score(name, value, signature({**self._parts, **parts, **common}), low, high)
+        self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test)
+
+    def add_distances(
+        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Mapping[str, object]
+    ) -> None:
+        """Distances between distributions of a value that every sentence has."""
+        for measure in ("ks", "tv", "linf", "chi_square"):
+            if (test := tests.get(measure)) is not None:
+                self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts)
+
+    def add_mean(self, source: str, tendency: str, found: MeanDifference, parts: Mapping[str, object]) -> None:
+        """A difference of means, with its effect size."""
+        ends = found.low, found.high
+        self.add(source, tendency, f"{tendency}_mean_difference", found.difference, found.test, parts, ends)
+        self.add(source, tendency, f"{tendency}_effect", found.effect, None, {**parts, "unit": "sd"})
+
+    def note(self, source: str, measure: str) -> None:
+        """Say why a sample does not have a measure."""
+        reason = WHY.get(measure)
+        line = f"{source}: no {measure}; {reason}"
+        if reason and line not in self._found.notes:
+            self._found.notes.append(line)
+
+    def remark(self, line: str) -> None:
+        """Something that readers of the table must know."""
+        self._found.notes.append(line)
+
+    def done(self) -> Tendencies:
+        """The table, its p-values adjusted."""
+        tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
+        coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
+        if coarse * len(tests) > LEVEL:
+            self.remark(
+                f"{len(tests)} tests, some of {round(1 / coarse) - 1} draws: an adjusted p-value below {LEVEL} needs"
+                f" {math.ceil(len(tests) / LEVEL)} draws or more of each"
+            )
+        return self._found.adjusted()
+
+
+def check_sources(sources: Mapping[str, Sentences]) -> None:
+    """Stop before samples that cannot be measured.
+
+    Raises:
+        InputError: there is none, one is empty, or one has a sentence without words.
+    """
+    if not sources:
+        raise InputError("there is no sample to compare")
+    for name, sentences in sources.items():
+        if not len(sentences):
+            raise InputError(f"the sample {name!r} is empty; give at least one sentence")
+        for number, sentence in enumerate(sentences, 1):
+            if not len(sentence):
+                raise InputError(f"sentence {number} of the sample {name!r} has no words; leave it out")
+
+
+def classes_of(options: Options, words: Sequence[str]) -> dict[str, IntArray]:
+    """Codes of the members of each class among the words of all samples, by code."""
+    code = {word: i for i, word in enumerate(words)}
+    return {name: np.array([code[w] for w in pick(words)], dtype=np.int64) for name, pick in options.classes.items()}

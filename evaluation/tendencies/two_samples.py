@@ -1,0 +1,80 @@
+"""Numbers of types by length of two samples: what differs beside their lengths, and whether by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.monte_carlo import ChanceTest, judged
+from evaluation.measures.permutation import PERMUTATIONS
+from evaluation.tendencies.type_token import TypeCounts, fit_heaps
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:
+    """Mean difference of the numbers of types at equal lengths, weighted by n m / (n + m); None if none is common."""
+    n, m = first.sentences, second.sentences
+    both = (n > 0) & (m > 0)
+    if not both.any():
+        return None
+    weight = n[both] * m[both] / (n[both] + m[both])
+    return float(weight @ (first.means() - second.means())[both] / weight.sum())
+
+
+def type_tests(
+    first: TypeCounts, second: TypeCounts, *, draws: int = PERMUTATIONS, seed: int = 0
+) -> dict[str, tuple[float, ChanceTest]] | None:
+    """Differences, first minus second, of Heaps' exponents and of types at equal lengths, with their tests.
+
+    A sentence's length and number of types are all that either depends on, so to deal sentences out anew is to draw
+    tables from a multivariate hypergeometric distribution.
+
+    Args:
+        first: table of one sample.
+        second: of the other, of the same size.
+        draws: of the null distribution.
+        seed: of the draws.
+
+    Returns:
+        ``heaps_beta_difference`` and ``types_gap``; None where a sample has no Heaps' law, or no length is common.
+
+    Raises:
+        InputError: the tables differ in size.
+    """
+    if first.table.shape != second.table.shape:
+        raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
+    value = _differences(first, second)
+    if value is None:
+        return None
+    pooled = first.table + second.table
+    cells = np.flatnonzero(pooled)
+    rng = np.random.default_rng(seed)
+    dealt = rng.multivariate_hypergeometric(
+        pooled.ravel()[cells], int(first.table.sum()), size=draws, method="marginals"
+    )
+    null = []
+    for row in dealt:
+        table = np.zeros(pooled.size, dtype=np.int64)
+        table[cells] = row
+        one = TypeCounts(table.reshape(pooled.shape))
+        found = _differences(one, TypeCounts(pooled - one.table))
+        if found is not None:
+            null.append(found)
+    if len(null) < draws:  # some deal has no law: too few sentences to test anything
+        return None
+    columns = np.array(null).T
+    names = ("heaps_beta_difference", "types_gap")
+    return {
+        name: (v, judged(v, column, "both", centre=0.0)) for name, v, column in zip(names, value, columns, strict=True)
+    }
+
+
+def _differences(first: TypeCounts, second: TypeCounts) -> tuple[float, float] | None:
+    try:
+        beta = fit_heaps(first).beta - fit_heaps(second).beta
+    except InputError:
+        return None
+    gap = gap_at_equal_lengths(first, second)
+    return None if gap is None else (beta, gap)

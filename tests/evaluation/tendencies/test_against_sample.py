@@ -1,0 +1,114 @@
+"""Samples beside another text: tests, values, and texts that were cut differently."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluation.encoded import encode
+from evaluation.tendencies.against_sample import against_sample
+from evaluation.tendencies.same_tokens import differing_habits
+from evaluation.tendencies.shares import stopwords_among
+from evaluation.tendencies.table import Options
+from evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
+from evaluation.tendencies.type_token import fit_heaps, type_counts
+from grammar.errors import InputError
+
+FAST = Options({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)
+
+
+def text(rng: np.random.Generator, n: int, words: int = 25, low: int = 2, high: int = 9) -> list[list[str]]:
+    p = 1 / np.arange(1, words + 1)
+    return [[*map(str, rng.choice(words, int(rng.integers(low, high)), p=p / p.sum()))] for _ in range(n)]
+
+
+def test_two_texts_of_one_law_and_of_two() -> None:
+    rng = np.random.default_rng(1)
+    found = against_sample({"same": text(rng, 300), "poor": text(rng, 300, 8)}, text(rng, 400), FAST)
+    same, poor = (
+        {k: f.test.p for k, f in found.findings[name].items() if f.test is not None} for name in ("same", "poor")
+    )
+    assert min(same.values()) > 0.01
+    assert poor["unigram_tv"] == poor["rank_ks"] == 1 / 100
+    assert poor["types_gap"] == 1 / 100
+    assert poor["length_ks"] > 0.01
+    assert found.findings["poor"]["types"].score.value == pytest.approx(8, abs=0.01)
+    assert found.findings["reference"]["types"].score.value == pytest.approx(25, abs=0.1)
+
+
+def test_the_text_itself_is_at_distance_zero() -> None:
+    itself = text(np.random.default_rng(2), 100)
+    found = against_sample({"it": itself}, itself, FAST).findings["it"]
+    for name in ("length_ks", "unigram_tv", "rank_ks", "stopwords_ks", "heaps_beta_difference", "types_gap"):
+        assert found[name].score.value == pytest.approx(0.0, abs=1e-12)
+        test = found[name].test
+        assert test is not None
+        assert test.p == 1.0
+
+
+def test_tests_against_a_text_have_the_size_they_say() -> None:
+    rng = np.random.default_rng(3)
+    rejected: dict[str, int] = defaultdict(int)
+    for i in range(60):
+        options = Options(FAST.classes, permutations=59, draws=199, seed=i)
+        row = against_sample({"x": text(rng, 40)}, text(rng, 50), options).findings["x"]
+        for name, finding in row.items():
+            if finding.test is not None:
+                rejected[name] += finding.test.p <= 0.05
+    assert len(rejected) >= 12
+    assert max(rejected.values()) <= stats.binom.ppf(0.9999, 60, 0.05)
+    assert sum(rejected.values()) / len(rejected) > 0.9
+
+
+def test_types_at_equal_lengths_by_hand() -> None:
+    a, b = encode([[["x", "y"], ["x", "x"], ["x"]], [["x", "x"], ["x", "y", "z"]]])
+    first, second = (type_counts(c, high=3) for c in (a, b))
+    assert gap_at_equal_lengths(first, second) == pytest.approx(1.5 - 1)
+    (long,) = encode([[["x", "y", "z"]]])
+    assert gap_at_equal_lengths(type_counts(a, high=3), type_counts(long, high=3)) is None
+
+
+def test_the_difference_of_exponents_is_that_of_two_fits() -> None:
+    rng = np.random.default_rng(4)
+    a, b = encode([text(rng, 200), text(rng, 200, 6)])
+    first, second = (type_counts(c, high=9) for c in (a, b))
+    found = type_tests(first, second, draws=99)
+    assert found is not None
+    assert found["heaps_beta_difference"][0] == pytest.approx(fit_heaps(first).beta - fit_heaps(second).beta)
+    assert found["heaps_beta_difference"][1].p == 1 / 100
+
+
+def test_published_definitions_on_request() -> None:
+    rng = np.random.default_rng(5)
+    sides = text(rng, 100), text(rng, 100)
+    default, paper = (
+        against_sample({"x": sides[0]}, sides[1], Options(permutations=99, draws=99, variant=v)).findings["x"]
+        for v in ("default", "paper")
+    )
+    assert paper["zipf_exponent"].score.value > max(1.0, default["zipf_exponent"].score.value)
+    assert "variant:paper" in paper["zipf_exponent"].score.signature
+    assert paper["unigram_tv"].score.value == default["unigram_tv"].score.value
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(InputError, match="'reference' is empty"):
+        against_sample({"x": [["a"]]}, [], FAST)
+    with pytest.raises(InputError, match="called 'reference' like the reference"):
+        against_sample({"reference": [["a"]]}, [["a"]], FAST)
+    found = against_sample({"x": [["a"], ["b"]]}, [["a"], ["a"]], FAST)
+    assert "types" in found.findings["x"]
+    assert any("Heaps' law needs" in note for note in found.notes)
+
+
+def test_texts_that_were_cut_differently() -> None:
+    penn = [["The", "dog", "does", "n't", "bark", "."], ["-LRB-", "It", "'s", "old", "-RRB-"]] * 20
+    plain = [["the", "dog", "doesn't", "bark."], ["it's", "(old)"]] * 20
+    found = " / ".join(differing_habits(penn, plain))
+    for habit in ("capital letters", "joined to words", "clitics as words", "don't", "escaped brackets"):
+        assert habit in found
+    assert differing_habits(penn, penn[:7]) == []
+    pieces = differing_habits([["un@@", "known"]] * 9, [["<unk>", "it"]] * 9)
+    assert len(pieces) == 2

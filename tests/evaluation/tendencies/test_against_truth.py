@@ -1,0 +1,119 @@
+"""Samples beside a grammar: the truth's own row is within chance, others are found, tests hold their size."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from scipy import stats
+from toy_english import TOY
+
+from evaluation.naturalness.rarefaction import expected_types
+from evaluation.tendencies.against_truth import against_truth
+from evaluation.tendencies.shares import stopwords_among, symbols
+from evaluation.tendencies.table import Options
+from evaluation.tendencies.truth import Truth
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+CLASSES = {"stopwords": lambda words: stopwords_among(words, ["the", "a", "in", "with"]), "symbols": symbols}
+FAST = Options(CLASSES, chance=39, draws=199)
+
+
+def truth() -> Truth:
+    return Truth(PCFG.from_text(TOY), LengthRange(2, 9))
+
+
+def drawn(n: int, seed: int) -> list[list[str]]:
+    where = truth()
+    (corpus,) = where.samples(n, 1, seed=seed)
+    ends = np.cumsum(corpus.lengths)[:-1]
+    return [[where.words[code] for code in part] for part in np.split(corpus.tokens, ends)]
+
+
+def test_the_truths_own_row_is_within_chance_and_a_changed_one_is_not() -> None:
+    own = drawn(400, 77)
+    without = [[w if w != "dog" else "cat" for w in sentence] for sentence in own]
+    short = [sentence[:4] for sentence in own]
+    found = against_truth({"own": own, "no dog": without, "short": short}, truth(), FAST)
+    rows = {name: {k: f.test.p for k, f in row.items() if f.test} for name, row in found.findings.items()}
+    assert min(rows["own"].values()) > 0.01
+    assert all(f.p_holm is None or f.p_holm > 0.05 for f in found.findings["own"].values())
+    assert rows["no dog"]["unigram_tv"] == 1 / 40
+    assert rows["no dog"]["types"] == 1 / 40
+    assert rows["no dog"]["length_ks"] == rows["own"]["length_ks"]
+    assert rows["short"]["length_ks"] == 1 / 200
+    assert rows["short"]["length_mean_difference"] == 1 / 200
+    assert any("no word of the class symbols" in note for note in found.notes)
+    assert any("needs" in note and "draws" in note for note in found.notes)
+
+
+def test_values_by_hand() -> None:
+    where = truth()
+    text = drawn(150, 5)
+    found = against_truth({"it": text}, where, FAST).findings["it"]
+    tokens = [w for s in text for w in s]
+    gaps = [tokens.count(w) / len(tokens) - p for w, p in zip(where.words, where.unigram, strict=True)]
+    assert found["unigram_tv"].score.value == pytest.approx(sum(map(abs, gaps)) / 2)
+    assert found["unigram_linf"].score.value == pytest.approx(max(map(abs, gaps)))
+    ranked = sorted(range(len(gaps)), key=lambda i: -where.unigram[i])
+    steps = np.cumsum([gaps[i] for i in ranked])
+    assert found["rank_ks"].score.value == pytest.approx(np.abs(steps).max())
+    lengths = np.bincount([len(s) for s in text], minlength=10) / 150
+    assert found["length_tv"].score.value == pytest.approx(np.abs(lengths - where.length_pmf).sum() / 2)
+    assert found["length_mean_difference"].score.value == pytest.approx(
+        np.mean([len(s) for s in text]) - where.length_pmf @ np.arange(10)
+    )
+    gap = np.mean([len(set(s)) - where.types_by_length[len(s)] for s in text])
+    assert found["types_gap"].score.value == pytest.approx(gap)
+    shares = [sum(w in ("the", "a", "in", "with") for w in s) / len(s) for s in text]
+    values, pmf = where.share_pmf(["the", "a", "in", "with"])
+    assert found["stopwords_mean_difference"].score.value == pytest.approx(np.mean(shares) - values @ pmf)
+    size = int(found["types"].score.signature.split("of:")[1].split("tokens")[0])
+    counts = np.array([tokens.count(w) for w in where.words])
+    assert found["types"].score.value == pytest.approx(expected_types(counts, size))
+
+
+def test_tests_against_the_truth_have_the_size_they_say() -> None:
+    """100 samples of the truth; every p-value at most .05 about five times."""
+    where = truth()
+    texts = {str(i): drawn(60, 1000 + i) for i in range(100)}
+    found = against_truth(texts, where, Options(CLASSES, chance=199, draws=199))
+    rejected: dict[str, int] = defaultdict(int)
+    for row in found.findings.values():
+        for name, finding in row.items():
+            if finding.test is not None:
+                rejected[name] += finding.test.p <= 0.05
+    assert len(rejected) > 15
+    most = stats.binom.ppf(0.9999, 100, 0.05)
+    assert max(rejected.values()) <= most
+    assert sum(rejected.values()) / len(rejected) > 1.5
+
+
+def test_one_word_sentences_have_no_laws_but_a_row() -> None:
+    where = Truth(PCFG.from_text("S -> a 0.5 | b 0.3 | c 0.2"), LengthRange(1, 1))
+    found = against_truth({"x": [["a"], ["b"], ["a"]]}, where, FAST)
+    assert found.findings["x"]["unigram_tv"].score.value == pytest.approx(0.2)
+    assert "heaps_beta" not in found.findings["x"]
+    assert any("Heaps' law needs sentences of two lengths" in note for note in found.notes)
+    assert any("no two neighbouring words" in note for note in found.notes)
+
+
+def test_samples_that_cannot_be_measured() -> None:
+    with pytest.raises(InputError, match="'x' is empty"):
+        against_truth({"x": []}, truth(), FAST)
+    with pytest.raises(InputError, match="sentence 2 of the sample 'x' has no words"):
+        against_truth({"x": [["the"], []]}, truth(), FAST)
+    with pytest.raises(InputError, match="no sample"):
+        against_truth({}, truth(), FAST)
+
+
+def test_records_have_all_that_the_table_has() -> None:
+    records = against_truth({"it": drawn(80, 5)}, truth(), FAST).records()
+    first = next(r for r in records if r["name"] == "length_ks")
+    assert first["source"] == "it"
+    assert first["tendency"] == "length"
+    assert {"value", "low", "high", "signature", "p", "p_holm", "chance_mean", "chance_high", "draws"} <= first.keys()
+    assert "against:truth/" in first["signature"]
