@@ -101,6 +101,52 @@ def compare(
     Raises:
         InputError: no sentence is possible for both sides.
     """
+    both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+    paired = both.paired
+    unconditioned = None
+    if model.objective == "causal":
+        unconditioned = perplexities(paired if lengths is None else both.without_condition(model), seed)["bound"]
+    return Comparison(
+        model.name,
+        model.objective,
+        {**perplexities(paired, seed), **correlations(paired, seed)},
+        unconditioned,
+        paired,
+        both.parts,
+    )
+
+
+@dataclass(frozen=True)
+class BothScored:
+    """A model and the truth on the same positions."""
+
+    oracle: Oracle
+    paired: Paired
+    sentences: Sequence[Sequence[str]]
+    scores: TokenScores  #: of the model, impossible sentences included
+    open_skips: bool  #: the model skips words that the oracle cannot tell to be unknown
+    parts: Mapping[str, object]  #: of signatures
+
+    def without_condition(self, model: LanguageModel) -> Paired:
+        """The oracle of the grammar without the length condition on the same positions, as both sides."""
+        free = oracle_for(model, self.oracle.pcfg, None, self.scores.frame).score(self.sentences, self.scores.frame)
+        return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
+
+
+def score_both(
+    model: LanguageModel,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    frame: ScoringFrame | None = None,
+    seed: int = 0,
+) -> BothScored:
+    """Score a model and the truth on the same positions; the arguments are those of `compare`.
+
+    Raises:
+        InputError: no sentence is possible for both sides.
+    """
     frame = frame or ScoringFrame()
     oracle = oracle_for(model, pcfg, lengths, frame)
     scores, truth = model.score(sentences, frame), oracle.score(sentences, frame)
@@ -108,13 +154,6 @@ def compare(
     if open_skips:
         truth = at_positions_of(truth, scores)
     paired = pair(scores, truth)
-    unconditioned = None
-    if model.objective == "causal":
-        free = truth
-        if lengths is not None:
-            free = oracle_for(model, pcfg, None, frame).score(sentences, frame)
-            free = at_positions_of(free, scores) if open_skips else free
-        unconditioned = perplexities(_within(free, paired), seed)["bound"]
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
@@ -133,14 +172,7 @@ def compare(
     reading = getattr(model, "reading", None)  # how a model of pieces scores words
     if reading is not None:
         parts["reading"] = reading
-    return Comparison(
-        model.name,
-        model.objective,
-        {**perplexities(paired, seed), **correlations(paired, seed)},
-        unconditioned,
-        paired,
-        parts,
-    )
+    return BothScored(oracle, paired, sentences, scores, open_skips, parts)
 
 
 def vocabulary_part(oracle: Oracle) -> str:
