@@ -1,0 +1,83 @@
+"""Sentences ranked by PPL and by PPLu, beside the truth's own rankings (Roh et al. 2020, table 2).
+
+PPLu asks how much better than its words' frequencies a sentence is predicted, so it favours rare words that go
+together: it is a mean pointwise mutual information, with the bias that this has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from evaluation.pplu.compare import UnigramPerplexity
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+KEYS = ("ppl", "pplu", "truth_ppl", "truth_pplu")
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A sentence, its perplexities per token (with the end, where that counts) and its ranks from 1, lowest first."""
+
+    sentence: int  #: number in the input
+    text: str
+    ppl: float
+    pplu: float
+    rank_ppl: int
+    rank_pplu: int
+    rank_truth_ppl: int
+    rank_truth_pplu: int
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """All sentences, and how the rankings agree."""
+
+    rows: list[Ranked]  #: in the order of the input
+    tau: dict[tuple[str, str], float]  #: Kendall's tau-b of every two rankings, in [-1, 1]; none where all tie
+
+    def top(self, k: int, by: str, *, last: bool = False) -> list[Ranked]:
+        """The k first, or last, by ``ppl``, ``pplu``, ``truth_ppl`` or ``truth_pplu``."""
+        ordered = sorted(self.rows, key=lambda row: int(getattr(row, f"rank_{by}")))
+        return ordered[::-1][:k] if last else ordered[:k]
+
+
+def rank_sentences(found: UnigramPerplexity, sentences: Sequence[Sequence[str]]) -> Rankings:
+    """Rank the sentences that `compare_pplu` scored.
+
+    Args:
+        found: what it returned.
+        sentences: what it was given.
+
+    Raises:
+        InputError: fewer than 2 sentences were scored.
+    """
+    numbers, row = np.unique(found.sentence, return_inverse=True)
+    if len(numbers) < 2:
+        raise InputError("a ranking needs 2 sentences or more")
+    n = np.bincount(row)
+    model, truth, unigram = (np.bincount(row, x) / n for x in (found.log_model, found.log_truth, found.log_unigram))
+    values = dict(zip(KEYS, (-model, unigram - model, -truth, unigram - truth), strict=True))
+    ranks = {name: stats.rankdata(value, method="ordinal") for name, value in values.items()}
+    rows = [
+        Ranked(
+            int(number),
+            " ".join(sentences[int(number)]),
+            float(np.exp(values["ppl"][i])),
+            float(np.exp(values["pplu"][i])),
+            *(int(ranks[name][i]) for name in KEYS),
+        )
+        for i, number in enumerate(numbers)
+    ]
+    tau = {
+        (a, b): float(stats.kendalltau(values[a], values[b]).statistic)
+        for i, a in enumerate(KEYS)
+        for b in KEYS[i + 1 :]
+    }
+    return Rankings(rows, {pair: value for pair, value in tau.items() if np.isfinite(value)})

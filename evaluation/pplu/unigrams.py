@@ -1,0 +1,122 @@
+"""Unigram distributions that a perplexity is normalised by, over the tokens that a frame counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.oracle import UNKNOWN, Oracle
+from evaluation.score import digest_sentences
+from generator.frame import ScoringFrame
+from grammar.errors import InputError
+from grammar.inference.expected import expected_counts
+
+FloatArray = NDArray[np.float64]
+END = "</s>"
+SMOOTHING = 0.5  #: added to every count, where that is asked for
+Read = Callable[[Sequence[str]], list[str]]
+
+
+@dataclass(frozen=True)
+class Unigram:
+    """Probability of each token, ``<unk>`` and ``</s>`` among them where they count."""
+
+    log_prob: Mapping[str, float]  #: nats; exp() sums to 1
+    source: str  #: ``oracle``, ``train``, ``test`` or ``model``
+    parts: Mapping[str, object]  #: of signatures
+
+    def of(self, tokens: Sequence[str]) -> FloatArray:
+        """Log probabilities of some tokens, (T,), nats.
+
+        Raises:
+            InputError: one has no probability.
+        """
+        try:
+            return np.array([self.log_prob[token] for token in tokens])
+        except KeyError as error:
+            raise InputError(
+                f"the {self.source} unigram distribution gives no probability to {error.args[0]!r}; smooth it, or"
+                " take that of the oracle"
+            ) from None
+
+    @property
+    def entropy(self) -> float:
+        """Nats a token."""
+        values = np.array(list(self.log_prob.values()))
+        return float(-(np.exp(values) @ values))
+
+
+def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> Unigram:
+    """The exact distribution of a token drawn from all tokens that the frame counts.
+
+    ``E c(w) / E T`` of the language as the oracle reads it, under its length condition; without the first words if the
+    frame leaves them out, without unknown ones if it skips these.
+
+    Raises:
+        InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
+    """
+    language = oracle.language
+    expected = expected_counts(language, oracle.lengths).words
+    causal = oracle.objective == "causal"
+    if not frame.first:
+        expected = expected - language.next_token([], oracle.lengths).probability
+    weight = dict(zip(language.terminals, np.maximum(expected, 0.0).tolist(), strict=True))
+    if oracle.vocabulary is not None and not oracle.collapsed:
+        weight = {word: weight[word] for word in oracle.vocabulary}
+    if frame.unk == "skip":
+        weight.pop(UNKNOWN, None)
+    if causal and frame.eos:
+        weight[END] = 1.0
+    return _normalised(weight, "oracle", {"u": "oracle"})
+
+
+def counted_unigram(
+    sentences: Iterable[Sequence[str]],
+    source: str,
+    *,
+    read: Read,
+    frame: ScoringFrame,
+    ends: bool,
+    words: Sequence[str] = (),
+    smoothing: float = 0.0,
+) -> Unigram:
+    """Relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
+
+    Args:
+        sentences: of the train split, of the scored text, or of the model's own samples.
+        source: what they are, for signatures.
+        read: a sentence as the oracle reads it, see `evaluation.oracle.Oracle.read`.
+        frame: which tokens count.
+        ends: whether the model predicts ends of sentences.
+        words: that get ``smoothing`` without having been seen.
+        smoothing: d, 0 or more; without it words that were not seen have no probability.
+
+    Raises:
+        InputError: ``smoothing`` is negative, or no token counts.
+    """
+    if smoothing < 0.0:
+        raise InputError(f"the smoothing of a unigram distribution is 0 or more, got {smoothing:g}")
+    counts: Counter[str] = Counter()
+    texts = [list(sentence) for sentence in sentences]
+    for sentence in texts:
+        counts.update(read(sentence)[0 if frame.first else 1 :])
+    if frame.unk == "skip":
+        counts.pop(UNKNOWN, None)
+    if ends and frame.eos:
+        counts[END] = len(texts)
+    weight = dict.fromkeys(words, smoothing) if smoothing else {}
+    for token, count in counts.items():
+        weight[token] = count + smoothing
+    return _normalised(weight, source, {"u": source, "u-data": digest_sentences(texts), "u-smoothing": smoothing})
+
+
+def _normalised(weight: Mapping[str, float], source: str, parts: Mapping[str, object]) -> Unigram:
+    total = sum(weight.values())
+    if total <= 0.0:
+        raise InputError(f"the {source} unigram distribution has no tokens to count")
+    log_prob = {token: float(np.log(w / total)) for token, w in weight.items() if w > 0.0}
+    return Unigram(log_prob, source, parts)
