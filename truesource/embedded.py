@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from grammar.errors import InputError
 
 if TYPE_CHECKING:
+    from grammar.inference.exact import Variant
     from grammar.pcfg import PCFG
 
 
@@ -31,3 +32,23 @@ def english() -> PCFG:
     from grammar.formats.template import compile_template
 
     return compile_template(data_folder() / "english")
+
+
+def read_stopwords(path: Path | None = None, variant: Variant = "default") -> list[str]:
+    """Words of a list, one a line; by default the embedded English ones.
+
+    The English list is that of NLTK before February 2025 (179 words, which the ``paper`` variant takes as it is) and,
+    as treebanks write clitics apart, ``n't 's 'm 're 've 'll 'd``.
+
+    Raises:
+        InputError: the file cannot be read, or holds no word.
+    """
+    if path is None:
+        path = data_folder() / "stopwords" / ("english.txt" if variant == "default" else "english-179.txt")
+    try:
+        words = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError("cannot read the stopwords; expecting UTF-8 text, one word a line", path) from error
+    if not words:
+        raise InputError("there is no word in this list of stopwords", path)
+    return words

@@ -66,8 +66,7 @@ def against_exact(
     null = _gathered([statistics(rng.multinomial(total, expected, size=k)) for k in _parts(draws, len(counts))])
     value = {name: float(found) for name, found in statistics(counts).items()}
     if counts[~possible].any():
-        del value["chi_square"]  # a value that cannot be has been seen
-        return {name: _certain(judged(found, null[name])) for name, found in value.items()}
+        del value["chi_square"]  # it is infinite: a value that cannot be has been seen
     return {name: judged(found, null[name]) for name, found in value.items()}
 
 
@@ -209,11 +208,6 @@ def _parts(draws: int, width: int) -> list[int]:
 
 def _gathered(parts: list[dict[str, FloatArray]]) -> dict[str, FloatArray]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _certain(test: ChanceTest) -> ChanceTest:
-    """A test where something impossible was seen: no draw can be as extreme."""
-    return ChanceTest(test.value, 1.0 / (1 + test.draws), test.null_mean, test.null_low, test.null_high, test.draws)
 
 
 def _moments(values: FloatArray, counts: IntArray) -> tuple[float, float]:

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from evaluation.comparison import BothScored, score_both
 from evaluation.measures.bootstrap import TAILS, resampled_sums
+from evaluation.oracle import UNKNOWN
 from evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
-from evaluation.score import Score, signature
+from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
@@ -28,6 +29,7 @@ from grammar.pcfg import PCFG
 FloatArray = NDArray[np.float64]
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)
+OF_TRUTH = ("bound", "pplu_bound", "mutual_information", "share_learned")  #: measures that need the grammar
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,10 @@ class UnigramPerplexity:
     objective: str
     scores: dict[str, Score]
     log_model: FloatArray  #: (T,) nats
-    log_truth: FloatArray  #: (T,)
+    log_truth: FloatArray | None  #: (T,); None without a grammar
     log_unigram: FloatArray  #: (T,)
     sentence: NDArray[np.int32]  #: (T,) number in the input
-    tokens: list[str]  #: (T,) as the oracle reads them; ``</s>`` is the end
+    tokens: list[str]  #: (T,) as the truth, or else the model, reads them; ``</s>`` is the end
     unigram: Unigram
     excluded: int
 
@@ -50,23 +52,37 @@ class UnigramPerplexity:
         return [{"model": self.model, "objective": self.objective, **s.as_record()} for s in self.scores.values()]
 
 
+@dataclass(frozen=True)
+class _Sides:
+    """Log probabilities at the same positions."""
+
+    model: FloatArray
+    truth: FloatArray | None
+    sentence: NDArray[np.int32]
+    position: NDArray[np.int32]
+    read: Callable[[Sequence[str]], list[str]]
+    words: Sequence[str]  #: that unigram counts are smoothed over
+    excluded: int
+    parts: Mapping[str, object]
+
+
 def compare_pplu(
     model: LanguageModel,
-    pcfg: PCFG,
+    pcfg: PCFG | None,
     sentences: Sequence[Sequence[str]],
     *,
-    lengths: LengthRange | None,
+    lengths: LengthRange | None = None,
     frame: ScoringFrame | None = None,
     unigram: UnigramSource = "oracle",
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
     seed: int = 0,
 ) -> UnigramPerplexity:
-    """Score a model and the truth, and normalise both by one unigram distribution.
+    """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
-        pcfg: the grammar that the sentences were drawn from.
+        pcfg: the grammar that the sentences were drawn from; None: nobody knows the truth.
         sentences: to score, in the grammar's words.
         lengths: the condition that they were drawn under.
         frame: which positions count; everything by default.
@@ -78,69 +94,118 @@ def compare_pplu(
         seed: of the bootstrap.
 
     Raises:
-        InputError: no sentence is possible for both sides, or a token has no unigram probability.
+        InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
+            distribution is asked for without a grammar.
     """
     if unigram not in SOURCES:
         raise InputError(f"unigram is one of {', '.join(SOURCES)}, got {unigram!r}")
     frame = frame or ScoringFrame()
-    both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
-    tokens = tokens_of(both, sentences)
-    u = make_unigram(both, tokens, unigram, frame, text, smoothing)
-    paired = both.paired
+    if pcfg is None:
+        if unigram == "oracle":
+            raise InputError("the exact unigram distribution needs the grammar; without one take train or test counts")
+        sides = _model_alone(model, sentences, frame, seed)
+        u = None
+    else:
+        both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+        sides = _with_truth(both)
+        u = oracle_unigram(both.oracle, frame) if unigram == "oracle" else None
+    tokens = _tokens(sides, sentences)
+    if u is None:
+        u = _counted(sides, tokens, unigram, frame, text, smoothing, ends=model.objective == "causal")
     log_u = u.of(tokens)
-    found = _scores(both, log_u, {**both.parts, **u.parts}, seed)
     return UnigramPerplexity(
         model.name,
         model.objective,
-        found,
-        paired.model,
-        paired.oracle,
+        _scores(sides, log_u, {**sides.parts, **u.parts}, seed),
+        sides.model,
+        sides.truth,
         log_u,
-        paired.sentence,
+        sides.sentence,
         tokens,
         u,
-        len(paired.excluded),
+        sides.excluded,
     )
 
 
-def tokens_of(both: BothScored, sentences: Sequence[Sequence[str]]) -> list[str]:
-    """The token at every scored position, as the oracle reads it."""
-    read = {i: [*both.oracle.read(sentences[i]), END] for i in np.unique(both.paired.sentence).tolist()}
-    places = zip(both.paired.sentence.tolist(), both.paired.position.tolist(), strict=True)
-    return [read[i][position] for i, position in places]
+def _with_truth(both: BothScored) -> _Sides:
+    paired = both.paired
+    return _Sides(
+        paired.model,
+        paired.oracle,
+        paired.sentence,
+        paired.position,
+        both.oracle.read,
+        both.oracle.language.terminals,
+        len(paired.excluded),
+        both.parts,
+    )
 
 
-def make_unigram(
-    both: BothScored,
+def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame, seed: int) -> _Sides:
+    scores = model.score(sentences, frame)
+    if not len(scores.log_prob):
+        raise InputError(f"no position is left to score: all {len(sentences)} sentences are impossible for the model")
+    known = None if model.vocabulary is None else frozenset(model.vocabulary)
+
+    def read(sentence: Sequence[str]) -> list[str]:
+        return [word if known is None or word in known else UNKNOWN for word in sentence]
+
+    parts = {
+        "objective": model.objective,
+        "given": "unknown",
+        "eos": "in" if frame.eos and model.objective == "causal" else "out",
+        "first": "in" if frame.first else "out",
+        "unk": frame.unk,
+        "unit": "nats/token",
+        "vocab": "open" if known is None else f"{len(known)}/{digest_sentences([sorted(known)])}",
+        "ci": f"sentence-bootstrap95/seed{seed}",
+        "sentences": len(sentences) - len(scores.impossible),
+        "excluded": len(scores.impossible),
+        "tokens": len(scores.log_prob),
+        "data": digest_sentences(sentences),
+        "grammar": "none",
+    }
+    words = () if model.vocabulary is None else (*model.vocabulary, UNKNOWN)
+    return _Sides(scores.log_prob, None, scores.sentence, scores.position, read, words, len(scores.impossible), parts)
+
+
+def _tokens(sides: _Sides, sentences: Sequence[Sequence[str]]) -> list[str]:
+    """The token at every scored position."""
+    read = {i: [*sides.read(sentences[i]), END] for i in np.unique(sides.sentence).tolist()}
+    return [read[i][place] for i, place in zip(sides.sentence.tolist(), sides.position.tolist(), strict=True)]
+
+
+def _counted(
+    sides: _Sides,
     tokens: Sequence[str],
     source: UnigramSource,
     frame: ScoringFrame,
     text: Iterable[Sequence[str]],
     smoothing: float | None,
+    *,
+    ends: bool,
 ) -> Unigram:
-    """The unigram distribution that was asked for; see `compare_pplu`."""
-    if source == "oracle":
-        return oracle_unigram(both.oracle, frame)
+    """A unigram distribution of counts; see `compare_pplu`."""
     if source == "test":
-        whole: Callable[[Sequence[str]], list[str]] = list
         every = ScoringFrame(eos=False)
-        return counted_unigram([tokens], "test", read=whole, frame=every, ends=False, smoothing=smoothing or 0.0)
+        return counted_unigram([tokens], "test", read=list, frame=every, ends=False, smoothing=smoothing or 0.0)
     return counted_unigram(
         text,
         source,
-        read=both.oracle.read,
+        read=sides.read,
         frame=frame,
-        ends=both.oracle.objective == "causal",
-        words=both.oracle.language.terminals,
+        ends=ends,
+        words=sides.words,
         smoothing=SMOOTHING if smoothing is None else smoothing,
     )
 
 
-def _scores(both: BothScored, log_u: FloatArray, parts: Mapping[str, object], seed: int) -> dict[str, Score]:
+def _scores(sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed: int) -> dict[str, Score]:
     """All measures, sentences resampled together."""
-    paired = both.paired
-    _, row = np.unique(paired.sentence, return_inverse=True)
-    columns = [np.bincount(row, x) for x in (paired.model, paired.oracle, log_u)] + [np.bincount(row)]
+    _, row = np.unique(sides.sentence, return_inverse=True)
+    known = sides.truth is not None
+    truth = sides.truth if sides.truth is not None else np.zeros(len(log_u))
+    columns = [np.bincount(row, x) for x in (sides.model, truth, log_u)] + [np.bincount(row)]
     table = np.stack(columns, axis=1).astype(np.float64)
     drawn = resampled_sums(table, seed=seed)
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
@@ -156,6 +221,8 @@ def _scores(both: BothScored, log_u: FloatArray, parts: Mapping[str, object], se
     }
     found = {}
     for name, (measure, unit) in kinds.items():
+        if not known and name in OF_TRUTH:
+            continue
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(measure(table.sum(axis=0)[None])[0])
             ends = np.quantile(measure(drawn), TAILS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-KEYS = ("ppl", "pplu", "truth_ppl", "truth_pplu")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Ranked:
     pplu: float
     rank_ppl: int
     rank_pplu: int
-    rank_truth_ppl: int
-    rank_truth_pplu: int
+    rank_truth_ppl: int | None = None  #: None without a grammar
+    rank_truth_pplu: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,11 @@ def rank_sentences(found: UnigramPerplexity, sentences: Sequence[Sequence[str]])
     if len(numbers) < 2:
         raise InputError("a ranking needs 2 sentences or more")
     n = np.bincount(row)
-    model, truth, unigram = (np.bincount(row, x) / n for x in (found.log_model, found.log_truth, found.log_unigram))
-    values = dict(zip(KEYS, (-model, unigram - model, -truth, unigram - truth), strict=True))
+    model, unigram = (np.bincount(row, x) / n for x in (found.log_model, found.log_unigram))
+    values = {"ppl": -model, "pplu": unigram - model}
+    if found.log_truth is not None:
+        truth = np.bincount(row, found.log_truth) / n
+        values |= {"truth_ppl": -truth, "truth_pplu": unigram - truth}
     ranks = {name: stats.rankdata(value, method="ordinal") for name, value in values.items()}
     rows = [
         Ranked(
@@ -71,13 +74,9 @@ def rank_sentences(found: UnigramPerplexity, sentences: Sequence[Sequence[str]])
             " ".join(sentences[int(number)]),
             float(np.exp(values["ppl"][i])),
             float(np.exp(values["pplu"][i])),
-            *(int(ranks[name][i]) for name in KEYS),
+            *(int(ranks[name][i]) for name in values),
         )
         for i, number in enumerate(numbers)
     ]
-    tau = {
-        (a, b): float(stats.kendalltau(values[a], values[b]).statistic)
-        for i, a in enumerate(KEYS)
-        for b in KEYS[i + 1 :]
-    }
+    tau = {(a, b): float(stats.kendalltau(values[a], values[b]).statistic) for a, b in combinations(values, 2)}
     return Rankings(rows, {pair: value for pair, value in tau.items() if np.isfinite(value)})

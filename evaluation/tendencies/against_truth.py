@@ -116,6 +116,7 @@ def _exact(
     counts = length_counts(sample.corpus.lengths, high)
     exact = with_rest(np.pad(truth.length_pmf, (0, high - truth.high)))
     table.add_distances(name, "length", against_exact(counts, exact, **draws), how)
+    table.add_impossible(name, "length", float(counts[exact <= 0.0].sum() / counts.sum()), parts)
     values = np.arange(high + 2, dtype=np.float64)
     if len(sample.corpus) > 1:
         table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how)
@@ -126,6 +127,7 @@ def _exact(
             continue
         values, seen, exact = _joined(sample.shares(label), *truth.share_pmf(known))
         table.add_distances(name, label, against_exact(seen, exact, **draws), how)
+        table.add_impossible(name, label, float(seen[exact <= 0.0].sum() / seen.sum()), parts)
         if len(sample.corpus) > 1:
             table.add_mean(name, label, mean_against_exact(values, seen, exact, **draws), how)
         code = sample.classes[label]

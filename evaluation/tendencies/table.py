@@ -93,6 +93,10 @@ class Table:
             if (test := tests.get(measure)) is not None:
                 self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts)
 
+    def add_impossible(self, source: str, tendency: str, share: float, parts: Mapping[str, object]) -> None:
+        """Share of the sentences whose value has probability zero; one is enough to know that the law is another."""
+        self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
+
     def add_mean(self, source: str, tendency: str, found: MeanDifference, parts: Mapping[str, object]) -> None:
         """A difference of means, with its effect size."""
         ends = found.low, found.high

@@ -47,10 +47,9 @@ def test_ten_tosses_of_a_coin() -> None:
     assert found["tv"].null_mean == pytest.approx(null, abs=0.005)
 
 
-def test_a_value_that_cannot_be_is_no_chi_square_and_surprises_every_draw() -> None:
+def test_a_value_that_cannot_be_has_no_chi_square() -> None:
     found = against_exact(np.array([1, 6, 4]), np.array([0.0, 0.5, 0.5]))
     assert "chi_square" not in found
-    assert {test.p for test in found.values()} == {1 / 10_000}
     assert found["tv"].value == pytest.approx(0.5 * (1 / 11 + abs(6 / 11 - 0.5) + abs(4 / 11 - 0.5)))
 
 

@@ -33,6 +33,9 @@ LEARNER = Table(
     },
     ("a", "b", "c"),
 )
+LEARNER_OPEN = Table(
+    {**{w: {**row, "<unk>": 0.05} for w, row in LEARNER.table.items()}, "<unk>": {END: 1.0}}, LEARNER.vocabulary
+)
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +145,24 @@ def test_masked_models_have_no_end() -> None:
     found = compare_pplu(oracle, pcfg, oracle.sample(50, seed=0), lengths=RANGE)
     assert END not in found.unigram.log_prob
     assert END not in found.tokens
+
+
+def test_without_a_grammar_the_truth_has_no_columns() -> None:
+    text = [["a", "b"], ["c", "z"], ["a"]]
+    found = compare_pplu(LEARNER_OPEN, None, text, unigram="test")
+    assert set(found.scores) == {"ppl", "ppl_unigram", "pplu", "information_learned"}
+    assert found.tokens == ["a", "b", END, "c", "<unk>", END, "a", END]
+    pcfg = PCFG.from_text(SMALL)
+    both = compare_pplu(LEARNER, pcfg, text[:1], lengths=RANGE, unigram="test")
+    alone = compare_pplu(LEARNER, None, text[:1], unigram="test")
+    assert alone.scores["pplu"].value == both.scores["pplu"].value
+    ranked = rank_sentences(found, text)
+    assert ranked.rows[0].rank_truth_ppl is None
+    assert set(ranked.tau) == {("ppl", "pplu")}
+    with pytest.raises(InputError, match="needs the grammar"):
+        compare_pplu(LEARNER, None, text)
+    with pytest.raises(InputError, match="all 1 sentences are impossible"):
+        compare_pplu(Table({**LEARNER.table, "<unk>": {END: 1.0}}, LEARNER.vocabulary), None, [["z"]], unigram="test")
 
 
 # -- splitting --------------------------------------------------------------------------------------
