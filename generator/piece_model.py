@@ -74,21 +74,28 @@ class PieceWalker(Protocol):
     """A causal model that reads several texts at once, piece by piece, and remembers each.
 
     A context is a number that stands for ``<bos>`` and the pieces read since. Where the model's memory is finite
-    (n-grams), equal memories are one context; a network gives a new number to each.
+    (n-grams), equal memories are one context; a network has one for each text, however often it is reached.
     """
 
     @property
     def steps(self) -> int:
-        """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups."""
+        """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups.
+
+        A network reads a token when something is asked that follows it; one that is given up before costs nothing.
+        """
 
     def begin(self) -> int:
         """The context of the empty text."""
 
     def extend(self, contexts: Ints, tokens: Ints) -> Ints:
-        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat."""
+        """(R,) contexts each continued by one token (the model's numbers); contexts may repeat.
+
+        Raises:
+            InputError: a text becomes longer than the model's positions.
+        """
 
     def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
-        """(R,) log probability of each token after its context, nats, float64; costs no steps."""
+        """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
 
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
@@ -106,7 +113,7 @@ class TokenisedModel(Protocol):
 
     @property
     def longest(self) -> int | None:
-        """The most tokens a text may have, those around it included; None: any number."""
+        """The most tokens the model reads, the one before a text included (the end is not read); None: any number."""
 
     @property
     def around(self) -> tuple[int, int]:

@@ -9,8 +9,9 @@ from typing import Literal
 from evaluation.tokenisation.lattice import Lattice
 from generator.piece_model import Ints, PieceText
 
-#: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth
-Bound = Literal["exact", "lower", "unbiased"]
+#: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth;
+#: part: its expectation is a sum that leaves some cuts out, so it is low on average
+Bound = Literal["exact", "lower", "unbiased", "part"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,12 @@ class Settings:
     seed: int = 1
     candidates: int = 8  #: cuts of each word that guided estimators consider
     particles: int = 16  #: of the discrete particle filter; samples of block importance sampling; width of the beam
+    tail: bool = True  #: whether block and dpf draw unlisted cuts of a word as well; else the sum leaves these out
+    replicates: int = 1  #: independent filters of dpf, averaged; with two or more it has an error bar
     most_prefixes: int = 200_000  #: contexts that exact enumeration may visit in one document
+    tolerance: float = (
+        1e-3  #: how much P the upper bound of ``bracket`` may leave, over that of the tokeniser's own cut
+    )
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class Estimate:
     log_lower: float  #: log of the sum of P over all distinct cuts scored: certainly at most log P(D), nats
     steps: int  #: token-steps of the model
     cuts: int  #: distinct cuts (or prefixes of cuts, for guided estimators) that were scored
+    log_upper: float | None = None  #: certainly at least log P(D), nats; None: nothing but 0 is known
 
     @property
     def standard_error(self) -> float | None:

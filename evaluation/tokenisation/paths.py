@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,13 @@ class Paths:
     arcs: NDArray[np.int32]  #: (T,) arc numbers
     bounds: NDArray[np.int64]  #: (k+1,) path i is arcs[bounds[i]:bounds[i+1]]
     log_q: NDArray[np.float64]  #: (k,) log probability of each under what it was drawn or ranked by, nats
+
+    @classmethod
+    def of(cls, paths: Sequence[NDArray[np.integer]], log_q: NDArray[np.float64]) -> Paths:
+        """From the arcs of each."""
+        bounds = np.concatenate([[0], np.cumsum([len(path) for path in paths], dtype=np.int64)])
+        arcs = np.concatenate([np.empty(0, dtype=np.int32), *paths]).astype(np.int32)
+        return cls(arcs, bounds, log_q)
 
     def __len__(self) -> int:
         return len(self.log_q)

@@ -1,0 +1,303 @@
+"""Numba kernels: random and best paths through a lattice.
+
+Arcs are sorted by end, those that end at i are ``first[i]`` to ``first[i + 1] - 1``, and start at ``source``. ``score``
+is that of each arc times the inverse temperature, nats. A path is written left to right, as arc numbers. Random paths
+are drawn from right to left: at a position the arc that ends there is drawn by ``running``, the sums of the weights of
+the paths from 0 through each arc, started anew at each position (in any unit of its own).
+
+One path may be avoided. While a draw has followed it so far, the sums are those of ``guarded``, which leave out the
+rest of that path; ``avoided`` (n+1,) has its arc at each position, -1 where it does not pass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays; element types are in the docstrings
+
+_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64 (Steele et al. 2014)
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_S12, _S17, _S19, _S27, _S30, _S31, _S45 = (np.uint64(s) for s in (12, 17, 19, 27, 30, 31, 45))
+_TOP52 = np.int64((1 << 52) - 1)
+_UNIT = 2.0**-52
+
+
+@njit(cache=True, nogil=True)
+def seeded(seed: int, stream: int) -> Array:
+    """State (4,) uint64 of xoshiro256, by splitmix64."""
+    state = np.empty(4, dtype=np.uint64)
+    at = np.uint64(seed) + np.uint64(stream) * _MIX1
+    for i in range(4):
+        at += _STEP
+        h = (at ^ (at >> _S30)) * _MIX1
+        h = (h ^ (h >> _S27)) * _MIX2
+        state[i] = h ^ (h >> _S31)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def uniform(state: Array) -> float:
+    """One float64 in (0, 1), neither end included, from xoshiro256 (Blackman & Vigna 2021); ``state`` moves on."""
+    mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
+    carried = state[1] << _S17
+    state[2] ^= state[0]
+    state[3] ^= state[1]
+    state[1] ^= state[2]
+    state[0] ^= state[3]
+    state[2] ^= carried
+    state[3] = (state[3] << _S45) | (state[3] >> _S19)
+    return (mixed + 0.5) * _UNIT
+
+
+@njit(cache=True, nogil=True)
+def _copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
+    """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
+    for i in range(high - low):
+        target[at + i] = values[low + i]
+
+
+@njit(cache=True, nogil=True)
+def _room(array: Array, needed: int) -> Array:
+    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
+    _copy(larger, 0, array, 0, len(array))
+    return larger
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
+    """Log of the sum of exp(score) over the paths from 0 to i (n+1,), nats, -inf where none; and ``running`` (A,).
+
+    Exponentials are taken of differences to the largest term only, as in `_kernels_lattice`.
+    """
+    n = len(first) - 2
+    log = np.full(n + 1, -np.inf)
+    running = np.empty(len(source))
+    log[0] = 0.0
+    for i in range(1, n + 1):
+        low, high = first[i], first[i + 1]
+        if high - low == 1:
+            log[i] = log[source[low]] + score[low]
+            running[low] = 1.0
+        elif high > low:
+            best, top = low, -np.inf
+            for a in range(low, high):
+                term = log[source[a]] + score[a]
+                if term > top:
+                    best, top = a, term
+            rest, total = 0.0, 0.0
+            for a in range(low, high):
+                if a == best:
+                    total += 1.0
+                else:
+                    term = math.exp(log[source[a]] + score[a] - top)
+                    rest += term
+                    total += term
+                running[a] = total
+            log[i] = top + math.log1p(rest)
+    return log, running
+
+
+@njit(cache=True, nogil=True)
+def count_up_to(first: Array, source: Array, limit: int) -> Any:
+    """Number of paths, or ``limit`` if there are more."""
+    n = len(first) - 2
+    count = np.zeros(n + 1, dtype=np.int64)
+    count[0] = 1
+    for i in range(1, n + 1):
+        total = 0
+        for a in range(first[i], first[i + 1]):
+            total += count[source[a]]
+        if total >= limit:  # each of them goes on to the end in some way
+            return limit
+        count[i] = total
+    return count[n]
+
+
+@njit(cache=True, nogil=True)
+def guard(first: Array, source: Array, score: Array, log_forward: Array, path: Array) -> tuple[Array, Array, Array]:
+    """What it takes to avoid one path.
+
+    Gives ``avoided`` (n+1,); ``guarded`` (A,); and ``log_rest`` (n+1,), log probability that not all of the rest
+    follows the path, at its positions. It is a sum of what leaves the path, never 1 minus what follows it.
+    """
+    n = len(first) - 2
+    avoided = np.full(n + 1, -1, dtype=np.int64)
+    guarded = np.zeros(len(source))
+    term = np.empty(len(source))
+    log_rest = np.full(n + 1, -np.inf)
+    i = 0
+    for s in range(len(path)):
+        rest = log_rest[i]
+        best = path[s]
+        i += 1
+        while not first[i] <= best < first[i + 1]:
+            i += 1
+        avoided[i] = best
+        top = -np.inf
+        for a in range(first[i], first[i + 1]):
+            term[a] = log_forward[source[a]] + score[a] - log_forward[i]
+            if a == best:
+                term[a] += rest
+            top = max(top, term[a])
+        if top == -np.inf:
+            continue
+        total = 0.0
+        for a in range(first[i], first[i + 1]):
+            total += math.exp(term[a] - top)
+            guarded[a] = total
+        log_rest[i] = top + math.log(total)
+    return avoided, guarded, log_rest
+
+
+# -- random paths ------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _draw(
+    first: Array,
+    source: Array,
+    score: Array,
+    running: Array,
+    guarded: Array,
+    avoided: Array,
+    state: Array,
+    row: Array,
+) -> tuple[int, float]:
+    """One path into the end of ``row`` (n,): where it begins there, and its score.
+
+    Nothing is avoided if ``avoided`` is empty.
+    """
+    i = at = len(row)
+    total = 0.0
+    on = len(avoided) > 0
+    while on and i > 0:
+        low, high = first[i], first[i + 1]
+        a = low
+        if high - low > 1:
+            x = uniform(state) * guarded[high - 1]
+            while a < high - 1 and guarded[a] <= x:
+                a += 1
+        on = a == avoided[i]
+        at -= 1
+        row[at] = a
+        total += score[a]
+        i = source[a]
+    while i > 0:
+        low, high = first[i], first[i + 1]
+        a = low
+        if high - low > 1:
+            x = uniform(state) * running[high - 1]
+            while a < high - 1 and running[a] <= x:
+                a += 1
+        at -= 1
+        row[at] = a
+        total += score[a]
+        i = source[a]
+    return at, total
+
+
+@njit(cache=True, nogil=True)
+def draw(
+    first: Array,
+    source: Array,
+    score: Array,
+    running: Array,
+    guarded: Array,
+    avoided: Array,
+    k: int,
+    seed: int,
+    stream: int,
+) -> tuple[Array, Array, Array]:
+    """``k`` independent paths: arcs (T,) int32, bounds (k+1,), sums of scores (k,)."""
+    n = len(first) - 2
+    state = seeded(seed, stream)
+    row = np.empty(n, dtype=np.int32)
+    store = np.empty(n, dtype=np.int32)
+    bounds = np.zeros(k + 1, dtype=np.int64)
+    totals = np.empty(k)
+    for s in range(k):
+        at, totals[s] = _draw(first, source, score, running, guarded, avoided, state, row)
+        used = bounds[s]
+        bounds[s + 1] = used + n - at
+        store = _room(store, bounds[s + 1])
+        _copy(store, used, row, at, n)
+    return store[: bounds[k]], bounds, totals
+
+
+@njit(cache=True, nogil=True)
+def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
+    """Whether a path in ``store`` is that at the end of ``row``."""
+    if high - low != len(row) - at:
+        return False
+    i = 0
+    while low + i < high and store[low + i] == row[at + i]:
+        i += 1
+    return low + i == high
+
+
+@njit(cache=True, nogil=True)
+def race(
+    first: Array,
+    source: Array,
+    score: Array,
+    running: Array,
+    guarded: Array,
+    avoided: Array,
+    k: int,
+    seed: int,
+    stream: int,
+) -> tuple[Array, Array, Array, float]:
+    """Draw with replacement, at times of a Poisson process, until ``k`` + 1 different paths have come.
+
+    Gives the first ``k`` as in `draw`, and the time of the last. There must be more than ``k`` paths.
+    """
+    n = len(first) - 2
+    state = seeded(seed, stream)
+    row = np.empty(n, dtype=np.int32)
+    store = np.empty(n, dtype=np.int32)
+    bounds = np.zeros(k + 1, dtype=np.int64)
+    totals = np.empty(k)
+    hashes = np.empty(k, dtype=np.uint64)
+    size = 4
+    while size < 4 * k:
+        size *= 2
+    table = np.full(size, -1, dtype=np.int64)
+    found = 0
+    time = 0.0
+    while True:
+        time -= math.log(uniform(state))
+        at, total = _draw(first, source, score, running, guarded, avoided, state, row)
+        h = np.uint64(0)
+        for s in range(at, n):
+            h = (h ^ np.uint64(row[s])) * _MIX1
+            h ^= h >> _S31
+        slot = np.int64(h & np.uint64(size - 1))
+        new = True
+        while table[slot] >= 0:
+            s = table[slot]
+            if hashes[s] == h and _same(store, bounds[s], bounds[s + 1], row, at):
+                new = False
+                break
+            slot = (slot + 1) & (size - 1)
+        if not new:
+            continue
+        if found == k:
+            return store[: bounds[k]], bounds, totals, time
+        used = bounds[found]
+        bounds[found + 1] = used + n - at
+        store = _room(store, bounds[found + 1])
+        _copy(store, used, row, at, n)
+        totals[found] = total
+        hashes[found] = h
+        table[slot] = found
+        found += 1

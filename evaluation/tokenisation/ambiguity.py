@@ -1,0 +1,214 @@
+"""How many ways there are to cut some texts, and how the scores of the pieces divide probability among them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.score import Score, digest_sentences, signature
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
+from evaluation.tokenisation.lattice import Lattice
+from evaluation.tokenisation.sums import arc_marginals, best_path
+from generator.piece_model import Floats, Ints, PieceText
+from grammar.errors import InputError
+from grammar.progress import track
+
+PATHS = (64, 1024, 4096)  #: sizes at which words are counted that can be enumerated
+SLACK = 1e-6  #: share of a score by which a cut may be below the best: tokenisers add up in 32 bits
+
+
+@dataclass(frozen=True)
+class AmbiguousWord:
+    """A word type and its cuts."""
+
+    word: str  #: as the inventory spells it
+    tokens: int
+    paths: int
+    entropy: float  #: of its cuts, nats
+    best: tuple[str, ...]  #: the cut with the highest score
+    probability: float  #: Q_b of that cut
+
+
+@dataclass(frozen=True, eq=False)
+class Ambiguity:
+    """Exact sums over the cuts of D texts; S stretches (words, or whole texts) are cut on their own."""
+
+    builder: LatticeBuilder
+    b: float  #: inverse temperature
+    texts: tuple[PieceText, ...]
+    stretches: TypeSums  #: (S,) sums over the paths of each different stretch
+    best: tuple[tuple[str, ...], ...]  #: (S,) the best cut of each
+    best_score: Floats  #: (S,) nats
+    log_partition: Floats  #: (D,) log Z_b, nats
+    entropy: Floats  #: (D,) of Q_b, nats
+    derivative_entropy: Floats  #: (D,) the same as log Z_b - b d(log Z_b)/db, from marginals
+    log_collision: Floats  #: (D,) log of the probability that two cuts are the same, nats
+    log_paths: Floats  #: (D,) log of the number of cuts
+    arcs: Ints  #: (D,) pieces at all places where they can stand
+    own_log_q: Floats  #: (D,) log Q_b of the tokeniser's own cut, nats
+    below_best: int  #: texts whose own cut scores less than the best one, by more than rounding
+    tied: int  #: texts whose own cut is another one than the best found here, with the same score
+
+    @property
+    def factorises(self) -> bool:
+        """Whether words are cut on their own."""
+        return self.builder.factorises
+
+    def scores(self, *, scores: str) -> dict[str, Score]:
+        """Every measure by its name.
+
+        Args:
+            scores: what the scores of the pieces are, for signatures: own, fitted, uniform.
+        """
+        originals = [text.original for text in self.texts]
+        words, characters = sum(text.n_words for text in self.texts), sum(map(len, originals))
+        size = sum(len(original.encode(errors="surrogatepass")) for original in originals)
+        inventory, entropy = self.builder.inventory, math.fsum(self.entropy.tolist())
+        spelt = sum(len(text.spelling) for text in self.texts)
+        values: dict[str, tuple[str, float]] = {
+            "documents": ("count", len(self.texts)),
+            "words": ("count", words),
+            "characters": ("count", characters),
+            "bytes": ("count", size),
+            "pieces": ("count", len(inventory.pieces)),
+            "factorises": ("flag", float(self.factorises)),
+            "altered": ("share/document", sum(text.altered for text in self.texts) / len(self.texts)),
+            "arcs_per_character": ("arcs/spelt-character", int(self.arcs.sum()) / spelt),
+            "log_partition": ("nats/document", float(self.log_partition.mean())),
+            "entropy": ("nats/document", entropy / len(self.texts)),
+            "entropy_per_word": ("nats/word", entropy / words),
+            "entropy_per_character": ("nats/character", entropy / characters),
+            "entropy_check": ("nats", float(np.abs(self.entropy - self.derivative_entropy).max())),
+            "log2_paths": ("bits/document", float(self.log_paths.mean()) / math.log(2.0)),
+            "log_collision": ("nats/document", float(self.log_collision.mean())),
+            "collision": ("probability", float(np.exp(self.log_collision).mean())),
+            "own_log_q": ("nats/document", float(self.own_log_q.mean())),
+        }
+        if scores == "own":
+            values["own_below_best"] = ("documents", self.below_best)
+            values["own_tied"] = ("documents", self.tied)
+        if self.factorises:
+            counts = self.stretches.counts
+            for most in PATHS:
+                few = np.array([paths <= most for paths in self.stretches.paths])
+                values[f"words_to_{most}_paths"] = ("share", float(counts[few].sum() / counts.sum()))
+        parts = {
+            "tokeniser": inventory.kind,
+            "pieces": inventory.digest[:8],
+            "scores": scores,
+            "b": f"{self.b:g}",
+            "data": digest_sentences([[original] for original in originals]),
+        }
+        return {
+            name: Score(name, float(value), signature({"unit": unit, **parts}))
+            for name, (unit, value) in values.items()
+        }
+
+    def words(self, most: int) -> list[AmbiguousWord]:
+        """The words with the largest entropy; none where words are not cut on their own."""
+        if not self.factorises:
+            return []
+        found = self.stretches
+        order = sorted(range(len(found.words)), key=lambda k: (-found.entropies[k], -found.counts[k], found.words[k]))
+        q = np.exp(self.b * self.best_score - found.log_partitions)
+        return [
+            AmbiguousWord(
+                found.words[k],
+                int(found.counts[k]),
+                found.paths[k],
+                float(found.entropies[k]),
+                self.best[k],
+                float(q[k]),
+            )
+            for k in order[:most]
+        ]
+
+    def records(self, *, scores: str, words: int = 0) -> list[dict[str, Any]]:
+        """One record a number, for JSON: name, value, low, high, signature; then one for each of some words."""
+        values = self.scores(scores=scores)
+        records = [score.as_record() for score in values.values()]
+        for word in self.words(words):
+            record = Score("word_entropy", word.entropy, values["entropy"].signature.replace("/document", "/token"))
+            more = {
+                "tokens": word.tokens,
+                "log2_paths": math.log2(word.paths),
+                "best": [*word.best],
+                "probability": word.probability,
+            }
+            records.append({**record.as_record(), "by": "word", "group": word.word, **more})
+        return records
+
+
+def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: float = 1.0) -> Ambiguity:
+    """Sum over the cuts of some texts, each different word once where words are cut on their own.
+
+    Args:
+        builder: of lattices over the pieces that the texts were read with.
+        texts: without unreadable ones.
+        b: inverse temperature of Q_b.
+
+    Raises:
+        InputError: there are no texts, one is unreadable, or b is negative or not finite.
+    """
+    if not texts:
+        raise InputError("there are no texts to cut")
+    if any(text.unreadable for text in texts):
+        raise InputError("a text with characters that no piece spells has no cuts; leave it out")
+    numbers: dict[str, int] = {}
+    rows = [
+        [numbers.setdefault(stretch, len(numbers)) for stretch in builder.words(text.spelling)]
+        for text in track(texts, "words of the texts", len(texts))
+    ]
+    stretch = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    document = np.repeat(np.arange(len(texts)), [len(row) for row in rows])
+    counts = np.bincount(stretch, minlength=len(numbers))
+    sums = sums_of_stretches(builder, dict(zip(numbers, counts.tolist(), strict=True)), b)
+    lattice, bounds = builder.join(sums.words)
+    first = lattice.first[bounds + 1]
+    slope = np.add.reduceat(arc_marginals(lattice, b) * lattice.score, first[:-1])
+    best, best_score = _best_cuts(builder, lattice, bounds)
+
+    def total(values: Floats) -> Floats:
+        """(D,) of each text, from (S,) of each stretch."""
+        return np.bincount(document, weights=values[stretch], minlength=len(texts)).astype(np.float64)
+
+    own = np.array([math.fsum(builder.scores[text.cut].tolist()) for text in texts])
+    top, log_partition = total(best_score), total(sums.log_partitions)
+    below = own < top - SLACK * (1.0 + np.abs(top))
+    tied = sum(
+        not less and [builder.inventory.pieces[i] for i in text.cut.tolist()] != [p for k in row for p in best[k]]
+        for text, row, less in zip(texts, rows, below.tolist(), strict=True)
+    )
+    return Ambiguity(
+        builder=builder,
+        b=b,
+        texts=tuple(texts),
+        stretches=sums,
+        best=best,
+        best_score=best_score,
+        log_partition=log_partition,
+        entropy=total(sums.entropies),
+        derivative_entropy=total(sums.log_partitions - b * slope),
+        log_collision=total(sums.log_collisions),
+        log_paths=total(sums.log_paths),
+        arcs=total(np.diff(first).astype(np.float64)).astype(np.int64),
+        own_log_q=b * own - log_partition,
+        below_best=int(below.sum()),
+        tied=int(tied),
+    )
+
+
+def _best_cuts(builder: LatticeBuilder, lattice: Lattice, bounds: Ints) -> tuple[tuple[tuple[str, ...], ...], Floats]:
+    """The pieces of the best path of every stretch of a joined lattice, and its score."""
+    path = best_path(lattice)
+    at = np.searchsorted(bounds, lattice.source[path], side="right") - 1
+    score = np.bincount(at, weights=lattice.score[path], minlength=len(bounds) - 1).astype(np.float64)
+    pieces = [builder.inventory.pieces[k] for k in lattice.piece[path].tolist()]
+    ends = np.searchsorted(at, np.arange(len(bounds))).tolist()
+    return tuple(tuple(pieces[low:high]) for low, high in itertools.pairwise(ends)), score

@@ -1,0 +1,34 @@
+"""The most probable paths of a lattice."""
+
+from __future__ import annotations
+
+from evaluation.tokenisation import _kernels_paths, _kernels_search
+from evaluation.tokenisation.lattice import Lattice
+from evaluation.tokenisation.paths import Paths
+from evaluation.tokenisation.proposal import Proposal
+from grammar.errors import InputError
+
+
+def n_best(lattice: Lattice, k: int) -> Paths:
+    """The ``k`` paths of the largest sums of scores, exactly, by descending sum; all if there are fewer.
+
+    Search from the end, best first on the sum so far plus the exact best sum of the rest. Ties are broken by the
+    lattice alone, and the first path is `evaluation.tokenisation.sums.best_path`.
+
+    Returns:
+        The paths with log Q_1, nats.
+
+    Raises:
+        InputError: ``k`` is below 1.
+    """
+    if k < 1:
+        raise InputError(f"asking for {k} paths; there must be at least one")
+    return best_of(Proposal(lattice), k)
+
+
+def best_of(proposal: Proposal, k: int) -> Paths:
+    """The ``k`` most probable paths under a proposal, that avoided too, with log Q_b; all if there are fewer."""
+    lattice = proposal.lattice
+    k = int(_kernels_paths.count_up_to(lattice.first, lattice.source, k))
+    arcs, bounds, sums = _kernels_search.n_best(lattice.first, lattice.source, proposal.score, k)
+    return Paths(arcs, bounds, sums - proposal.log_z)

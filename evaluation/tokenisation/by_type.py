@@ -1,0 +1,95 @@
+"""Sums over all paths of a long text from its word types: each is cut once, however often it stands there."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.tokenisation import _kernels_sums as kernels
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.sums import checked, exact_count, finite
+from generator.piece_model import Floats, Ints
+from grammar.errors import InputError
+
+
+@dataclass(frozen=True)
+class TypeSums:
+    """What `evaluation.tokenisation.sums` gives, of every word type and of all tokens together."""
+
+    words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
+    counts: Ints  #: (U,) tokens of each
+    log_partitions: Floats  #: (U,) log Z_b of each, nats
+    entropies: Floats  #: (U,) nats
+    log_collisions: Floats  #: (U,) log of the sum of Q_b^2, nats
+    log_paths: Floats  #: (U,) log of the number of paths
+    paths: tuple[int, ...]  #: (U,) the number of paths
+
+    @property
+    def log_partition(self) -> float:
+        """Log Z_b of the whole text, nats."""
+        return self._total(self.log_partitions)
+
+    @property
+    def entropy(self) -> float:
+        """Of Q_b of the whole text, nats."""
+        return self._total(self.entropies)
+
+    @property
+    def log_collision(self) -> float:
+        """Log of the sum of Q_b^2 over the paths of the whole text, nats."""
+        return self._total(self.log_collisions)
+
+    @property
+    def log_n_paths(self) -> float:
+        """Log of the number of paths of the whole text."""
+        return self._total(self.log_paths)
+
+    def _total(self, values: Floats) -> float:
+        return math.fsum((self.counts * values).tolist())
+
+
+def sums_by_type(builder: LatticeBuilder, text: str | Mapping[str, int], b: float = 1.0) -> TypeSums:
+    """Sum over the paths of every word type.
+
+    Args:
+        builder: whose lattices factorise over words.
+        text: a spelling, or its words (as `LatticeBuilder.words` gives them) with how often each stands there.
+        b: inverse temperature.
+
+    Raises:
+        InputError: the lattice does not factorise, a word is no joining of pieces, or b is refused.
+    """
+    if not builder.factorises:
+        raise InputError(
+            "some piece joins white space to what stands before it, so words cannot be cut one by one;"
+            " use the lattice of the whole text"
+        )
+    return sums_of_stretches(builder, Counter(builder.words(text)) if isinstance(text, str) else text, b)
+
+
+def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: float = 1.0) -> TypeSums:
+    """Sum over the paths of every stretch of some texts (words, or whole texts), each with how often it stands there.
+
+    Raises:
+        InputError: a stretch is no joining of pieces, or b is refused.
+    """
+    words = tuple(counts)
+    lattice, bounds = builder.join(words)
+    found, number = kernels.sums(lattice.first, lattice.source, lattice.score, checked(b), bounds)
+    finite(float(found[:3].sum()), b)
+    paths = number.tolist()
+    for k in np.flatnonzero(number < 0).tolist():
+        paths[k] = exact_count(lattice, int(bounds[k]), int(bounds[k + 1]))
+    return TypeSums(
+        words,
+        np.fromiter(counts.values(), dtype=np.int64, count=len(words)),
+        found[0],
+        found[1],
+        np.minimum(found[2] - 2.0 * found[0], 0.0),
+        found[3],
+        tuple(paths),
+    )

@@ -1,0 +1,171 @@
+"""How much of P(D) is the tokeniser's own cut, for whole texts and word by word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.score import Score, digest_sentences, signature
+from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import Documents
+from evaluation.tokenisation.estimate import Document
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.token_scores import continued_log_probs
+from generator.piece_model import Floats, TokenisedModel
+from grammar.errors import InputError
+from grammar.progress import track
+
+
+@dataclass(frozen=True, eq=False)
+class CanonicalMass:
+    """P(T*)/P(D), the probability that a text is cut as the tokeniser cuts it, given the text."""
+
+    model: str
+    run: str  #: label of the run that estimated P(D)
+    share: Floats  #: (N,) of each document, in (0, 1]
+    capped: int  #: documents whose estimate of P(D) was below P(T*), which is certain; their share is set to 1
+    scores: dict[str, Score]  #: see `canonical_mass`
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a score, for JSON."""
+        head = {"model": self.model, "run": self.run}
+        return [{**head, **score.as_record()} for score in self.scores.values()]
+
+
+def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> CanonicalMass:
+    """Share of the tokeniser's own cut in the sum over all cuts (Vieira et al. 2025; Chirkova et al. 2023).
+
+    Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
+    ``canonical_mass_per_word``, the share to the power of 1 over the number of words, pooled:
+    ``exp(-sum of gaps / sum of words)``; ``canonical_capped``, the share of documents with an estimate of P(D) below
+    P(T*). Intervals are of a document bootstrap.
+
+    Args:
+        evaluation: with the run.
+        run: label of the run whose P(D) counts. A lower bound makes shares too large.
+        seed: of the bootstrap.
+    """
+    gap = evaluation.log_p(run) - evaluation.one_best
+    capped = gap < 0.0
+    gap = np.maximum(gap, 0.0)
+    share = np.exp(-gap)
+    ones = np.ones(len(gap))
+    total = np.stack([share, gap, capped.astype(np.float64)], axis=1)
+    count = np.stack([ones, evaluation.words, ones], axis=1)
+    low, high = resampled_ratios(total, count, seed=seed)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    value[1], low[1], high[1] = np.exp(-value[1]), np.exp(-high[1]), np.exp(-low[1])
+    signed = evaluation.signed(
+        run, bound=evaluation.total(run).bound, unit="share", ci=f"document-bootstrap95/seed{seed}"
+    )
+    names = ("canonical_mass", "canonical_mass_per_word", "canonical_capped")
+    scores = {name: Score(name, float(value[i]), signed, float(low[i]), float(high[i])) for i, name in enumerate(names)}
+    return CanonicalMass(evaluation.model, run, share, int(capped.sum()), scores)
+
+
+@dataclass(frozen=True)
+class LocalCanonicality:
+    """How the tokeniser's cut of a word stands among the cuts of that word, after the tokeniser's cut of the text."""
+
+    model: str
+    words: int  #: that were compared: those with more than one cut
+    scores: dict[str, Score]  #: see `local_canonicality`; empty where no word has two cuts
+    most_likely: dict[str, dict[tuple[str, ...], int]]  #: by word: how often each other cut was the most likely one
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a score, for JSON."""
+        return [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
+
+
+def local_canonicality(
+    model: TokenisedModel, documents: Documents, builder: LatticeBuilder, *, candidates: int = 64, seed: int = 0
+) -> LocalCanonicality:
+    """Whether the most likely cut of each word, given the text before it in its own cut, is the tokeniser's.
+
+    Every word is compared with the ``candidates`` cuts of it that Q ranks highest; P of a cut is that of its pieces,
+    whatever follows. Scores, over the words with more than one cut: ``locally_canonical``, the share whose most likely
+    cut is the tokeniser's; ``local_canonical_mass``, the mean share of the tokeniser's cut in the sum over the cuts
+    compared. Intervals are of a document bootstrap.
+
+    Raises:
+        InputError: pieces reach from one word to the next, or ``candidates`` is below 2.
+    """
+    if not builder.factorises:
+        raise InputError("some pieces reach over white space, so that words have no cuts of their own to compare")
+    if candidates < 2:
+        raise InputError(f"at least 2 cuts of a word are compared, got {candidates}")
+    lists: dict[str, list[tuple[int, ...]]] = {}
+    total, count = np.zeros((len(documents), 2)), np.zeros((len(documents), 2))
+    most_likely: dict[str, dict[tuple[str, ...], int]] = {}
+    for row, document in enumerate(track(documents.documents, "cuts of words in context", len(documents))):
+        for word, own, cuts, log_p in _in_context(model, document, builder, lists, candidates):
+            best = cuts[int(np.argmax(log_p))]
+            total[row] += best == own, np.exp(log_p[cuts.index(own)] - np.logaddexp.reduce(log_p))
+            count[row] += 1.0
+            if best != own:
+                spelt = tuple(builder.inventory.pieces[piece] for piece in best)
+                seen = most_likely.setdefault(word, {})
+                seen[spelt] = seen.get(spelt, 0) + 1
+    compared = int(count[:, 0].sum())
+    scores = {}
+    if compared:
+        low, high = resampled_ratios(total, count, seed=seed)
+        value = total.sum(axis=0) / count.sum(axis=0)
+        signed = signature(
+            {
+                "model": model.name,
+                "candidates": candidates,
+                "unit": "share",
+                "words": compared,
+                "documents": len(documents),
+                "pieces": model.pieces.inventory.digest[:8],
+                "ci": f"document-bootstrap95/seed{seed}",
+                "data": digest_sentences([[document.text.original] for document in documents.documents]),
+            }
+        )
+        for i, name in enumerate(("locally_canonical", "local_canonical_mass")):
+            scores[name] = Score(name, float(value[i]), signed, float(low[i]), float(high[i]))
+    return LocalCanonicality(model.name, compared, scores, most_likely)
+
+
+def _in_context(
+    model: TokenisedModel,
+    document: Document,
+    builder: LatticeBuilder,
+    lists: dict[str, list[tuple[int, ...]]],
+    candidates: int,
+) -> list[tuple[str, tuple[int, ...], list[tuple[int, ...]], Floats]]:
+    """For each word with several cuts: the word, the tokeniser's cut, all cuts compared, and their log P, nats."""
+    pieces = document.lattice.piece[document.best].tolist()
+    source = document.lattice.source[document.best].tolist()
+    walker = model.walker()
+    context = walker.begin()
+    found = []
+    start = at = 0
+    for word in builder.words(document.text.spelling):
+        end = start + len(word)
+        stop = at
+        while stop < len(pieces) and source[stop] < end:
+            stop += 1
+        own = tuple(pieces[at:stop])
+        if word not in lists:
+            lattice = builder.build(word)
+            lists[word] = [tuple(lattice.piece[arcs].tolist()) for arcs in n_best(lattice, candidates).each()]
+        cuts = lists[word] if own in lists[word] else [*lists[word], own]
+        if len(cuts) > 1:
+            rows = [builder.inventory.ids[list(cut)] for cut in cuts]
+            log_p = np.array([row.sum() for row in continued_log_probs(walker, context, rows)])
+            if np.isfinite(log_p[cuts.index(own)]):
+                found.append((word, own, cuts, log_p))
+        for piece in own:
+            token = builder.inventory.ids[[piece]]
+            if not np.isfinite(walker.log_prob(np.array([context]), token)[0]):
+                return found
+            context = int(walker.extend(np.array([context]), token)[0])
+        walker.keep(np.array([context]))
+        start, at = end, stop
+    return found

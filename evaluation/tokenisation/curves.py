@@ -1,0 +1,197 @@
+"""How estimates depend on the number of cuts, on their order, on the temperature of Q, and on the model's work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.documents import Documents
+from evaluation.tokenisation.estimate import Bound, Settings
+from evaluation.tokenisation.estimators.cuts import score_cuts
+from evaluation.tokenisation.estimators.registry import METHODS
+from evaluation.tokenisation.evaluate import evaluate_runs
+from evaluation.tokenisation.evaluation import ONE_BEST, Run
+from generator.piece_model import Floats, TokenisedModel
+from grammar.errors import InputError
+from grammar.progress import track
+
+COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
+SAMPLERS = ("wr", "wor", "wor1", "nbest")
+Order = Literal["tokeniser", "model"]
+ORDERS: tuple[Order, ...] = ("tokeniser", "model")
+
+
+@dataclass(frozen=True, eq=False)
+class OrderCurves:
+    """Sums over the first k of the N best cuts of every document, in two orders."""
+
+    model: str
+    log_p: dict[Order, Floats]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... cuts, nats
+    one_best: float  #: sum of log P(T*), nats
+    words: int
+    documents: int
+    left_out: int  #: documents of which the first cut, in an order, has probability zero
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record an order and number of cuts, for JSON; ``ppl`` is per word."""
+        return [
+            {
+                "model": self.model,
+                "order": order,
+                "cuts": k,
+                "log_p": value,
+                "ppl": math.exp(-value / self.words),
+                "documents": self.documents,
+                "left_out": self.left_out,
+            }
+            for order, values in self.log_p.items()
+            for k, value in enumerate(values.tolist(), start=1)
+        ]
+
+
+def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> OrderCurves:
+    """Cumulative sums over the N best cuts, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
+
+    The second is an oracle experiment: it says how many of the cuts matter. A document of fewer than ``n`` cuts has its
+    whole sum from its last cut on. All values are lower bounds.
+
+    Raises:
+        InputError: ``n`` is below 1, no document is left, or a cut is longer than the model takes.
+    """
+    if n < 1:
+        raise InputError(f"at least one cut is summed, got {n}")
+    totals: dict[Order, Floats] = {order: np.zeros(n) for order in ORDERS}
+    one_best, words, left_out = 0.0, 0, 0
+    for document in track(documents.documents, f"the {n} best cuts", len(documents)):
+        scored = score_cuts(model, document, [*n_best(document.lattice, n).each(), document.best]).log_p
+        by_q, own = scored[:-1], float(scored[-1])
+        if not (np.isfinite(by_q[0]) and np.isfinite(own)):
+            left_out += 1
+            continue
+        one_best += own
+        words += document.text.n_words
+        for order, values in zip(ORDERS, (by_q, np.sort(by_q)[::-1]), strict=True):
+            sums = np.logaddexp.accumulate(values)
+            totals[order] += np.append(sums, np.full(n - len(sums), sums[-1]))
+    if not words:
+        raise InputError(f"the model gives probability zero to the best cut of all {left_out} documents")
+    return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One estimator at one setting, over all documents that count."""
+
+    model: str
+    estimator: str
+    settings: Settings
+    log_p: float  #: sum over documents, nats
+    ppl: float  #: per word
+    standard_error: float | None  #: of ``log_p``, nats
+    log_lower: float  #: certainly at most the truth, nats
+    bound: Bound
+    steps_per_piece: float  #: token-steps of the model over pieces of T*
+    documents: int
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        settings = self.settings
+        return {
+            "model": self.model,
+            "estimator": self.estimator,
+            "samples": settings.samples,
+            "b": settings.b,
+            "seed": settings.seed,
+            **{key: value for key, value in vars(self).items() if key not in ("model", "estimator", "settings")},
+        }
+
+
+def sample_curves(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: Settings,
+    *,
+    estimators: Sequence[str] = SAMPLERS,
+    counts: Sequence[int] = COUNTS,
+) -> list[Point]:
+    """Estimates against the number of cuts scored; ``one-best`` is the first point.
+
+    An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
+
+    Raises:
+        InputError: as `evaluation.tokenisation.evaluate.evaluate_runs`.
+    """
+    _known(estimators)
+    runs = {
+        f"{name}/{k}": Run(name, replace(settings, samples=k))
+        for name in estimators
+        for k in counts
+        if k >= METHODS[name].fewest
+    }
+    return _points(model, documents, runs)
+
+
+@dataclass(frozen=True)
+class TemperaturePoint:
+    """WOR + 1-best at one inverse temperature."""
+
+    point: Point
+    difference: float  #: of its perplexity to that of n-best with as many cuts, percent; below 0 is the tighter one
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**self.point.as_record(), "difference_percent": self.difference}
+
+
+def temperature_curve(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: Settings,
+    *,
+    inverse_temperatures: Sequence[float],
+    estimator: str = "wor1",
+) -> list[TemperaturePoint]:
+    """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
+
+    Raises:
+        InputError: as `evaluation.tokenisation.evaluate.evaluate_runs`.
+    """
+    _known([estimator])
+    runs = {f"{estimator}/b={b:g}": Run(estimator, replace(settings, b=b)) for b in inverse_temperatures}
+    _, nbest, *points = _points(model, documents, {"nbest": Run("nbest", settings), **runs})
+    return [TemperaturePoint(point, 100.0 * (point.ppl / nbest.ppl - 1.0)) for point in points]
+
+
+def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -> list[Point]:
+    """T*, then the runs in their order."""
+    found = evaluate_runs(model, documents, runs)
+    words = float(found.words.sum())
+    points = []
+    for label in (ONE_BEST, *runs):
+        total = found.total(label)
+        points.append(
+            Point(
+                model.name,
+                total.estimator,
+                found.runs[label].settings,
+                total.log_p,
+                math.exp(-total.log_p / words),
+                total.standard_error,
+                total.log_lower,
+                total.bound,
+                total.steps_per_piece,
+                len(found.documents),
+            )
+        )
+    return points
+
+
+def _known(estimators: Sequence[str]) -> None:
+    for name in estimators:
+        if name not in METHODS:
+            raise InputError(f"no estimator is called {name!r}; there are {', '.join(METHODS)}")

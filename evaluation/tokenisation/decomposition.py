@@ -1,0 +1,260 @@
+"""How much of a model's distance to the truth is the tokeniser's: sentences of a grammar, whose truth is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.oracle import Oracle
+from evaluation.score import Score
+from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
+from generator.frame import ScoringFrame
+from generator.piece_model import Floats
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.inference.expected import unigram
+from grammar.pcfg import PCFG
+
+By = Literal["length", "rarest-word"]
+RAREST = -7  #: power of ten; rarer words are in one band
+STEP = 5  #: lengths in a band
+
+
+@dataclass(frozen=True)
+class Band:
+    """One row of a table."""
+
+    group: str
+    documents: int
+    scores: Mapping[str, Score]  #: the gaps and their sum, nats a word
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """Distance of a model that reads one cut from the truth, in two parts, over M documents of sentences.
+
+    One-best NLL - true NLL = (one-best NLL - marginal NLL) + (marginal NLL - true NLL): the tokenisation gap, at least
+    0 where log P(D) is exact or sums T* among others, and the model gap, whose expectation under the grammar is
+    KL(truth || model), at least 0, where log P(D) is exact.
+    """
+
+    model: str
+    run: str  #: label of the run that estimated log P(D)
+    one_best: Floats  #: (M,) -log P(T*), nats
+    marginal: Floats  #: (M,) -log P(D), nats
+    truth: Floats  #: (M,) -log P(D) under the grammar, nats
+    variance: Floats | None  #: (M,) of the estimates of log P(D); 0 where exact, None where some have no error bar
+    sentences: tuple[tuple[tuple[str, ...], ...], ...]  #: (M,) the sentences of each document
+    impossible: tuple[int, ...]  #: numbers, among the texts given, of sentences that the grammar cannot make
+    altered: tuple[int, ...]  #: of sentences that the tokeniser alters, so that the model reads another string
+    evaluation: Evaluation
+    grammar: PCFG
+    lengths: LengthRange | None
+
+    @property
+    def tokenisation_gap(self) -> Floats:
+        """(M,) nats."""
+        return self.one_best - self.marginal
+
+    @property
+    def model_gap(self) -> Floats:
+        """(M,) nats."""
+        return self.marginal - self.truth
+
+    @property
+    def distance(self) -> Floats:
+        """(M,) one-best NLL - true NLL, nats."""
+        return self.one_best - self.truth
+
+    @property
+    def words(self) -> Floats:
+        """(M,) words of each document."""
+        return np.array([sum(map(len, sentences)) for sentences in self.sentences], dtype=np.float64)
+
+    @property
+    def n_sentences(self) -> Floats:
+        """(M,) sentences of each document."""
+        return np.array([len(sentences) for sentences in self.sentences], dtype=np.float64)
+
+    def scores(self, seed: int = 0) -> dict[str, Score]:
+        """The NLLs, the gaps and their sum, for a sentence and for a word, nats, and shares of the sum.
+
+        ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
+        a sentence, those with ``_per_word`` of a word. ``tokenisation_share`` and ``model_share`` divide the pooled
+        gaps by the pooled distance; there are none unless the interval of the distance is above 0. Intervals are of a
+        document bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is
+        the standard error of both gaps that comes from estimating log P(D); it is not there without error bars.
+        """
+        columns = {
+            "one_best_nll": self.one_best,
+            "marginal_nll": self.marginal,
+            "true_nll": self.truth,
+            "tokenisation_gap": self.tokenisation_gap,
+            "model_gap": self.model_gap,
+            "distance": self.distance,
+        }
+        found = self._ratios(columns, self.n_sentences, "nats/sentence", seed)
+        per_word = {f"{name}_per_word": values for name, values in columns.items()}
+        found |= self._ratios(per_word, self.words, "nats/word", seed)
+        low = found["distance"].low
+        if low is not None and low > 1e-9 * abs(found["true_nll"].value):
+            shares = {"tokenisation_share": self.tokenisation_gap, "model_share": self.model_gap}
+            found |= self._ratios(shares, self.distance, "share", seed)
+        if self.variance is not None:
+            error = math.sqrt(float(self.variance.sum())) / float(self.words.sum())
+            signed = found["tokenisation_gap_per_word"].signature
+            found["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
+        return found
+
+    def table(self, by: By, seed: int = 0) -> list[Band]:
+        """Gaps and their sum for a word, by band of what a document is: shortest, or most frequent, first.
+
+        ``length`` is the mean number of words of its sentences; ``rarest-word`` the least exact probability, among
+        all tokens of the grammar and ends of sentences, that one of its words has. Bands of the latter are powers of
+        ten.
+
+        Raises:
+            InputError: an unknown ``by``, or the grammar's expected counts are infinite.
+        """
+        if by == "length":
+            key = -(-self.words // (self.n_sentences * STEP)).astype(np.int64)
+            names = {k: f"{STEP * (k - 1) + 1} to {STEP * k} words" for k in np.unique(key).tolist()}
+        elif by == "rarest-word":
+            key = -self._rarest()
+            names = {k: _frequency(-k) for k in np.unique(key).tolist()}
+        else:
+            raise InputError(f"tables are by {', '.join(get_args(By))}; got {by!r}")
+        gaps = {"tokenisation_gap": self.tokenisation_gap, "model_gap": self.model_gap, "distance": self.distance}
+        bands = []
+        for k, name in names.items():
+            at = key == k
+            inside = {f"{gap}_per_word": values[at] for gap, values in gaps.items()}
+            scores = self._ratios(inside, self.words[at], "nats/word", seed, by=by, band=name)
+            bands.append(Band(name, int(at.sum()), scores))
+        return bands
+
+    def records(self, seed: int = 0, by: Sequence[By] = ()) -> list[dict[str, Any]]:
+        """One record a score, for JSON; those of tables have ``by``, ``group`` and ``documents`` as well."""
+        head = {"model": self.model, "run": self.run}
+        found = [{**head, **score.as_record()} for score in self.scores(seed).values()]
+        for name in by:
+            for band in self.table(name, seed):
+                place = {"by": name, "group": band.group, "documents": band.documents}
+                found += [{**head, **place, **score.as_record()} for score in band.scores.values()]
+        return found
+
+    def _ratios(
+        self, columns: Mapping[str, Floats], count: Floats, unit: str, seed: int, **more: object
+    ) -> dict[str, Score]:
+        """Pooled means with intervals."""
+        total = np.stack(list(columns.values()), axis=1)
+        counts = np.repeat(count[:, None], total.shape[1], axis=1)
+        low, high = resampled_ratios(total, counts, seed=seed)
+        value = total.sum(axis=0) / counts.sum(axis=0)
+        signed = self.evaluation.signed(
+            self.run,
+            unit=unit,
+            bound=self.evaluation.total(self.run).bound,
+            given=self.lengths or "none",
+            grammar=self.grammar.digest[:8],
+            impossible=len(self.impossible),
+            **{"set-aside-as-altered": len(self.altered), "ci": f"document-bootstrap95/seed{seed}", **more},
+        )
+        ends = zip(columns, value.tolist(), low.tolist(), high.tolist(), strict=True)
+        return {name: Score(name, x, signed, a, z) for name, x, a, z in ends}
+
+    def _rarest(self) -> NDArray[np.int64]:
+        """(M,) power of ten of the least probability of a word in each document."""
+        probability = unigram(self.grammar, self.lengths).words
+        ids = self.grammar.word_ids
+        least = [min(probability[ids[w]] for s in sentences for w in s) for sentences in self.sentences]
+        return np.clip(np.floor(np.log10(least) + 1e-12), RAREST, -1).astype(np.int64)
+
+
+def decompose(
+    evaluation: Evaluation, run: str, grammar: PCFG, lengths: LengthRange | None, *, per_document: int = 1
+) -> Decomposition:
+    """Set what a model gives to sentences, one text each, against the exact truth.
+
+    The truth is that of the grammar given the range of lengths, with the end of the sentence counted exactly if the
+    model counts it. Sentences that the grammar cannot make, and those that the tokeniser alters (the model then reads
+    another string, of which the sentence is one source among several) are set aside and counted.
+
+    Args:
+        evaluation: of texts that are sentences, words separated by single spaces.
+        run: label of the run whose log P(D) is the marginal.
+        grammar: that the sentences were drawn from.
+        lengths: the length condition that they were drawn under.
+        per_document: join so many consecutive texts to one document; the model reads each sentence anew, so that
+            probabilities multiply. Sentences set aside are left out of theirs.
+
+    Raises:
+        InputError: nothing is left, or ``run`` is not among the runs.
+    """
+    if run not in evaluation.runs or per_document < 1:
+        raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
+    sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
+    truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end)
+    altered = np.array([document.text.altered for document in evaluation.documents])
+    possible = np.isfinite(truth)
+    kept = np.flatnonzero(possible & ~altered)
+    impossible = tuple(evaluation.numbers[~possible].tolist())
+    other = tuple(evaluation.numbers[altered & possible].tolist())
+    if len(kept) == 0:
+        raise InputError(
+            f"no sentence is left to set against the truth: the grammar cannot make {len(impossible)} of"
+            f" {len(sentences)}, and the tokeniser alters {len(other)}"
+        )
+    _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
+
+    def sums(values: Floats) -> Floats:
+        return np.bincount(row, values[kept]).astype(np.float64)
+
+    errors = [variance_of(estimate) for estimate in evaluation.estimates[run]]
+    variance = None if None in errors else sums(np.array(errors, dtype=np.float64))
+    joined: list[list[tuple[str, ...]]] = [[] for _ in range(int(row.max()) + 1)]
+    for document, i in zip(row.tolist(), kept.tolist(), strict=True):
+        joined[document].append(sentences[i])
+    return Decomposition(
+        evaluation.model,
+        run,
+        sums(-evaluation.log_p(ONE_BEST)),
+        sums(-evaluation.log_p(run)),
+        sums(-truth),
+        variance,
+        tuple(map(tuple, joined)),
+        impossible,
+        other,
+        evaluation,
+        grammar,
+        lengths,
+    )
+
+
+def true_log_probs(
+    sentences: Sequence[Sequence[str]], grammar: PCFG, lengths: LengthRange | None, *, end: bool
+) -> Floats:
+    """(N,) log probability of each sentence under a grammar, nats; -inf where it cannot make it.
+
+    Args:
+        sentences: in the words of the grammar.
+        grammar: the truth.
+        lengths: its length condition.
+        end: whether the end of the sentence counts.
+    """
+    scores = Oracle(grammar, lengths=lengths).score(sentences, ScoringFrame(eos=end))
+    found = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
+    found[scores.impossible] = -np.inf
+    return found
+
+
+def _frequency(power: int) -> str:
+    """Name of the band from 10 to that power on."""
+    upper = "1" if power == -1 else f"1/{10 ** -(power + 1):,}"
+    return f"below {upper}" if power == RAREST else f"1/{10**-power:,} to {upper}"

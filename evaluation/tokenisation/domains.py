@@ -1,0 +1,164 @@
+"""The decomposition in and out of domain: sentences of other grammars, whose own truth is known as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import TAILS, resampled_sums
+from evaluation.oracle import Oracle
+from evaluation.score import Score
+from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.respelling import respell
+from generator.piece_model import Floats
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.variants.spec import parse_variant
+
+IN_DOMAIN = "in-domain"
+RESPELL = "respell"
+GAPS = ("tokenisation_gap", "model_gap", "distance")
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceSet:
+    """Sentences drawn from a grammar under a range of lengths."""
+
+    name: str
+    sentences: Sequence[Sequence[str]]
+    grammar: PCFG
+    lengths: LengthRange | None
+
+    @property
+    def texts(self) -> list[str]:
+        """One text a sentence, its words separated by single spaces."""
+        return [" ".join(sentence) for sentence in self.sentences]
+
+
+@dataclass(frozen=True, eq=False)
+class SetResult:
+    """One set against its own truth, and against that of the grammar of the training corpus."""
+
+    name: str
+    decomposition: Decomposition  #: against the grammar that the set was drawn from
+    shift: Floats  #: (M,) -log P under the training grammar less that under its own, nats; inf where impossible
+    scores: Mapping[str, Score]  #: see `compare_sets`
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a score, for JSON."""
+        head = {"model": self.decomposition.model, "run": self.decomposition.run, "set": self.name}
+        return [{**head, **score.as_record()} for score in self.scores.values()]
+
+
+def drawn_set(name: str, grammar: PCFG, lengths: LengthRange | None, n: int, seed: int) -> SentenceSet:
+    """N sentences of a grammar."""
+    return SentenceSet(name, Oracle(grammar, lengths=lengths).sample(n, seed), grammar, lengths)
+
+
+def shifted_sets(
+    grammar: PCFG, lengths: LengthRange | None, changes: Sequence[str], n: int, seed: int
+) -> list[SentenceSet]:
+    """The set ``in-domain`` and one for each change of the grammar.
+
+    A change is written as in `grammar.variants.spec` (``zipf=0.5``, ``temperature=1.5``), or ``respell=0.5``: that
+    share of the words is spelt otherwise, see `evaluation.tokenisation.respelling`. All sets are drawn with one seed,
+    so that changes of the lexicon alone keep the trees.
+
+    Raises:
+        InputError: a change is unknown or cannot be made.
+    """
+    changed = {change: _changed(grammar, change, seed) for change in changes}
+    return [drawn_set(name, g, lengths, n, seed) for name, g in {IN_DOMAIN: grammar, **changed}.items()]
+
+
+def _changed(grammar: PCFG, change: str, seed: int) -> PCFG:
+    name, _, value = change.partition("=")
+    if name.strip() != RESPELL:
+        return parse_variant(change).apply(grammar).pcfg
+    try:
+        share = float(value)
+    except ValueError:
+        raise InputError(f"{RESPELL} wants a share of the words, as in {RESPELL}=0.5, got {value!r}") from None
+    return respell(grammar, share, seed)
+
+
+def compare_sets(
+    sets: Sequence[SentenceSet],
+    evaluations: Sequence[Evaluation],
+    run: str,
+    training: PCFG,
+    training_lengths: LengthRange | None,
+    *,
+    seed: int = 0,
+) -> list[SetResult]:
+    """Decompose each set with the truth it was drawn from, and compare it with the first.
+
+    Scores: those of `Decomposition`; ``training_impossible``, the share of its sentences that the training grammar
+    cannot make; ``domain_shift_per_word``, nats a word over the others, how much worse than its own grammar the
+    training grammar itself predicts the set: no model of the training language can be expected to do better; and for
+    all but the first set ``<gap>_per_word_growth``, the gap of a word less that of the first set, with intervals of
+    independent document bootstraps.
+
+    Args:
+        sets: the first is the one compared with.
+        evaluations: of the texts of each set, with the run.
+        run: label of the run whose log P(D) is the marginal.
+        training: grammar of the training corpus.
+        training_lengths: its length condition.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: there are no sets, not one evaluation each, or as `decompose`.
+    """
+    if not sets or len(sets) != len(evaluations):
+        raise InputError(f"expecting one evaluation for each set, got {len(evaluations)} for {len(sets)}")
+    results: list[SetResult] = []
+    for i, (given, evaluation) in enumerate(zip(sets, evaluations, strict=True)):
+        found = decompose(evaluation, run, given.grammar, given.lengths)
+        flat = [sentence for (sentence,) in found.sentences]
+        shift = -true_log_probs(flat, training, training_lengths, end=evaluation.end) - found.truth
+        scores = {**found.scores(seed), **_shift(found, shift, training, training_lengths)}
+        if i > 0:
+            scores |= _growth(found, results[0].decomposition, seed + i)
+        results.append(SetResult(given.name, found, shift, scores))
+    return results
+
+
+def _shift(found: Decomposition, shift: Floats, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
+    possible = np.isfinite(shift)
+    parts: dict[str, object] = {"training-grammar": training.digest[:8], "training-given": lengths or "none"}
+    signed = found.evaluation.signed(found.run, unit="share", grammar=found.grammar.digest[:8], **parts)
+    scores = {"training_impossible": Score("training_impossible", float(1.0 - possible.mean()), signed)}
+    if possible.any():
+        value = float(shift[possible].sum() / found.words[possible].sum())
+        signed = found.evaluation.signed(
+            found.run, unit="nats/word", sentences=int(possible.sum()), grammar=found.grammar.digest[:8], **parts
+        )
+        scores["domain_shift_per_word"] = Score("domain_shift_per_word", value, signed)
+    return scores
+
+
+def _growth(found: Decomposition, first: Decomposition, seed: int) -> dict[str, Score]:
+    scores = {}
+    for gap in GAPS:
+        sides = []
+        for side, which in ((found, seed), (first, seed + 1_000_003)):
+            sums = resampled_sums(np.stack([getattr(side, gap), side.words], axis=1), seed=which)
+            sides.append(sums[:, 0] / sums[:, 1])
+        low, high = np.quantile(sides[0] - sides[1], TAILS)
+        value = float(getattr(found, gap).sum() / found.words.sum() - getattr(first, gap).sum() / first.words.sum())
+        name = f"{gap}_per_word_growth"
+        signed = found.evaluation.signed(
+            found.run,
+            unit="nats/word",
+            grammar=found.grammar.digest[:8],
+            less=f"{first.grammar.digest[:8]}:{first.evaluation.parts['data']}",
+            ci=f"two-document-bootstraps95/seed{seed}",
+        )
+        scores[name] = Score(name, value, signed, float(low), float(high))
+    return scores

@@ -1,0 +1,192 @@
+"""Estimators compared at the work they ask of the model: error and spread against a reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.tokenisation.documents import Documents
+from evaluation.tokenisation.estimate import Bound, Document, Settings
+from evaluation.tokenisation.estimators.exact import TooManyContextsError
+from evaluation.tokenisation.estimators.registry import METHODS
+from evaluation.tokenisation.evaluate import evaluate_runs, numbered, seed_of
+from evaluation.tokenisation.evaluation import ONE_BEST, Run
+from generator.piece_model import Floats, Ints, TokenisedModel
+from grammar.errors import InputError
+from grammar.progress import track
+
+SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` cuts
+BY_BLOCKS = (
+    "block",
+    "dpf",
+    "beam",
+)  #: estimators that go on from ``particles`` places by ``candidates`` cuts of a word
+DETERMINISTIC = ("exact", "bracket", "one-best", "nbest", "consistent-nbest", "beam")  #: no seed changes their values
+BUDGETS = (8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """What log P(D) is taken to be for each document."""
+
+    numbers: Ints  #: (N,) of the documents among the texts given
+    log_p: Floats  #: (N,) nats
+    standard_error: Floats  #: (N,) of ``log_p``, from independent runs, nats; 0 where exact
+    exact: NDArray[np.bool_]  #: (N,)
+    how: str  #: for signatures and captions
+
+    @property
+    def worst(self) -> float:
+        """The largest standard error, nats."""
+        return float(self.standard_error.max())
+
+
+@dataclass(frozen=True)
+class CostPoint:
+    """One estimator at one setting against the reference."""
+
+    model: str
+    estimator: str
+    settings: Settings
+    bound: Bound
+    steps_per_piece: float  #: token-steps of the model over pieces of T*
+    error: float  #: mean over documents and repeats of log estimate - log reference, nats
+    sd: float | None  #: over repeats, root mean square over documents, nats; None without repeats
+    rmse: float  #: root mean square of log estimate - log reference over documents and repeats, nats
+    ratio: float | None  #: mean of estimate / reference, 1 for an unbiased one; None where it overflows
+    documents: int
+    repeats: int
+    reference: str
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        settings = {key: value for key, value in vars(self.settings).items() if key != "most_prefixes"}
+        return {**{key: value for key, value in vars(self).items() if key != "settings"}, **settings}
+
+
+def reference_log_p(model: TokenisedModel, documents: Documents, settings: Settings, *, repeats: int = 3) -> Reference:
+    """Log P(D) exactly where it can be enumerated, else from independent runs of the discrete particle filter.
+
+    The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``: its
+    standard error, from the spread of the runs, says how far it can be trusted.
+
+    Args:
+        model: whose P is summed.
+        documents: the texts.
+        settings: many candidates and particles; ``most_prefixes`` bounds enumeration.
+        repeats: runs for each document that cannot be enumerated, at least 2.
+
+    Raises:
+        InputError: fewer than 2 repeats, or the model's window is too short.
+    """
+    if repeats < 2:
+        raise InputError(f"a reference needs at least 2 runs to say how sure it is, got {repeats}")
+    own = replace(settings, replicates=1)
+    log_p, error, exact = np.zeros(len(documents)), np.zeros(len(documents)), np.zeros(len(documents), dtype=np.bool_)
+    pairs = zip(documents.numbers, documents.documents, strict=True)
+    for i, (number, document) in enumerate(track(pairs, "reference values", len(documents))):
+        with numbered(number):
+            values, exact[i] = _reference(model, document, replace(own, seed=seed_of(settings.seed, number)), repeats)
+        log_p[i] = np.logaddexp.reduce(values) - math.log(len(values))
+        if len(values) > 1 and np.isfinite(log_p[i]):
+            error[i] = np.exp(values - log_p[i]).std(ddof=1) / math.sqrt(len(values))
+    n = int(exact.sum())
+    estimated = f"dpf/{repeats}x{settings.candidates}x{settings.particles}:{len(documents) - n}"
+    how = "exact" if n == len(documents) else f"exact:{n}+{estimated}" if n else estimated
+    return Reference(np.array(documents.numbers, dtype=np.int64), log_p, error, exact, how)
+
+
+def _reference(model: TokenisedModel, document: Document, settings: Settings, repeats: int) -> tuple[Floats, bool]:
+    """The exact log P(D), (1,), or estimates of it, (repeats,), nats; and which of the two."""
+    try:
+        return np.array([METHODS["exact"].run(model, document, settings).log_p]), True
+    except TooManyContextsError:
+        own = [replace(settings, seed=seed_of(settings.seed, r)) for r in range(repeats)]
+        found = [METHODS["dpf"].run(model, document, one) for one in own]
+    exact = [estimate.log_p for estimate in found if estimate.bound == "exact"]
+    return (np.array(exact[:1]), True) if exact else (np.array([estimate.log_p for estimate in found]), False)
+
+
+def cost_ladder(settings: Settings, budgets: Sequence[int] = BUDGETS) -> list[Run]:
+    """T*, and every estimator at settings that ask for about ``budget`` token-steps for each piece of T*.
+
+    Some score ``budget`` cuts. Those that go word by word look at ``settings.candidates`` cuts of each word (half of
+    the budget where it is too small for that) from so many places that the product of the two is the budget. What is
+    asked of the model twice is run once, so that the steps in the end are fewer; they are reported.
+    """
+    runs = [Run(ONE_BEST, settings)]
+    for budget in budgets:
+        by_samples = replace(settings, samples=budget)
+        candidates = max(1, min(settings.candidates, budget // 2))
+        by_blocks = replace(settings, candidates=candidates, particles=max(1, budget // candidates))
+        runs += [Run(name, by_samples) for name in SAMPLERS if budget >= METHODS[name].fewest]
+        runs += [Run(name, by_blocks) for name in BY_BLOCKS]
+    return runs
+
+
+def equal_cost(
+    model: TokenisedModel,
+    documents: Documents,
+    runs: Sequence[Run],
+    reference: Reference,
+    *,
+    repeats: int = 10,
+) -> list[CostPoint]:
+    """Error, spread and cost of estimators, each at its own setting and with several seeds.
+
+    Documents whose reference is not finite are left out, as are those that some run leaves out. Rank estimators by
+    ``rmse`` at equal ``steps_per_piece``, not by the larger value: an estimate with a heavy tail can be far too high.
+
+    Args:
+        model: whose P is summed.
+        documents: those of the reference.
+        runs: estimators with settings; that of the seed is changed for each repeat.
+        reference: from `reference_log_p`.
+        repeats: of every estimator that draws.
+
+    Raises:
+        InputError: the reference is of other documents, or as `evaluation.tokenisation.evaluate.evaluate_runs`.
+    """
+    if tuple(reference.numbers.tolist()) != documents.numbers or repeats < 1:
+        raise InputError("the reference has to be of the same documents, and there is at least one repeat")
+    labels = [
+        [f"{i}/{r}" for r in range(1 if run.estimator in DETERMINISTIC else repeats)] for i, run in enumerate(runs)
+    ]
+    table = {
+        label: Run(run.estimator, replace(run.settings, seed=seed_of(run.settings.seed, r)))
+        for run, row in zip(runs, labels, strict=True)
+        for r, label in enumerate(row)
+    }
+    found = evaluate_runs(model, documents, table)
+    place = np.searchsorted(reference.numbers, found.numbers)
+    truth, finite = reference.log_p[place], np.isfinite(reference.log_p[place])
+    if not finite.any():
+        raise InputError("no document has a reference value")
+    points = []
+    for run, row in zip(runs, labels, strict=True):
+        error = np.stack([found.log_p(label) - truth for label in row])[:, finite]
+        totals = [found.total(label) for label in row]
+        with np.errstate(over="ignore"):
+            ratio = float(np.exp(error).mean())
+        points.append(
+            CostPoint(
+                model.name,
+                run.estimator,
+                run.settings,
+                totals[0].bound,
+                float(np.mean([total.steps_per_piece for total in totals])),
+                float(error.mean()),
+                float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(row) > 1 else None,
+                float(np.sqrt(np.square(error).mean())),
+                ratio if math.isfinite(ratio) else None,
+                int(finite.sum()),
+                len(row),
+                reference.how,
+            )
+        )
+    return points

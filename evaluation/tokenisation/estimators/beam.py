@@ -1,0 +1,32 @@
+"""Beam summing (Vieira et al. 2025): the likeliest cuts of each beginning of a text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.particle_filter import Filter, finished
+from evaluation.tokenisation.estimators.walk import BlockWalk
+from generator.piece_model import Floats, Ints, TokenisedModel
+
+
+def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log of the sum of P over the cuts that a beam of width ``settings.particles`` ends with: a lower bound.
+
+    After each block every cut goes on by each of its ``candidates`` best ways, and those of the largest P stay; where
+    the model's memory is finite, cuts that it cannot tell apart are one. Nothing is drawn. As a rule a wider beam finds
+    more, but this is not certain.
+
+    Raises:
+        InputError: the model's window is too short for the cuts.
+    """
+    walk = BlockWalk(model, document, settings, tail=False)
+    filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))
+    *_, final = filters.run()
+    return finished("beam", filters, final, "exact" if walk.whole and not filters.reduced else "lower")
+
+
+def likeliest(log_w: Floats, most: int) -> tuple[Ints, Floats]:
+    """The numbers of the largest of (R,) log weights, in ascending order, and these; of equals, the first."""
+    kept = np.sort(np.argsort(-log_w, kind="stable")[:most])
+    return kept, log_w[kept]

@@ -1,0 +1,54 @@
+"""Importance sampling by blocks, each cut drawn in proportion to what the model gives it (Chirkova et al. 2023)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.rows import drawn, unique_pairs
+from evaluation.tokenisation.estimators.walk import BlockWalk
+from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from generator.piece_model import TokenisedModel
+
+
+def block_importance(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log P(D) from ``settings.particles`` independent cuts, each drawn block after block.
+
+    A sample goes through a block by one of the ``candidates`` best cuts, or by one unlisted cut drawn for it at 1/q, in
+    proportion to these weights; their sum is a factor of the weight of the sample, and so is the probability that the
+    text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted cuts have no part, and the mean is
+    unbiased for the sum over cuts of the text that are made of listed ones (bound ``part``).
+
+    Samples that have read the same pieces are one row of the model's batches. A word's cut that the rest of the text
+    makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar too small.
+
+    Raises:
+        InputError: the model's window is too short for the cuts.
+    """
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    n = settings.particles
+    context, position = np.full(n, walk.walker.begin()), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    for end in walk.blocks.ends:
+        moves = walk.moves(context, position, end, rng if settings.tail else None)
+        table = moves.log_weights
+        sums = logsumexp(table, axis=1)
+        alive = np.flatnonzero(sums > -np.inf)
+        if not len(alive):
+            context = context[:0]
+            break
+        rows = moves.rows[alive, drawn(table[alive], rng)]
+        log_w, log_p = log_w[alive] + sums[alive], log_p[alive] + moves.log_p[rows]
+        cut = unique_pairs(cut[alive], moves.cut[rows])[1]
+        context, position = walk.advance(moves, rows), moves.position[rows]
+    ends = walk.score_ends(context)
+    log_w, log_p = log_w[: len(ends)] + ends, log_p[: len(ends)] + ends
+    _, first = np.unique(cut[: len(ends)], return_index=True)
+    found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
+    return Estimate(
+        "block", found.log_p, "unbiased" if settings.tail or walk.whole else "part", found.relative_variance, found.ess,
+        found.max_share, log_sum(log_p[first]), walk.walker.steps, walk.scored,
+    )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Bounds of the probability of a text that are certain, by leaving improbable beginnings of cuts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.cuts import score_cuts
+from evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, sum_over_contexts
+from generator.piece_model import TokenisedModel
+
+
+def bracket(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log of the sum of P over the cuts whose beginnings were followed: a lower bound, with an upper one.
+
+    Raises:
+        InputError: as for `bracket_sum`.
+    """
+    found = bracket_sum(model, document, settings)
+    whole = found.log_dropped == -math.inf
+    return Estimate(
+        "bracket",
+        found.log_p,
+        "exact" if whole else "lower",
+        0.0 if whole else None,
+        None,
+        None,
+        found.log_p,
+        found.steps,
+        found.contexts - 1,
+        found.log_upper,
+    )
+
+
+def bracket_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:
+    """The pass of `exact_sum` without beginnings that are improbable beside the whole of T*.
+
+    No cut is more probable than its beginning, so what was left adds at most the P of the beginnings left. They are
+    chosen so that this sums to at most ``settings.tolerance * P(T*)``: at every position the least probable ones, to
+    an equal share of what there is still to spend. Where the model is sure of its cuts the pass is far shorter than
+    enumeration, though more so the shorter the text: early in a long one, no beginning is improbable beside T*.
+
+    Args:
+        model: as in `exact_sum`.
+        document: as in `exact_sum`.
+        settings: ``tolerance``, and ``most_prefixes``, the most contexts that may be visited.
+
+    Returns:
+        Sum, maximum and entropy over the cuts that were followed; with ``log_upper``. If the model gives T* probability
+        zero, all are followed.
+
+    Raises:
+        InputError: as for `exact_sum`; how many contexts there are is found out on the way.
+    """
+    likely = score_cuts(model, document, [document.best])
+    if likely.log_lower == -math.inf or settings.tolerance == 0.0:
+        found = exact_sum(model, document, settings)
+    else:
+        spare = likely.log_lower + math.log(settings.tolerance)
+        found = sum_over_contexts(model, document, settings, spare)
+    return replace(found, steps=found.steps + likely.steps)

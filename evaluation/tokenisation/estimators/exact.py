@@ -1,0 +1,219 @@
+"""The exact probability of a text: a forward pass over its positions, with the contexts of the model as states.
+
+Models of finite memory come to the same context by many cuts, and the pass is the product of lattice and automaton.
+Networks never do, and the pass enumerates the cuts, each common beginning once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.tokenisation.documents import check_window
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.contexts import Budget, States
+from evaluation.tokenisation.estimators.cuts import check_numbers
+from evaluation.tokenisation.estimators.weights import log_sum
+from evaluation.tokenisation.lattice import Lattice
+from generator.piece_model import Ints, PieceWalker, TokenisedModel
+from grammar.errors import InputError
+
+CHUNK = 1024  #: pairs of a context and an arc in one call of the model
+FORGET = 1024  #: new contexts after which those no longer needed are forgotten
+PROBE = 12  #: pieces after which a model of finite memory is expected to have forgotten where it began
+
+
+class TooManyContextsError(InputError):
+    """Exact enumeration of a text would visit more contexts than allowed."""
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """What one pass over all cuts of a text finds."""
+
+    log_p: float  #: log of the sum of P over all cuts, nats; -inf where all have probability zero
+    best: Ints | None  #: arcs of the most likely cut; None where all have probability zero
+    log_best: float  #: its log P, nats
+    entropy: float | None  #: of P(cut | text), nats; None where all have probability zero
+    log_dropped: float  #: log of the P of the beginnings that were not followed, nats; -inf: all were
+    contexts: int  #: pairs of a position and a context that were visited, the empty text included
+    steps: int  #: token-steps of the model
+
+    @property
+    def log_upper(self) -> float:
+        """Certainly at least log P(D): no cut is more probable than its beginning, nats."""
+        return float(np.logaddexp(self.log_p, self.log_dropped))
+
+
+def exact(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log P(D) by a sum over all cuts; no sampling.
+
+    Raises:
+        InputError: the model's window is too short for the longest cut, or there are too many contexts.
+    """
+    found = exact_sum(model, document, settings)
+    return Estimate(
+        "exact", found.log_p, "exact", 0.0, None, None, found.log_p, found.steps, found.contexts - 1, found.log_p
+    )
+
+
+def exact_is_possible(model: TokenisedModel, document: Document, settings: Settings) -> bool:
+    """Whether `exact` visits at most ``settings.most_prefixes`` contexts and the model can read the longest cut.
+
+    Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
+    """
+    try:
+        check_window(model, document)
+        _check_prefixes(model, document.lattice, settings)
+        if _too_many_prefixes(document.lattice, settings):
+            exact_sum(model, document, settings)
+    except InputError:
+        return False
+    return True
+
+
+def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
+    """Different beginnings of cuts, the empty one and whole cuts included; counting stops beyond ``most``."""
+    counts = [1]
+    total = 1
+    source, first = lattice.source.tolist(), lattice.first.tolist()
+    for position in range(1, lattice.n + 1):
+        counts.append(sum(counts[j] for j in source[first[position] : first[position + 1]]))
+        total += counts[-1]
+        if most is not None and total > most:
+            break
+    return total
+
+
+def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:
+    """Sum, maximum and entropy of P over all cuts of a text.
+
+    Args:
+        model: read through its `walker`; contexts that are no longer needed are forgotten.
+        document: with the lattice of its cuts.
+        settings: ``most_prefixes`` is the most contexts that may be visited.
+
+    Raises:
+        InputError: the model's window is too short for the longest cut, the cuts have too many contexts (of a model
+            that remembers everything, counted before it is run), or the model gives a probability that is no number.
+    """
+    _check_prefixes(model, document.lattice, settings)
+    return sum_over_contexts(model, document, settings)
+
+
+def sum_over_contexts(
+    model: TokenisedModel, document: Document, settings: Settings, spare: float = -math.inf
+) -> ExactSum:
+    """`exact_sum` at a cost found out on the way; beginnings may be left whose P sum to exp(spare) in all, nats."""
+    check_window(model, document)
+    lattice = document.lattice
+    walker = model.walker()
+    tokens = model.pieces.inventory.ids[lattice.piece]
+    by_source = np.argsort(lattice.source, kind="stable")
+    leaving = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 2))
+    target = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
+    zero = np.zeros(1)
+    none = np.full(1, -1)
+    back: list[tuple[Ints, Ints]] = []  # at each position, the state before and the last arc of every state
+    waiting: list[list[States]] = [[] for _ in range(lattice.n + 1)]
+    waiting[0].append(States(np.array([walker.begin()]), zero, zero, zero, none, none))
+    budget = Budget(spare)
+    visited = made = 0
+    for position in range(lattice.n + 1):
+        states = States.joined(waiting[position])
+        waiting[position] = []
+        visited += len(states)
+        if visited > settings.most_prefixes:
+            raise _too_many(settings)
+        back.append((states.before, states.arc))
+        if position == lattice.n:
+            break
+        arcs = by_source[leaving[position] : leaving[position + 1]]
+        pairs = len(states) * len(arcs)
+        share = CHUNK / max(pairs, CHUNK) / (lattice.n - position)
+        for low in range(0, pairs, CHUNK):
+            pair = np.arange(low, min(low + CHUNK, pairs))
+            source, arc = pair // len(arcs), arcs[pair % len(arcs)]
+            new = _extended(walker, states, source, arc, tokens[arc], budget, share)
+            made += len(new)
+            ends = target[new.arc]
+            for end in np.unique(ends).tolist():
+                waiting[end].append(new.where(ends == end))
+            if made > FORGET:
+                here = states.context[(low + CHUNK) // len(arcs) :]
+                walker.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
+                made = 0
+    at_end = np.empty(len(states))
+    for low in range(0, len(states), CHUNK):
+        walker.keep(np.unique(states.context[low:]))
+        at_end[low : low + CHUNK] = walker.log_end(states.context[low : low + CHUNK])
+    check_numbers(at_end)
+    possible = np.flatnonzero(at_end > -math.inf)
+    if not len(possible):
+        return ExactSum(-math.inf, None, -math.inf, None, budget.log_dropped, visited, walker.steps)
+    at_end = at_end[possible]
+    weights = states.log_p[possible] + at_end
+    log_p = log_sum(weights)
+    log_best = states.log_best[possible] + at_end
+    winner = int(log_best.argmax())
+    mean = float(np.exp(weights - log_p) @ (states.mean[possible] + at_end))
+    return ExactSum(
+        log_p,
+        _way_back(back, lattice, int(possible[winner])),
+        float(log_best[winner]),
+        max(log_p - mean, 0.0),
+        budget.log_dropped,
+        visited,
+        walker.steps,
+    )
+
+
+def remembers_all(model: TokenisedModel) -> bool:
+    """Whether the contexts of a model never become equal: one piece read over and over leads to ever new ones."""
+    walker = model.walker()
+    token = model.pieces.inventory.ids[:1]
+    before, context = -1, walker.begin()
+    for _ in range(PROBE if model.longest is None else min(PROBE, model.longest - model.around[0])):
+        before, context = context, int(walker.extend(np.array([context]), token)[0])
+    return before != context
+
+
+def _too_many_prefixes(lattice: Lattice, settings: Settings) -> bool:
+    return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
+
+
+def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: Settings) -> None:
+    if _too_many_prefixes(lattice, settings) and remembers_all(model):
+        raise _too_many(settings)
+
+
+def _too_many(settings: Settings) -> TooManyContextsError:
+    return TooManyContextsError(
+        f"the cuts of a text have more than {settings.most_prefixes:,} beginnings, the most that exact enumeration may"
+        " visit; use dpf, or divide the text"
+    )
+
+
+def _extended(
+    walker: PieceWalker, states: States, at: Ints, arcs: Ints, tokens: Ints, budget: Budget, share: float
+) -> States:
+    """The states that arcs lead to, each from the state beside it; those left out that are too improbable."""
+    step = walker.log_prob(states.context[at], tokens)
+    check_numbers(step)
+    kept = budget.keeps(states.log_p[at] + step, share)
+    at, arcs, tokens, step = at[kept], arcs[kept], tokens[kept], step[kept]
+    context = walker.extend(states.context[at], tokens) if len(at) else at
+    return States(context, states.log_p[at] + step, states.mean[at] + step, states.log_best[at] + step, at, arcs)
+
+
+def _way_back(back: list[tuple[Ints, Ints]], lattice: Lattice, state: int) -> Ints:
+    """The arcs of the best cut that ends in a state of the last position."""
+    arcs: list[int] = []
+    position = lattice.n
+    while position:
+        before, arc = back[position]
+        arcs.append(int(arc[state]))
+        state, position = int(before[state]), int(lattice.source[arcs[-1]])
+    return np.array(arcs[::-1], dtype=np.int64)

@@ -1,0 +1,78 @@
+"""Importance sampling from the model itself, kept to the pieces that the text allows next (Geh et al. 2024)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import logsumexp
+
+from evaluation.tokenisation.documents import check_window
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.blocks import arc_ends
+from evaluation.tokenisation.estimators.cuts import check_numbers
+from evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
+from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from generator.piece_model import TokenisedModel
+
+
+def guided(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log P(D) from ``settings.samples`` independent cuts, drawn piece by piece.
+
+    The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the
+    model gives to all of these together is a factor of the sample's weight, and so is the probability that the text
+    ends. The mean weight is unbiased. Samples that have read the same pieces are one row of the model's batches.
+
+    A piece that begins the text's word may be a frequent word itself (``the`` of ``theatre``): the model then draws it
+    nearly always, and has hardly any probability for the rest. Well-trained models make the weights so uneven that the
+    logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
+
+    Raises:
+        InputError: the model's window is too short for the longest cut.
+    """
+    check_window(model, document)
+    lattice, n = document.lattice, settings.samples
+    rng = np.random.default_rng(settings.seed)
+    walker = model.walker()
+    tokens, stop = model.pieces.inventory.ids[lattice.piece], arc_ends(lattice)
+    by_source = np.argsort(lattice.source, kind="stable")
+    first = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 1))
+    degree = np.diff(first)
+    context, position = np.full(n, walker.begin(), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    log_w, log_p = np.zeros(n), np.zeros(n)
+    cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
+    scored = 0
+    while len(on := np.flatnonzero(position < lattice.n)):
+        places, of = unique_pairs(context[on], position[on])
+        columns = np.arange(degree[places[:, 1]].max())
+        there = columns < degree[places[:, 1]][:, None]
+        arcs = by_source[(first[places[:, 1]][:, None] + columns)[there]]
+        table = np.full(there.shape, -math.inf)
+        table[there] = walker.log_prob(np.repeat(places[:, 0], there.sum(axis=1)), tokens[arcs])
+        check_numbers(table)
+        scored += len(arcs)
+        arc_table = np.full(there.shape, -1, dtype=np.int64)
+        arc_table[there] = arcs
+        sums = logsumexp(table, axis=1)
+        alive = np.ones(len(context), dtype=bool)
+        alive[on] = sums[of] > -math.inf
+        on, of = on[alive[on]], of[alive[on]]
+        if len(on):
+            column = drawn(table[of], rng)
+            arc = arc_table[of, column]
+            log_w[on] += sums[of]
+            log_p[on] += table[of, column]
+            context[on] = extend(walker, context[on], tokens[arc])
+            position[on] = stop[arc]
+            cut[on] = cut.max() + 1 + unique_pairs(cut[on], arc)[1]
+        context, position, cut = context[alive], position[alive], cut[alive]
+        log_w, log_p = log_w[alive], log_p[alive]
+        walker.keep(np.unique(context))
+    ends = walker.log_end(context)
+    check_numbers(ends)
+    _, different = np.unique(cut, return_index=True)
+    found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
+    return Estimate(
+        "guided", found.log_p, "unbiased", found.relative_variance, found.ess, found.max_share,
+        log_sum((log_p + ends)[different]), walker.steps, scored,
+    )  # fmt: skip

@@ -1,0 +1,183 @@
+"""The discrete particle filter (Fearnhead & Clifford 2003) over the blocks of a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from evaluation.tokenisation.estimators.walk import BlockWalk
+from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from generator.piece_model import Floats, Ints, TokenisedModel
+
+#: from (R,) log weights, the numbers of those that stay and their new log weights
+Reduction = Callable[[Floats], tuple[Ints, Floats]]
+
+
+@dataclass(frozen=True)
+class Particles:
+    """Different cuts of a text's beginning, of one filter or several; cuts that the model cannot tell apart are one."""
+
+    context: Ints  #: (P,)
+    position: Ints  #: (P,) characters read
+    log_w: Floats  #: (P,) log weights, nats
+    log_p: Floats  #: (P,) log of the sum of P over the cuts that each stands for, at most its weight on average
+    filter: Ints  #: (P,) number of the filter that each belongs to
+
+    @classmethod
+    def at(cls, context: int, position: int, filters: int) -> Particles:
+        """One particle of weight 1 for each filter, all at one place."""
+        zero = np.zeros(filters)
+        return cls(np.full(filters, context), np.full(filters, position), zero, zero, np.arange(filters))
+
+    def merged(self) -> Particles:
+        """Equal contexts at equal positions of one filter made one."""
+        keys = np.stack([self.filter, self.position, self.context], axis=1)
+        found, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        if len(found) == len(keys):
+            return self
+        sums = []
+        for logs in (self.log_w, self.log_p):
+            total = np.full(len(found), -math.inf)
+            np.logaddexp.at(total, of.reshape(-1), logs)
+            sums.append(total)
+        return Particles(self.context[first], self.position[first], sums[0], sums[1], self.filter[first])
+
+    def log_sums(self, logs: Floats, filters: int) -> Floats:
+        """(F,) log of the sum of exponentials over the particles of each filter; -inf for none."""
+        return np.array([log_sum(logs[self.filter == i]) for i in range(filters)])
+
+
+class Filter:
+    """Particles that go through a text block by block; when there are too many, some stay."""
+
+    def __init__(
+        self, walk: BlockWalk, reduction: Reduction, rng: np.random.Generator | None = None, filters: int = 1
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            walk: through the text.
+            reduction: applied to the particles of each filter after every block but the last.
+            rng: draws from the tails of blocks; None: only listed cuts.
+            filters: independent ones, that share the batches of the model and the contexts they have in common.
+        """
+        self.walk, self.filters = walk, filters
+        self.reduced = False  #: whether a reduction has left anything out
+        self.kept: Ints | None = None  #: contexts besides those of the particles that the model shall remember
+        self._reduction, self._rng = reduction, rng
+
+    def run(self) -> Iterator[Particles]:
+        """The particles after each block; they may be none where the model gives probability zero to all of them."""
+        now = Particles.at(self.walk.walker.begin(), 0, self.filters)
+        *inner, last = self.walk.blocks.ends
+        for end in inner:
+            now = self.through(now, end, reduce=True)
+            yield now
+        yield self.through(now, last, reduce=False)
+
+    def through(self, now: Particles, end: int, *, reduce: bool) -> Particles:
+        """Particles after one block."""
+        if not len(now.context):
+            return now
+        moves = self.walk.moves(now.context, now.position, end, self._rng)
+        table = now.log_w[:, None] + moves.log_weights
+        parent, column = np.nonzero(table > -math.inf)
+        log_w = table[parent, column]
+        if reduce:
+            kept = []
+            for i in range(self.filters):
+                own = np.flatnonzero(now.filter[parent] == i)
+                stay, new = self._reduction(log_w[own]) if len(own) else (own, log_w[own])
+                self.reduced |= len(stay) < len(own)
+                log_w[own[stay]] = new
+                kept.append(own[stay])
+            chosen = np.concatenate(kept)
+            parent, column, log_w = parent[chosen], column[chosen], log_w[chosen]
+        rows = moves.rows[parent, column]
+        context = self.walk.advance(moves, rows, self.kept)
+        log_p = now.log_p[parent] + moves.log_p[rows]
+        return Particles(context, moves.position[rows], log_w, log_p, now.filter[parent]).merged()
+
+
+def particle_filter(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log P(D) from at most ``settings.particles`` different cuts of each beginning of the text.
+
+    After each block every particle goes on by each of its ``candidates`` best cuts, and by one unlisted cut drawn for
+    it at 1/q; of the ways so found some stay (`resampled`) and none comes twice. The sum of the weights at the end of
+    the text is unbiased for P(D), and P(D) itself where no cut had to be left out (bound ``exact``). With ``tail`` off,
+    unlisted cuts have no part: the sum is a lower bound where all listed ways stay, else unbiased for the sum over
+    them (bound ``part``).
+
+    One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
+    are averaged and their spread gives it. They share contexts, so that two cost less than twice one.
+
+    Raises:
+        InputError: the model's window is too short for the cuts.
+    """
+    rng = np.random.default_rng(settings.seed)
+    walk = BlockWalk(model, document, settings, tail=settings.tail)
+    most = settings.particles
+    filters = Filter(
+        walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, max(1, settings.replicates)
+    )
+    *_, final = filters.run()
+    bound: Bound = "unbiased"
+    if not settings.tail and not walk.whole:
+        bound = "part" if filters.reduced else "lower"
+    elif walk.whole and not filters.reduced:
+        bound = "exact"
+    return finished("dpf", filters, final, bound)
+
+
+def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Estimate:
+    """The estimate from the particles that have come to the end of the text."""
+    walk = filters.walk
+    ends = walk.score_ends(final.context)
+    log_w, log_lower = final.log_w + ends, final.log_sums(final.log_p + ends, filters.filters).max()
+    totals = mean_of_weights(final.log_sums(log_w, filters.filters))
+    single = mean_of_weights(log_w) if len(log_w) else None
+    return Estimate(
+        name, totals.log_p, bound, 0.0 if bound == "exact" else totals.relative_variance,
+        None if single is None else single.ess, None if single is None else single.max_share, float(log_lower),
+        walk.walker.steps, walk.scored,
+    )  # fmt: skip
+
+
+def resampled(log_w: Floats, most: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+    """At most ``most`` of some weighted particles, none twice, with new weights whose expectations are the old ones.
+
+    There is one c with sum min(w/c, 1) = most. Weights of c or more stay as they are; of the others, systematic
+    resampling keeps each with probability w/c, at weight c (Fearnhead & Clifford 2003, section 3).
+
+    Args:
+        log_w: (R,) finite log weights, nats.
+        most: how many may stay; 1 or more.
+        rng: of the resampling.
+
+    Returns:
+        numbers of those that stay, in ascending order, and their log weights.
+    """
+    if len(log_w) <= most:
+        return np.arange(len(log_w)), log_w
+    order = np.argsort(-log_w, kind="stable")
+    w = np.exp(log_w[order] - log_w[order[0]])
+    rest = np.cumsum(w[::-1])[::-1]  # sums from each on
+    c = rest[:most] / (most - np.arange(most))  # where the k heaviest stay as they are, k from 0
+    heavy = int(np.argmax(w[:most] < c))  # the first that is below its c; there is one but for rounding
+    if w[heavy] >= c[heavy]:
+        heavy = most - 1
+    stay, others = order[:heavy], np.sort(order[heavy:])
+    spots = most - heavy
+    cumulative = np.cumsum(np.exp(log_w[others] - log_w[order[0]]))
+    points = (rng.random() + np.arange(spots)) / spots * cumulative[-1]
+    counts = np.bincount(np.minimum(np.searchsorted(cumulative, points, side="right"), len(others) - 1))
+    light = np.flatnonzero(counts)  # a count above one is possible only where rounding makes w exceed c
+    log_c = math.log(cumulative[-1] / spots) + log_w[order[0]]
+    kept = np.concatenate([stay, others[light]])
+    new = np.concatenate([log_w[stay], log_c + np.log(counts[light])])
+    ascending = np.argsort(kept)
+    return kept[ascending], new[ascending]

@@ -1,0 +1,185 @@
+"""Estimators that score some cuts of a text: the best ones, draws with replacement, draws without.
+
+After Cao & Rimell (2021), section 3, with the corrections of Kool et al. (2019): draws without replacement need at
+least two, and with T* taken apart the estimate stays unbiased. In all of them T* is the tokeniser's own cut.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.documents import check_window
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
+from evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
+from evaluation.tokenisation.paths import DistinctPaths, Paths
+from evaluation.tokenisation.sampling import sample
+from evaluation.tokenisation.sums import count_paths
+from evaluation.tokenisation.without_replacement import sample_distinct
+from generator.piece_model import Ints, TokenisedModel
+
+
+class CutSource(Protocol):
+    """Where cuts come from: all paths of a lattice, or those that cut every word in one way."""
+
+    @property
+    def whole(self) -> Bound:
+        """What a sum over all of its cuts is for P(D)."""
+
+    @property
+    def drawn(self) -> Bound:
+        """What an unbiased estimate of that sum is for P(D)."""
+
+    def count(self) -> int:
+        """How many cuts there are."""
+
+    def best(self, k: int) -> Paths:
+        """The k best, or all."""
+
+    def draw(self, k: int, avoid: Ints | None = None) -> Paths:
+        """Independent draws, none of them the cut to avoid."""
+
+    def draw_distinct(self, k: int, avoid: Ints | None = None) -> DistinctPaths:
+        """Draws without replacement, none of them the cut to avoid."""
+
+
+class LatticeCuts:
+    """All paths of a document's lattice, in proportion to exp(b * score)."""
+
+    def __init__(self, model: TokenisedModel, document: Document, settings: Settings) -> None:
+        self._lattice = document.lattice
+        self._settings = settings
+
+    @property
+    def whole(self) -> Bound:
+        """The sum over all paths is P(D)."""
+        return "exact"
+
+    @property
+    def drawn(self) -> Bound:
+        """Unbiased for P(D)."""
+        return "unbiased"
+
+    def count(self) -> int:
+        """Paths of the lattice."""
+        return count_paths(self._lattice)
+
+    def best(self, k: int) -> Paths:
+        """By descending score."""
+        return n_best(self._lattice, k)
+
+    def draw(self, k: int, avoid: Ints | None = None) -> Paths:
+        """By forward filtering and backward sampling."""
+        return sample(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
+
+    def draw_distinct(self, k: int, avoid: Ints | None = None) -> DistinctPaths:
+        """By perturbed log probabilities."""
+        return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
+
+
+# -- from any source of cuts -------------------------------------------------------------------------------
+
+
+def nbest(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log of the sum of P over the ``settings.samples`` best cuts, T* always among them; a lower bound.
+
+    No draws; independent of b; does not fall when more cuts are summed. T* takes the place of the last of the best cuts
+    where it is not one of them (scores that are not the tokeniser's own).
+    """
+    paths: list[NDArray[np.integer]] = [*source.best(settings.samples).each()]
+    if not any(np.array_equal(path, document.best) for path in paths):
+        paths[settings.samples - 1 :] = [document.best]
+    found = score_cuts(model, document, paths)
+    return _of_cuts(name, found, source.whole if source.count() <= settings.samples else "lower")
+
+
+def wr(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
+    check_window(model, document)
+    paths = source.draw(settings.samples)
+    found = score_cuts(model, document, paths.each())
+    return _of_weights(name, found, mean_of_weights(found.log_p - paths.log_q), source.drawn)
+
+
+def wr1(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """P(T*) and the mean of P/Q over ``settings.samples`` - 1 draws from the other cuts; unbiased in probability."""
+    check_window(model, document)
+    if source.count() == 1:
+        return _of_cuts(name, score_cuts(model, document, [document.best]), source.whole)
+    paths = source.draw(settings.samples - 1, document.best)
+    found = score_cuts(model, document, [document.best, *paths.each()])
+    weighted = mean_of_weights(found.log_p[1:] - paths.log_q, float(found.log_p[0]))
+    return _of_weights(name, found, weighted, source.drawn)
+
+
+def wor(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Sum of P/q_kappa over ``settings.samples`` distinct draws; unbiased in probability, exact where these are all."""
+    check_window(model, document)
+    if source.count() <= settings.samples:
+        return _of_all(name, source, model, document)
+    drawn = source.draw_distinct(settings.samples)
+    found = score_cuts(model, document, drawn.paths.each())
+    return _of_weights(name, found, sum_of_inclusions(found.log_p, drawn.log_inclusion), source.drawn)
+
+
+def wor1(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """P(T*) and the sum of P/q_kappa over ``settings.samples`` - 1 distinct others.
+
+    Unbiased in probability, exact where these are all (Cao & Rimell 2021 call it biased; it is not).
+    """
+    check_window(model, document)
+    if source.count() <= settings.samples:
+        return _of_all(name, source, model, document)
+    drawn = source.draw_distinct(settings.samples - 1, document.best)
+    found = score_cuts(model, document, [document.best, *drawn.paths.each()])
+    weighted = sum_of_inclusions(found.log_p[1:], drawn.log_inclusion, float(found.log_p[0]))
+    return _of_weights(name, found, weighted, source.drawn)
+
+
+# -- over all cuts -----------------------------------------------------------------------------------
+
+
+def one_best(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log P(T*), the tokeniser's own cut alone: a lower bound of log P(D)."""
+    found = score_cuts(model, document, [document.best])
+    return _of_cuts("one-best", found, "exact" if count_paths(document.lattice) == 1 else "lower")
+
+
+def distinct(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+    """Log of the sum of P over the different cuts among ``settings.samples`` independent draws: a lower bound."""
+    check_window(model, document)
+    source = LatticeCuts(model, document, settings)
+    found = score_cuts(model, document, source.draw(settings.samples).each())
+    return _of_cuts("distinct", found, "exact" if found.distinct == source.count() else "lower")
+
+
+# -- estimates from scored cuts ----------------------------------------------------------------------
+
+
+def _of_cuts(name: str, found: ScoredCuts, bound: Bound) -> Estimate:
+    variance, upper = (0.0, found.log_lower) if bound == "exact" else (None, None)
+    log_p = found.log_lower
+    return Estimate(name, log_p, bound, variance, None, None, log_p, found.steps, found.distinct, upper)
+
+
+def _of_all(name: str, source: CutSource, model: TokenisedModel, document: Document) -> Estimate:
+    found = score_cuts(model, document, source.best(source.count()).each())
+    return _of_cuts(name, found, source.whole)
+
+
+def _of_weights(name: str, found: ScoredCuts, weighted: WeightedSum, bound: Bound) -> Estimate:
+    return Estimate(
+        name,
+        weighted.log_p,
+        bound,
+        weighted.relative_variance,
+        weighted.ess,
+        weighted.max_share,
+        found.log_lower,
+        found.steps,
+        found.distinct,
+    )

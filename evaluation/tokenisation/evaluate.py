@@ -1,0 +1,175 @@
+"""Estimators run over documents."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from evaluation.score import digest_sentences
+from evaluation.tokenisation.documents import Documents, check_window
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimators.exact import TooManyContextsError
+from evaluation.tokenisation.estimators.registry import METHODS
+from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, LeftOut, Run
+from generator.piece_model import TokenisedModel
+from grammar.errors import InputError
+from grammar.progress import meter
+
+_SHORT_CUTS = ("one-best", "nbest", "consistent-nbest", "beam")  #: these never come upon the longest cut of a text
+_LISTED_CUTS = ("block", "dpf")  #: nor do these without tails
+UNLIKELY = "the model gives probability zero to all cuts seen"
+
+
+def evaluate_documents(
+    model: TokenisedModel,
+    documents: Documents,
+    estimators: Sequence[str],
+    settings: Settings,
+    *,
+    leave_out_long: bool = False,
+) -> Evaluation:
+    """Run some estimators with the same settings; the labels of the runs are their names.
+
+    Arguments and errors are those of `evaluate_runs`.
+    """
+    runs = {name: Run(name, settings) for name in estimators}
+    return evaluate_runs(model, documents, runs, leave_out_long=leave_out_long)
+
+
+def evaluate_runs(
+    model: TokenisedModel, documents: Documents, runs: Mapping[str, Run], *, leave_out_long: bool = False
+) -> Evaluation:
+    """Run estimators over documents, and T* besides.
+
+    Every document has a seed of its own, made from that of the run and the document's number, so that the errors of
+    documents are independent. A document to which some run gives probability zero, or which is too large for exact
+    enumeration, is left out of all runs, with the reason: totals of different runs are over the same documents.
+
+    Args:
+        model: whose P is summed.
+        documents: as `evaluation.tokenisation.documents.documents` reads them.
+        runs: by label; ``one-best`` is added.
+        leave_out_long: leave out texts of which some cut is longer than the model takes, instead of refusing them.
+
+    Raises:
+        InputError: an estimator is unknown or refuses its settings, some cut of a text is longer than the model takes
+            (before anything is scored), or no document is left.
+    """
+    runs = {ONE_BEST: Run(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
+    _check(runs)
+    too_long = {}
+    if any(_meets_all_cuts(run) for run in runs.values()):
+        too_long = _too_long(model, documents)
+        if too_long and not leave_out_long:
+            number, reason = next(iter(too_long.items()))
+            raise InputError(f"text {number + 1}: {reason}")
+    kept: list[int] = []
+    estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
+    left_out = [LeftOut(text.number, f"no piece spells {', '.join(text.parts)}") for text in documents.unreadable]
+    with meter(f"summing over cuts with {model.name}", total=len(documents)) as progress:
+        for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
+            with numbered(number):
+                found = too_long.get(number) or _estimates(model, document, number, runs)
+            if isinstance(found, str):
+                left_out.append(LeftOut(number, found))
+            else:
+                kept.append(i)
+                for label, estimate in found.items():
+                    estimates[label].append(estimate)
+            progress.advance()
+    left_out.sort(key=lambda text: text.number)
+    if not kept:
+        raise InputError(
+            f"no document is left to evaluate: all {len(left_out)} are left out, the first because {left_out[0].reason}"
+        )
+    parts = {
+        "model": model.name,
+        "eos": "in" if model.around[1] else "out",
+        "documents": len(kept),
+        "left-out": len(left_out),
+        "altered": sum(documents.documents[i].text.altered for i in kept),
+        "pieces": model.pieces.inventory.digest[:8],
+        "q": _digest_scores(documents.documents),
+        "data": digest_sentences([[document.text.original] for document in documents.documents]),
+    }
+    return Evaluation(
+        model.name,
+        tuple(documents.documents[i] for i in kept),
+        np.array([documents.numbers[i] for i in kept], dtype=np.int64),
+        runs,
+        {label: tuple(found) for label, found in estimates.items()},
+        tuple(left_out),
+        parts,
+        bool(model.around[1]),
+    )
+
+
+def _check(runs: Mapping[str, Run]) -> None:
+    """Whether there are such estimators, and they have as many samples as they need."""
+    for run in runs.values():
+        if run.estimator not in METHODS:
+            raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(METHODS)}")
+        fewest = METHODS[run.estimator].fewest
+        if run.settings.samples < fewest:
+            raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
+
+
+def _meets_all_cuts(run: Run) -> bool:
+    """Whether an estimator may come upon the longest cut of a text, which has to fit the model's window then."""
+    if run.estimator in _LISTED_CUTS:
+        return run.settings.tail
+    return run.estimator not in _SHORT_CUTS
+
+
+def _too_long(model: TokenisedModel, documents: Documents) -> dict[int, str]:
+    """What is wrong with the texts of which some cut does not fit the model's window, by number."""
+    found = {}
+    for number, document in zip(documents.numbers, documents.documents, strict=True):
+        try:
+            check_window(model, document)
+        except InputError as error:
+            found[number] = str(error)
+    return found
+
+
+@contextmanager
+def numbered(number: int) -> Iterator[None]:
+    """Say which text an error is about, counted from 1."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"text {number + 1}: {error}") from error
+
+
+def _estimates(
+    model: TokenisedModel, document: Document, number: int, runs: Mapping[str, Run]
+) -> dict[str, Estimate] | str:
+    """What each run finds for one document, or why it is left out."""
+    found = {}
+    for label, run in runs.items():
+        settings = replace(run.settings, seed=seed_of(run.settings.seed, number))
+        try:
+            found[label] = METHODS[run.estimator].run(model, document, settings)
+        except TooManyContextsError as error:
+            return f"{run.estimator}: {error}"
+        if not math.isfinite(found[label].log_p):
+            return f"{run.estimator}: {UNLIKELY}"
+    return found
+
+
+def seed_of(seed: int, number: int) -> int:
+    """Seed of one document, from that of the run and the document's number."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
+
+
+def _digest_scores(documents: Sequence[Document]) -> str:
+    """Of the scores on the arcs, which say what Q is."""
+    sha = hashlib.sha256()
+    for document in documents:
+        sha.update(np.ascontiguousarray(document.lattice.score).tobytes())
+    return sha.hexdigest()[:8]

@@ -1,0 +1,212 @@
+"""What runs of estimators found for documents, and their totals."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evaluation.score import Score, signature
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from evaluation.tokenisation.estimators.registry import METHODS
+from generator.piece_model import Floats, Ints
+
+ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
+
+_BLOCK = ("b", "seed", "candidates", "particles", "tail")
+_READ: dict[str, tuple[str, ...]] = {
+    ONE_BEST: (),
+    "exact": (),
+    "bracket": ("tolerance", "most_prefixes"),
+    "nbest": ("samples",),
+    "guided": ("samples", "seed"),
+    "beam": ("candidates", "particles"),
+    "block": _BLOCK,
+    "dpf": (*_BLOCK, "replicates"),
+    "auto": (*_BLOCK, "replicates", "most_prefixes"),
+}  #: what estimators read of their settings
+_READ_BY_SAMPLERS = ("samples", "b", "seed")  #: what all others read
+
+
+@dataclass(frozen=True)
+class Run:
+    """An estimator with its settings."""
+
+    estimator: str  #: a name in `evaluation.tokenisation.estimators.registry.METHODS`
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A text that is in no sum."""
+
+    number: int  #: among those given, from 0
+    reason: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """What one run found over all documents that count; they are independent, so that variances add."""
+
+    estimator: str
+    log_p: float  #: sum of the estimates of log P(D), nats
+    bound: Bound  #: ``part`` also where lower bounds and unbiased estimates of documents stand together
+    standard_error: float | None  #: of ``log_p``, nats; 0 where exact; None where a document has no error bar
+    shortfall: float | None  #: about how far logarithms of unbiased estimates fall short: half the variance, nats
+    log_lower: float  #: certainly at most the sum of log P(D), nats
+    log_upper: float | None  #: certainly at least the sum of log P(D), nats; None: nothing is known
+    steps: int  #: token-steps of the model
+    steps_per_piece: float  #: over the pieces of T*
+    least_ess: float | None  #: the smallest effective sample size of a document
+    largest_share: float | None  #: the largest share that one weight has in a document
+    cuts: int  #: distinct cuts (or prefixes) scored
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Estimates of one model for N documents, run by run. All runs count the same documents."""
+
+    model: str
+    documents: tuple[Document, ...]  #: (N,) those to which every run gives a finite value
+    numbers: Ints  #: (N,) of each among the texts given, from 0, ascending
+    runs: Mapping[str, Run]  #: by label; ``one-best`` is the first
+    estimates: Mapping[str, tuple[Estimate, ...]]  #: by label, (N,) each
+    left_out: tuple[LeftOut, ...]
+    parts: Mapping[str, object]  #: of every signature
+    end: bool  #: whether the end of the text is in P
+
+    def log_p(self, label: str) -> Floats:
+        """(N,) estimates of log P(D), nats."""
+        return np.array([estimate.log_p for estimate in self.estimates[label]])
+
+    @property
+    def one_best(self) -> Floats:
+        """(N,) log P(T*), nats."""
+        return self.log_p(ONE_BEST)
+
+    @property
+    def pieces(self) -> Floats:
+        """(N,) pieces of T*."""
+        return np.array([len(document.best) for document in self.documents], dtype=np.float64)
+
+    @property
+    def words(self) -> Floats:
+        """(N,) words between white space, of the original texts."""
+        return np.array([document.text.n_words for document in self.documents], dtype=np.float64)
+
+    @property
+    def characters(self) -> Floats:
+        """(N,) Unicode code points of the original texts."""
+        return np.array([len(document.text.original) for document in self.documents], dtype=np.float64)
+
+    @property
+    def n_bytes(self) -> Floats:
+        """(N,) bytes of UTF-8 of the original texts."""
+        return np.array([len(document.text.original.encode()) for document in self.documents], dtype=np.float64)
+
+    def total(self, label: str) -> Total:
+        """Sums over the documents."""
+        found = self.estimates[label]
+        errors = [variance_of(estimate) for estimate in found]
+        known = [error for error in errors if error is not None]
+        variance = math.fsum(known) if len(known) == len(found) else None
+        sizes = [estimate.ess for estimate in found if estimate.ess is not None]
+        shares = [estimate.max_share for estimate in found if estimate.max_share is not None]
+        uppers = [estimate.log_upper for estimate in found]
+        steps = sum(estimate.steps for estimate in found)
+        return Total(
+            self.runs[label].estimator,
+            math.fsum(estimate.log_p for estimate in found),
+            _bound({estimate.bound for estimate in found}),
+            None if variance is None else math.sqrt(variance),
+            None if variance is None else variance / 2.0,
+            math.fsum(estimate.log_lower for estimate in found),
+            None if None in uppers else math.fsum(upper for upper in uppers if upper is not None),
+            steps,
+            steps / float(self.pieces.sum()),
+            min(sizes, default=None),
+            max(shares, default=None),
+            sum(estimate.cuts for estimate in found),
+        )
+
+    def signed(self, label: str, **more: object) -> str:
+        """Signature of a value of one run: every choice that could change it; ``more`` is particular to the value."""
+        run = self.runs[label]
+        own: dict[str, object] = {"estimator": run.estimator, "sum": summed(run.estimator)}
+        return signature({**own, **_read_settings(run), **self.parts, **more})
+
+    def scores(self) -> dict[str, list[Score]]:
+        """By label: the parts of `Total` that there are, and how many documents count and are left out."""
+        found: dict[str, list[Score]] = {}
+        for label in self.runs:
+            total = self.total(label)
+            sums = ("log_p", "standard_error", "shortfall", "log_lower", "log_upper")
+            values = {name: (getattr(total, name), "nats") for name in sums}
+            values |= {"steps": (total.steps, "token-steps"), "steps_per_piece": (total.steps_per_piece, "token-steps")}
+            values |= {"least_ess": (total.least_ess, "samples"), "largest_share": (total.largest_share, "share")}
+            values |= {"cuts": (total.cuts, "cuts"), "documents": (len(self.documents), "documents")}
+            values |= {"left_out": (len(self.left_out), "documents")}
+            found[label] = [
+                Score(name, float(value), self.signed(label, bound=total.bound, unit=unit))
+                for name, (value, unit) in values.items()
+                if value is not None and math.isfinite(value)
+            ]
+        return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a document and run, for JSON: what `Estimate` holds, with the number of the document."""
+        kept = enumerate(zip(self.numbers.tolist(), self.documents, strict=True))
+        return [
+            {
+                "model": self.model,
+                "document": number,
+                "run": label,
+                "words": document.text.n_words,
+                "pieces": len(document.best),
+                "altered": document.text.altered,
+                **{key: _plain(value) for key, value in vars(self.estimates[label][i]).items()},
+                "standard_error": self.estimates[label][i].standard_error,
+            }
+            for i, (number, document) in kept
+            for label in self.runs
+        ]
+
+    def reasons(self) -> dict[str, int]:
+        """How many documents are left out for each reason."""
+        return dict(Counter(text.reason for text in self.left_out))
+
+
+def summed(estimator: str) -> str:
+    """What the value of an estimator is a sum of, for signatures: one cut, consistent cuts, or all of them."""
+    if estimator == ONE_BEST:
+        return "own-cut"
+    return "all-cuts" if METHODS[estimator].target == "P" else "consistent-cuts"
+
+
+def _read_settings(run: Run) -> dict[str, object]:
+    """The settings that change an estimator's value."""
+    names = _READ.get(run.estimator.removeprefix("consistent-"), _READ_BY_SAMPLERS)
+    return {key: getattr(run.settings, key) for key in names}
+
+
+def variance_of(estimate: Estimate) -> float | None:
+    """Of log P(D), by the delta method; 0 where exact, None where what is missing has no error bar."""
+    if estimate.bound == "exact":
+        return 0.0
+    return None if estimate.relative_variance is None else max(estimate.relative_variance, 0.0)
+
+
+def _bound(bounds: set[str]) -> Bound:
+    if bounds <= {"exact"}:
+        return "exact"
+    if bounds <= {"exact", "lower"}:
+        return "lower"
+    return "unbiased" if bounds <= {"exact", "unbiased"} else "part"
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

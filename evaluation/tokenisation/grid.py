@@ -1,0 +1,86 @@
+"""Perplexities of all path estimators at several numbers of cuts: table 1 of Cao & Rimell (2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from evaluation.score import Score
+from evaluation.tokenisation.documents import Documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.estimators.registry import METHODS
+from evaluation.tokenisation.evaluate import evaluate_runs
+from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, Run
+from evaluation.tokenisation.perplexity import perplexities
+from generator.piece_model import TokenisedModel
+
+METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
+Cuts = Literal["consistent", "inconsistent"]
+CUTS: Mapping[Cuts, str] = {"consistent": "consistent-", "inconsistent": ""}  #: beginning of the estimators' names
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One perplexity of the table."""
+
+    cuts: Cuts  #: whether equal words of a document are cut alike
+    method: str
+    samples: int
+    ppl: Score  #: per word
+    improvement: Score  #: over T*, a share
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The table of one model and set of documents."""
+
+    model: str
+    one_best: Score  #: perplexity with T*, which the paper prints in brackets
+    cells: tuple[Cell, ...]
+    evaluation: Evaluation
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
+        head: dict[str, Any] = {"model": self.model, "method": ONE_BEST, "cuts": None, "samples": None}
+        found = [{**head, **self.one_best.as_record()}]
+        for cell in self.cells:
+            head = {"model": self.model, "method": cell.method, "cuts": cell.cuts, "samples": cell.samples}
+            found += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement)]
+        return found
+
+
+def perplexity_grid(
+    model: TokenisedModel,
+    documents: Documents,
+    settings: Settings,
+    *,
+    samples: Sequence[int] = (128,),
+    seed: int = 0,
+) -> Grid:
+    """Perplexity per word with {consistent, inconsistent} cuts by {wr, wor, wor1, nbest}, and with T*.
+
+    Methods are left out at numbers of samples that are too few for them.
+
+    Args:
+        model: whose P is summed.
+        documents: the texts.
+        settings: of the estimators; ``samples`` is replaced.
+        samples: numbers of cuts scored for each document.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: as `evaluation.tokenisation.evaluate.evaluate_runs`.
+    """
+    where: dict[str, tuple[Cuts, str, int]] = {
+        f"{prefix}{method}/{k}": (cuts, method, k)
+        for cuts, prefix in CUTS.items()
+        for k in samples
+        for method in METHODS_OF_TABLE
+        if k >= METHODS[prefix + method].fewest
+    }
+    runs = {label: Run(CUTS[cuts] + method, replace(settings, samples=k)) for label, (cuts, method, k) in where.items()}
+    found = evaluate_runs(model, documents, runs)
+    scores = perplexities(found, seed)
+    cells = tuple(Cell(*place, scores[label]["ppl"], scores[label]["improvement"]) for label, place in where.items())
+    return Grid(model.name, scores[ONE_BEST]["ppl"], cells, found)

@@ -1,0 +1,103 @@
+"""What is lost by one cut: the marginal gap, and how it goes with the entropy of the tokeniser."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.bootstrap import resampled_ratios, resampled_statistic
+from evaluation.measures.correlation import spearman
+from evaluation.score import Score
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.sums import entropy
+from generator.piece_model import Floats
+
+REPLICATES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalGaps:
+    """The marginal gap of N documents, of one set or of several pooled ones."""
+
+    model: str
+    run: str  #: label of the run that estimated log P(D)
+    sets: tuple[str, ...]  #: (N,) name of the set of each document
+    gap: Floats  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
+    entropy: Floats  #: (N,) H of the tokeniser's Q over the cuts of each document, nats
+    pieces: Floats  #: (N,) |T*|
+    scores: Mapping[str, Score]  #: see `marginal_gaps`
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a document: set, gap, entropy, pieces, and the first two for a piece, for the figure."""
+        rows = zip(self.sets, self.gap.tolist(), self.entropy.tolist(), self.pieces.tolist(), strict=True)
+        return [
+            {
+                "model": self.model,
+                "run": self.run,
+                "set": name,
+                "gap": gap,
+                "entropy": h,
+                "pieces": int(n),
+                "gap_per_piece": gap / n,
+                "entropy_per_piece": h / n,
+            }
+            for name, gap, h, n in rows
+        ]
+
+
+def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float = 1.0, seed: int = 0) -> MarginalGaps:
+    """Gaps and entropies, pooled over sets (Cao & Rimell 2021, section 4.2 and figure 2).
+
+    Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of |T*|,
+    nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / |T*| with gap / |T*|, in [-1, 1], if there
+    are at least three documents. The correlation depends on the estimator: a lower bound of P(D) that misses much of
+    it lowers it. Intervals are of a document bootstrap.
+
+    Args:
+        evaluations: by name of the set, all of one model.
+        run: label of the run whose log P(D) counts, in each.
+        b: inverse temperature of the Q whose entropy is taken.
+        seed: of the bootstrap.
+    """
+    first = next(iter(evaluations.values()))
+    sets = tuple(name for name, found in evaluations.items() for _ in found.documents)
+    gap = np.concatenate([found.log_p(run) - found.one_best for found in evaluations.values()])
+    pieces = np.concatenate([found.pieces for found in evaluations.values()])
+    entropies = np.array(
+        [entropy(document.lattice, b) for found in evaluations.values() for document in found.documents]
+    )
+    parts: dict[str, object] = {"ci": f"document-bootstrap95/seed{seed}", "entropy-b": f"{b:g}"}
+    if len(evaluations) > 1:
+        parts["data"] = "+".join(f"{name}:{found.parts['data']}" for name, found in evaluations.items())
+        parts["documents"] = len(sets)
+        parts["left-out"] = sum(len(found.left_out) for found in evaluations.values())
+        parts["altered"] = sum(d.text.altered for found in evaluations.values() for d in found.documents)
+
+    def signed(unit: str) -> str:
+        return first.signed(run, **{**parts, "unit": unit})
+
+    total = np.stack([gap, gap, entropies], axis=1)
+    count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
+    low, high = resampled_ratios(total, count, seed=seed)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
+    scores = {
+        name: Score(name, float(value[i]), signed(unit), float(low[i]), float(high[i]))
+        for i, (name, unit) in enumerate(units.items())
+    }
+    if len(gap) >= 3:
+        scores["entropy_gap_rho"] = _correlation(entropies / pieces, gap / pieces, signed("spearman"), seed)
+    return MarginalGaps(first.model, run, sets, gap, entropies, pieces, scores)
+
+
+def _correlation(x: Floats, y: Floats, signed: str, seed: int) -> Score:
+    def statistic(at: NDArray[np.int64]) -> float:
+        return spearman(x[at], y[at])
+
+    numbers = np.arange(len(x), dtype=np.int32)
+    low, high = resampled_statistic(statistic, numbers, seed=seed, replicates=REPLICATES)
+    return Score("entropy_gap_rho", spearman(x, y), signed, float(low), float(high))

@@ -1,0 +1,47 @@
+"""Perplexity for a word between white space, and bits for a character and a byte, with one cut and with all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.score import Score
+from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation
+
+LN2 = math.log(2.0)
+
+
+def perplexities(evaluation: Evaluation, seed: int = 0) -> dict[str, dict[str, Score]]:
+    """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
+
+    By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
+    ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1.
+    Words, characters and bytes are those of the original texts, white space and the end of the text not counted as
+    words; whether P holds the end of the text is in the signature (``eos``). Logarithms are of estimates: those of
+    unbiased ones are too low on average, so that perplexities are too high. Intervals are of a document bootstrap, in
+    which all runs meet the same documents, and hold nothing of the error of the estimates themselves (see `Total`).
+    """
+    one_best = evaluation.one_best
+    words, characters, n_bytes = evaluation.words, evaluation.characters, evaluation.n_bytes
+    found: dict[str, dict[str, Score]] = {}
+    for label in evaluation.runs:
+        log_p = evaluation.log_p(label)
+        total = np.stack([-log_p, -log_p / LN2, -log_p / LN2, one_best - log_p], axis=1)
+        count = np.stack([words, characters, n_bytes, words], axis=1)
+        value = total.sum(axis=0) / count.sum(axis=0)
+        low, high = resampled_ratios(total, count, seed=seed)
+        parts = {"ci": f"document-bootstrap95/seed{seed}", "words": int(words.sum())}
+        signed = {
+            unit: evaluation.signed(label, bound=evaluation.total(label).bound, unit=unit, **parts)
+            for unit in ("per-word", "bits", "share")
+        }
+        scores = {"ppl": Score("ppl", math.exp(value[0]), signed["per-word"], math.exp(low[0]), math.exp(high[0]))}
+        for i, name in ((1, "bits_per_character"), (2, "bits_per_byte")):
+            scores[name] = Score(name, float(value[i]), signed["bits"], float(low[i]), float(high[i]))
+        if label != ONE_BEST:
+            better = [-math.expm1(float(x)) for x in (value[3], high[3], low[3])]
+            scores["improvement"] = Score("improvement", better[0], signed["share"], better[1], better[2])
+        found[label] = scores
+    return found

@@ -1,0 +1,50 @@
+"""Log probability of every piece of some cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+
+
+def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]:
+    """Log probability of each token of some texts after those before it, nats; the end of the text is left out.
+
+    Arguments are those of `continued_log_probs`.
+    """
+    walker = model.walker()
+    return continued_log_probs(walker, walker.begin(), rows)
+
+
+def continued_log_probs(walker: PieceWalker, context: int, rows: Sequence[Ints]) -> list[Floats]:
+    """Log probability of each token of each row after a context and the tokens before it, nats.
+
+    Rows are read side by side, what they begin with in common once. After a token of probability zero a row is not read
+    on, and what follows is -inf too. All contexts but the given one are forgotten.
+
+    Args:
+        walker: of the model.
+        context: that all rows continue.
+        rows: tokens (the model's numbers), none of them empty.
+    """
+    found = [np.full(len(row), -np.inf) for row in rows]
+    contexts = np.full(len(rows), context, dtype=np.int64)
+    alive = np.arange(len(rows))
+    for position in range(max(map(len, rows), default=0)):
+        tokens = np.array([rows[i][position] for i in alive.tolist()], dtype=np.int64)
+        pairs, inverse = np.unique(np.stack([contexts[alive], tokens]), axis=1, return_inverse=True)
+        inverse = inverse.ravel()
+        log_p = walker.log_prob(pairs[0], pairs[1])[inverse]
+        for i, value in zip(alive.tolist(), log_p.tolist(), strict=True):
+            found[i][position] = value
+        going = np.isfinite(log_p) & np.array([len(rows[i]) > position + 1 for i in alive.tolist()])
+        alive, inverse = alive[going], inverse[going]
+        if len(alive):
+            used, inverse = np.unique(inverse, return_inverse=True)
+            contexts[alive] = walker.extend(pairs[0][used], pairs[1][used])[inverse]
+        walker.keep(np.unique(np.append(contexts[alive], context)))
+        if not len(alive):
+            break
+    return found

@@ -1,0 +1,92 @@
+"""The pieces of any tokeniser, and texts cut into them, for sums over all ways to cut a text.
+
+What is read: tokenisers of ours; ``tokenizer.json`` files of Unigram, BPE (byte-level, with ``▁`` or with an
+end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
+
+- Special, unknown, unused and byte tokens are no pieces. Byte pieces never compete with pieces that spell the same
+  character, since the tokeniser falls back on them afterwards: sums over cuts leave out what a model gives to byte
+  spellings, and a text that needs them is unreadable.
+- Tokens that a user added, and that are not special, are pieces. The tokeniser looks for them before its model does, so
+  its own cut always has them; other cuts may spell the same characters otherwise. In unigram models they score as in
+  SentencePiece's own lattice, see `lmtrain.pieces.marking.added_score`.
+- Rules that split a text before the model sees it (digits, punctuation, contractions) shape the tokeniser's own cut,
+  but forbid no other: a language model of pieces can write any of them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from generator.piece_model import PieceTokenizer
+from grammar.errors import InputError
+
+
+def read_pieces(source: Any) -> PieceTokenizer:
+    """Read a tokeniser as sums over cuts see it.
+
+    Its ``read`` gives the tokeniser's own cut. A text is ``altered`` if it is not, character by character, what its
+    spelling says: normalised characters, lower case, white space collapsed, dropped at the ends, or set between
+    words and punctuation. A piece sequence then is the probability of all texts that are spelt alike. Characters that
+    no piece spells are ``unreadable``, and so is a literal marker (``▁``, U+2581) in a text that writes spaces with it,
+    the text of a special token, a word for which WordPiece gives up, and an added token that makes the tokeniser spell
+    what stands around it otherwise.
+
+    Args:
+        source: a fast tokeniser of ``transformers``, a ``tokenizers.Tokenizer``, a ``tokenizer.json`` file, a folder
+            that holds one (read as ``transformers`` does where it has a configuration), or a SentencePiece ``.model``.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, `sentencepiece` is needed and not installed, words are
+            not cut at all, or texts are no joinings of pieces.
+    """
+    if isinstance(source, str | Path):
+        return _read_path(Path(source))
+    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+
+    backend = getattr(source, "backend_tokenizer", source)
+    if not hasattr(backend, "to_str"):
+        raise InputError(f"a {type(source).__name__} is no fast tokeniser; its pieces cannot be listed")
+    return HuggingFacePieces(backend, getattr(source, "all_special_ids", ()))
+
+
+def _read_path(path: Path) -> PieceTokenizer:
+    if path.is_dir():
+        return _read_folder(path)
+    if not path.is_file():
+        raise InputError("there is no such file; name a model folder, a tokenizer.json or a SentencePiece .model", path)
+    if path.suffix == ".json":
+        return _read_json(path)
+    from lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
+
+    return SentencePiecePieces.load(path)
+
+
+def _read_folder(folder: Path) -> PieceTokenizer:
+    if not (folder / "tokenizer.json").is_file():
+        models = sorted(folder.glob("*.model"))
+        hint = f"; name {models[0]} for the SentencePiece model" if models else ""
+        raise InputError(f"the folder has no tokenizer.json{hint}", folder)
+    if not any((folder / name).is_file() for name in ("tokenizer_config.json", "config.json")):
+        return _read_json(folder / "tokenizer.json")
+    from lmtrain.pieces.checkpoint import load_tokenizer
+
+    return _located(load_tokenizer(folder), folder)
+
+
+def _read_json(path: Path) -> PieceTokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        backend = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises Exception itself
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"the tokeniser cannot be loaded: {first}", path) from error
+    return _located(backend, path)
+
+
+def _located(source: Any, path: Path) -> PieceTokenizer:
+    try:
+        return read_pieces(source)
+    except InputError as error:
+        raise error if error.path else InputError(str(error), path) from error

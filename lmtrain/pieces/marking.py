@@ -1,0 +1,111 @@
+"""How a tokeniser writes white space, and the inventory of its pieces in the alphabet that it spells texts in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.piece_model import PieceInventory, PieceKind
+from grammar.errors import InputError
+from grammar.files import digest_json
+
+PROBE = "a b"
+
+
+class Entry(NamedTuple):
+    """A token that can stand in a text."""
+
+    spelling: str
+    number: int  #: the model's
+    score: float = 0.0  #: nats; read only where the tokeniser is a unigram model
+
+
+@dataclass(frozen=True)
+class Marking:
+    """The character that stands for a space, and where a tokeniser writes one by itself."""
+
+    marker: str
+    leads: bool = False  #: before a text
+    ends: bool = False  #: after each word, the last one too, in place of before it
+
+    @classmethod
+    def of(cls, probe: str) -> Marking:
+        """Read it off what a tokeniser makes of `PROBE`.
+
+        Raises:
+            InputError: white space leaves no trace.
+        """
+        if len(probe) == 3:
+            return cls(probe[1])
+        if len(probe) == 4 and probe[0] == probe[2]:
+            return cls(probe[0], leads=True)
+        if len(probe) == 4 and probe[1] == probe[3]:
+            return cls(probe[1], ends=True)
+        raise InputError(
+            f"the tokeniser's texts are no joinings of its pieces: it reads {PROBE!r} as {probe!r}, where nothing"
+            " tells what the white space was"
+        )
+
+    def bare(self, spelling: str) -> str:
+        """A spelling without the marker that the tokeniser wrote by itself."""
+        if self.leads:
+            return spelling.removeprefix(self.marker)
+        return spelling.removesuffix(self.marker) if self.ends else spelling
+
+
+def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking) -> PieceInventory:
+    """The pieces in order of their numbers; of equal spellings the first given is kept, empty ones are left out.
+
+    Raises:
+        InputError: there are none, or a unigram score is not finite.
+    """
+    first: dict[str, Entry] = {}
+    for entry in entries:
+        if entry.spelling:
+            first.setdefault(entry.spelling, entry)
+    if not first:
+        raise InputError("the tokeniser has no pieces but special tokens")
+    kept = sorted(first.values(), key=lambda entry: entry.number)
+    pieces = tuple(entry.spelling for entry in kept)
+    ids = np.array([entry.number for entry in kept], dtype=np.int64)
+    scores = np.array([entry.score for entry in kept], dtype=np.float64) if kind == "unigram" else None
+    if scores is not None and not np.isfinite(scores).all():
+        wrong = pieces[int(np.flatnonzero(~np.isfinite(scores))[0])]
+        raise InputError(f"the score of the piece {wrong!r} is not a finite number; the tokeniser is damaged")
+    listed = None if scores is None else scores.tolist()
+    digest = digest_json([kind, pieces, ids.tolist(), listed, marking.marker, marking.ends])
+    return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest)
+
+
+def added_score(spelling: str) -> float:
+    """Score of a piece that a user added to a unigram model: 0.1 (n-1) for n characters, nats.
+
+    This is what the lattice of SentencePiece 0.2.2 gives it, so that it wins (0.2.1 gave -0.1), whatever ``get_score``
+    says.
+    """
+    return 0.1 * (len(spelling) - 1)
+
+
+def check_text(text: str) -> None:
+    """Refuse a text of white space.
+
+    Raises:
+        InputError: there is nothing else in it.
+    """
+    if not text.strip():
+        raise InputError("the text is empty; there is nothing to cut into pieces")
+
+
+def no_joining(spelling: str, joined: str) -> InputError:
+    """The error of a tokeniser whose cut spells something else than what it read."""
+    at = next(
+        (i for i, (a, b) in enumerate(zip(spelling, joined, strict=False)) if a != b), min(len(spelling), len(joined))
+    )
+    near = slice(max(0, at - 10), at + 20)
+    return InputError(
+        f"the tokeniser's texts are no joinings of its pieces: it reads {spelling[near]!r} but its pieces spell"
+        f" {joined[near]!r}"
+    )

@@ -1,0 +1,131 @@
+"""Sums over the cuts of texts: against enumeration, and for pieces that reach over white space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import enumerated_cuts as slow
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.tokenisation.ambiguity import Ambiguity, measure_ambiguity
+from evaluation.tokenisation.builder import LatticeBuilder
+from generator.piece_model import PieceText
+from grammar.errors import InputError
+
+WITHIN = {"▁": -1.5, "a": -1.1, "b": -2.0, "ab": -2.3, "▁a": -2.4, "ba": -2.9, "▁ab": -3.3, "bab": -3.1}
+ACROSS = {**WITHIN, "a▁": -2.2, "b▁a": -4.0}
+words = st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+def text_of(spelling: str, scores: Mapping[str, float], *, own: slow.Cut | None = None) -> PieceText:
+    """A text as a tokeniser reads it whose own cut is given, or the best one."""
+    best = own or max(slow.cuts(spelling, scores), key=lambda cut: slow.score(cut, scores))
+    cut = np.array([[*scores].index(piece) for piece in best], dtype=np.int64)
+    return PieceText(spelling.replace("▁", " ").strip(), spelling, cut, False, ())
+
+
+def measure(spellings: list[str], scores: Mapping[str, float], b: float = 1.0) -> Ambiguity:
+    builder = LatticeBuilder(slow.inventory(scores))
+    return measure_ambiguity(builder, [text_of(spelling, scores) for spelling in spellings], b)
+
+
+@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("scores", [WITHIN, ACROSS], ids=["within", "across"])
+@given(texts=st.lists(words, min_size=1, max_size=3), b=st.sampled_from([0.0, 0.4, 1.0, 2.0]))
+def test_every_sum_is_that_of_enumeration(scores: dict[str, float], texts: list[list[str]], b: float) -> None:
+    spellings = ["".join(f"▁{word}" for word in text) for text in texts]
+    found = measure(spellings, scores, b)
+    assert found.factorises == (scores is WITHIN)
+    for k, spelling in enumerate(spellings):
+        cuts = slow.cuts(spelling, scores)
+        entropy = slow.entropy(spelling, scores, b)
+        best = max(slow.score(cut, scores) for cut in cuts)
+        assert found.log_partition[k] == pytest.approx(slow.log_partition(spelling, scores, b), abs=1e-10)
+        assert found.entropy[k] == pytest.approx(entropy, abs=1e-10)
+        assert found.derivative_entropy[k] == pytest.approx(entropy, abs=1e-10)
+        assert found.log_collision[k] == pytest.approx(slow.log_collision(spelling, scores, b), abs=1e-10)
+        assert found.log_paths[k] == pytest.approx(math.log(len(cuts)), abs=1e-10)
+        assert found.own_log_q[k] == pytest.approx(b * best - found.log_partition[k], abs=1e-10)
+        places = {(at, piece) for cut in cuts for at, piece in zip(np.cumsum([0, *map(len, cut)]), cut, strict=False)}
+        assert found.arcs[k] == len(places)
+    assert found.below_best == 0
+    values = found.scores(scores="own")
+    entropies = [slow.entropy(spelling, scores, b) for spelling in spellings]
+    n_words = sum(map(len, texts))
+    assert values["entropy"].value == pytest.approx(np.mean(entropies), abs=1e-10)
+    assert values["entropy_per_word"].value == pytest.approx(sum(entropies) / n_words, abs=1e-10)
+    assert values["log2_paths"].value == pytest.approx(
+        np.mean([math.log2(len(slow.cuts(spelling, scores))) for spelling in spellings]), abs=1e-10
+    )
+    assert values["words"].value == n_words
+    assert ("words_to_64_paths" in values) == found.factorises
+
+
+def test_words_come_with_their_cuts_and_shares() -> None:
+    found = measure(["▁ab▁bab", "▁ab▁a"], WITHIN)
+    ambiguous = {word.word: word for word in found.words(10)}
+    assert [*ambiguous] == sorted(ambiguous, key=lambda word: -slow.entropy(word, WITHIN))
+    for word, cuts in ((word, slow.cuts(word, WITHIN)) for word in ambiguous):
+        best = max(cuts, key=lambda cut: slow.score(cut, WITHIN))
+        assert ambiguous[word].paths == len(cuts)
+        assert ambiguous[word].best == best
+        assert ambiguous[word].probability == pytest.approx(slow.distribution(word, WITHIN)[best], abs=1e-10)
+        assert ambiguous[word].entropy == pytest.approx(slow.entropy(word, WITHIN), abs=1e-10)
+    assert (ambiguous["▁ab"].tokens, ambiguous["▁a"].tokens) == (2, 1)
+    assert len(found.words(2)) == 2
+    assert measure(["▁ab"], ACROSS).words(5) == []
+
+
+def test_shares_of_words_are_of_tokens() -> None:
+    long = "▁" + "ab" * 8
+    n = len(slow.cuts(long, WITHIN))
+    assert n > 1024
+    values = measure([f"▁a{long}", "▁a▁b"], WITHIN).scores(scores="own")
+    assert [values[f"words_to_{most}_paths"].value for most in (64, 1024)] == [0.75, 0.75]
+
+
+def test_own_cuts_that_are_not_the_best_are_counted() -> None:
+    scores = {"▁": -1.0, "a": -1.0, "▁a": -2.0, "b": -3.0, "▁b": -9.0}
+    builder = LatticeBuilder(slow.inventory(scores))
+    texts = [
+        text_of("▁b", scores, own=("▁b",)),
+        text_of("▁b", scores),
+        text_of("▁a", scores, own=("▁", "a")),
+        text_of("▁a", scores, own=("▁a",)),
+    ]
+    found = measure_ambiguity(builder, texts)
+    assert (found.below_best, found.tied) == (1, 1)
+    values = found.scores(scores="own")
+    assert (values["own_below_best"].value, values["own_tied"].value) == (1.0, 1.0)
+    assert "own_tied" not in found.scores(scores="uniform")
+
+
+def test_records_are_signed_and_sizes_are_those_of_the_original() -> None:
+    builder = LatticeBuilder(slow.inventory(WITHIN))
+    read = text_of("▁ab▁a", WITHIN)
+    found = measure_ambiguity(builder, [PieceText("äb  a\n", read.spelling, read.cut, True, ())], 0.5)
+    values = found.scores(scores="own")
+    sizes = {name: values[name].value for name in ("documents", "words", "characters", "bytes", "altered")}
+    assert sizes == {"documents": 1, "words": 2, "characters": 6, "bytes": 7, "altered": 1}
+    assert values["entropy_per_character"].value == pytest.approx(values["entropy"].value / 6)
+    for part in ("unit:nats/document", "scores:own", "b:0.5", "tokeniser:unigram", "data:"):
+        assert part in values["entropy"].signature
+    assert measure(["▁ab▁a"], WITHIN).scores(scores="own")["entropy"].signature != values["entropy"].signature
+    records = found.records(scores="own", words=1)
+    assert {record["name"] for record in records} == {*values, "word_entropy"}
+    assert records[-1]["group"] == "▁ab"
+    assert records[-1]["log2_paths"] == pytest.approx(math.log2(len(slow.cuts("▁ab", WITHIN))))
+
+
+def test_texts_without_cuts_are_refused() -> None:
+    builder = LatticeBuilder(slow.inventory(WITHIN))
+    with pytest.raises(InputError, match="there are no texts"):
+        measure_ambiguity(builder, [])
+    with pytest.raises(InputError, match="leave it out"):
+        measure_ambiguity(builder, [PieceText("x", "▁x", np.zeros(0, dtype=np.int64), False, ("x",))])
+    with pytest.raises(InputError, match="inverse temperature"):
+        measure(["▁a"], WITHIN, -1.0)

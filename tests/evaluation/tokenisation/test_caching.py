@@ -1,0 +1,177 @@
+"""Losses of repeated words: worked out by hand, and against plain loops over the samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from piece_models import AB_PIECES, END, ToyPieceModel, toy_inventory
+
+from evaluation.tokenisation import caching as module
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.caching import Caching, caching
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import seed_of
+from evaluation.tokenisation.paths import Paths
+from evaluation.tokenisation.sampling import sample
+from evaluation.tokenisation.token_scores import token_log_probs
+from generator.piece_model import Floats
+from grammar.errors import InputError
+
+INVENTORY = toy_inventory(AB_PIECES)
+BUILDER = LatticeBuilder(INVENTORY)
+
+
+def values(found: Caching, words: str) -> dict[str, float]:
+    row = next(row for row in found.rows if row.words == words)
+    return {case: score.value for case, score in row.losses.items()}
+
+
+# -- by hand ----------------------------------------------------------------------------------------
+
+
+class Copier(ToyPieceModel):
+    """-log P of a piece is 1 where the same piece came before in the text, else 5 (and P does not sum to 1)."""
+
+    def expects(self, tokens: Sequence[int]) -> dict[int, float]:
+        every = [*self.pieces.inventory.ids.tolist(), END]
+        return {token: -1.0 if token in tokens else -5.0 for token in every}
+
+
+def test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ab b ab`` in four samples; the tokeniser cuts ``_ab`` and ``_b`` in one piece.
+
+    | sample           | losses of the words | the second ab           |
+    |------------------|---------------------|-------------------------|
+    | _ab / _b / _ab   | 5 / 5 / 1           | as before               |
+    | _ab / _b / _ a b | 5 / 5 / 5+5+5       | otherwise               |
+    | _a b / _b / _a b | 5+5 / 5 / 1+1       | as before               |
+    | _ab / _b / _ab   | 5 / 5 / 1           | as before               |
+
+    first: (5 + 5 + 10 + 5) / 4; same: (1 + 2 + 1) / 3; other: 15 / 1. ``b`` occurs once and never counts.
+    """
+    drawn = ["_ab _b _ab", "_ab _b _ a b", "_a b _b _a b", "_ab _b _ab"]
+    model = Copier(INVENTORY, order=None)
+    read = documents(model, ["ab b ab"], BUILDER)
+    lattice = read.documents[0].lattice
+    index = {piece: i for i, piece in enumerate(AB_PIECES)}
+    cuts = [np.array([index[piece] for piece in cut.split()], dtype=np.int64) for cut in drawn]
+    arcs = [BUILDER.path(lattice, cut) for cut in cuts]
+
+    def sampled(*_: object, **__: object) -> Paths:
+        bounds = np.cumsum([0, *map(len, arcs)]).astype(np.int64)
+        return Paths(np.concatenate(arcs).astype(np.int32), bounds, np.zeros(len(arcs)))
+
+    monkeypatch.setattr(module, "sample", sampled)
+    found = caching(model, read, BUILDER, Settings(samples=4))
+    assert values(found, "all") == pytest.approx({"first": 25 / 4, "same": 4 / 3, "other": 15.0}, abs=1e-12)
+    assert (found.rows[0].occurrences, found.rows[0].types, found.impossible) == (1, 1, 0)
+    assert found.rows[1].words == "multi-token"
+    assert found.rows[1].losses == {}  # the tokeniser's own _ab is one piece
+    assert found.rows[1].occurrences == 0
+    # only where both cases occur does a word count
+    arcs = arcs[:1] * 4
+    never = caching(model, read, BUILDER, Settings(samples=4)).rows[0]
+    assert (never.losses, never.occurrences, never.types) == ({}, 0, 0)
+
+
+# -- against plain loops ----------------------------------------------------------------------------
+
+
+def by_loops(model: ToyPieceModel, texts: list[str], settings: Settings, *, multiple: bool) -> dict[str, float]:
+    """Conditions (1) and (2) as printed, sample by sample, word by word."""
+    read = documents(model, texts, BUILDER)
+    losses: dict[str, list[float]] = {"first": [], "same": [], "other": []}
+    for number, document in zip(read.numbers, read.documents, strict=True):
+        words = ["▁" + word for word in document.text.original.split()]
+        own = split([INVENTORY.pieces[i] for i in document.text.cut])
+        forms: list[list[tuple[str, ...]]] = []
+        loss: list[list[float]] = []
+        for path in sample(
+            document.lattice, settings.samples, b=settings.b, seed=seed_of(settings.seed, number)
+        ).each():
+            indices = document.lattice.piece[path].tolist()
+            tokens = INVENTORY.ids[indices].tolist()
+            forms.append(split([INVENTORY.pieces[i] for i in indices]))
+            each = iter([-model.expects(tokens[:i])[token] for i, token in enumerate(tokens)])
+            loss.append([math.fsum(next(each) for _ in form) for form in forms[-1]])
+        counting = set()
+        for k, word in enumerate(words):
+            earlier = [i for i in range(k) if words[i] == word]
+            one = [i for i, cut in enumerate(forms) if any(cut[j] == cut[k] for j in earlier)]
+            two = [i for i, cut in enumerate(forms) if earlier and all(cut[j] != cut[k] for j in earlier)]
+            if one and two and (len(own[k]) > 1 or not multiple):
+                losses["same"] += [loss[i][k] for i in one]
+                losses["other"] += [loss[i][k] for i in two]
+                counting.add(earlier[0])
+        losses["first"] += [row[k] for k in counting for row in loss]
+    return {case: math.fsum(found) / len(found) for case, found in losses.items() if found}
+
+
+def split(pieces: list[str]) -> list[tuple[str, ...]]:
+    words: list[list[str]] = []
+    for piece in pieces:
+        if piece.startswith("▁"):
+            words.append([])
+        words[-1].append(piece)
+    return [tuple(word) for word in words]
+
+
+@pytest.mark.parametrize("b", [0.5, 1.0])
+def test_it_is_the_average_over_samples_and_words(b: float) -> None:
+    model = ToyPieceModel(INVENTORY, order=3)
+    texts = ["abab ba abab b abab", "aba ba aba ba", "b", "abab bab bab abab"]
+    settings = Settings(samples=7, b=b, seed=3)
+    found = caching(model, documents(model, texts, BUILDER), BUILDER, settings)
+    for multiple, words in ((False, "all"), (True, "multi-token")):
+        expected = by_loops(model, texts, settings, multiple=multiple)
+        assert len(expected) == 3
+        assert values(found, words) == pytest.approx(expected, abs=1e-10)
+    for row in found.rows:
+        for score in row.losses.values():
+            assert (score.low or 0.0) <= score.value <= (score.high or 0.0)
+    assert values(found, "all") != values(found, "multi-token")
+    records = found.records()
+    assert [(r["words"], r["case"]) for r in records[:3]] == [("all", "first"), ("all", "same"), ("all", "other")]
+    assert {"samples:7", f"b:{b:g}", "seed:3", "unit:nats/word"} <= set(records[0]["signature"].split("|"))
+
+
+def test_cuts_of_probability_zero_are_left_out_and_counted() -> None:
+    model = ToyPieceModel(INVENTORY, forbidden={int(INVENTORY.ids[3]): INVENTORY.ids.tolist()})  # nothing follows _a
+    found = caching(model, documents(model, ["ab ab ab ab"], BUILDER), BUILDER, Settings(samples=30))
+    assert 0 < found.impossible < 30
+    assert all(math.isfinite(score.value) for row in found.rows for score in row.losses.values())
+
+
+def test_pieces_over_white_space_are_refused() -> None:
+    inventory = toy_inventory({"_": -1.0, "a": -1.0, "a_": -2.0})
+    model = ToyPieceModel(inventory)
+    builder = LatticeBuilder(inventory)
+    with pytest.raises(InputError, match="some pieces reach over white space"):
+        caching(model, documents(model, ["a a"], builder), builder, Settings())
+
+
+# -- token scores -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [2, None])
+def test_token_scores_are_those_of_the_model_and_share_beginnings(order: int | None) -> None:
+    forbidden = {int(INVENTORY.ids[3]): [int(INVENTORY.ids[2])]}
+    model = ToyPieceModel(INVENTORY, order=order, forbidden=forbidden)
+    cuts = [[3, 2, 1], [3, 1, 2], [0], [3, 1, 2, 2], [8, 1]]
+    rows = [INVENTORY.ids[cut] for cut in cuts]
+
+    def truth(tokens: list[int]) -> Floats:
+        found = np.array([model.expects(tokens[:i])[token] for i, token in enumerate(tokens)])
+        return np.where(np.cumsum(np.isinf(found)) > 0, -np.inf, found)  # nothing is read after what cannot be
+
+    for row, found in zip(rows, token_log_probs(model, rows), strict=True):
+        assert found == pytest.approx(truth(row.tolist()), abs=1e-12)
+    walks = []
+    plain = model.walker
+    model.walker = lambda: walks.append(plain()) or walks[-1]  # type: ignore[assignment, func-returns-value]
+    token_log_probs(model, [INVENTORY.ids[[3, 1, 2]], INVENTORY.ids[[3, 1, 2, 2]], INVENTORY.ids[[3, 1, 2]]])
+    assert walks[0].steps == 1 + 3  # <bos>, and each of the shared pieces once

@@ -1,0 +1,100 @@
+"""The share of the tokeniser's own cut, of texts and of words in context, against all cuts one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from enumerated_cuts import log_sum
+from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.canonical import canonical_mass, local_canonicality
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import evaluate_documents
+from grammar.errors import InputError
+
+INVENTORY = toy_inventory(AB_PIECES)
+BUILDER = LatticeBuilder(INVENTORY)
+MODEL = ToyPieceModel(INVENTORY, order=None)
+TEXTS = ["abab b", "ab", "bab ba a", "aba"]
+
+
+def test_the_share_is_the_posterior_of_the_own_cut() -> None:
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    mass = canonical_mass(found, "exact")
+    shares = []
+    for document in found.documents:
+        brute = MODEL.brute(document.text.spelling)
+        shares.append(math.exp(brute[tuple(document.text.cut.tolist())] - log_sum(brute.values())))
+    assert mass.share == pytest.approx(shares, abs=1e-10)
+    assert mass.scores["canonical_mass"].value == pytest.approx(np.mean(shares), abs=1e-10)
+    per_word = math.prod(shares) ** (1 / (2 + 1 + 3 + 1))
+    assert mass.scores["canonical_mass_per_word"].value == pytest.approx(per_word, abs=1e-10)
+    assert (mass.capped, mass.scores["canonical_capped"].value) == (0, 0.0)
+    for score in mass.scores.values():
+        assert (score.low or 0.0) <= score.value <= (score.high or 0.0)
+    assert [record["name"] for record in mass.records()] == list(mass.scores)
+
+
+def test_an_estimate_below_the_own_cut_is_capped_and_counted() -> None:
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    low = tuple(replace(e, log_p=e.log_p - (9.0 if i == 2 else 0.0)) for i, e in enumerate(found.estimates["exact"]))
+    mass = canonical_mass(replace(found, estimates={**found.estimates, "exact": low}), "exact")
+    assert (mass.share[2], mass.capped) == (1.0, 1)
+    assert mass.scores["canonical_capped"].value == 0.25
+
+
+@pytest.mark.parametrize("candidates", [2, 100])
+def test_words_in_context(candidates: int) -> None:
+    assert INVENTORY.scores is not None
+    found = local_canonicality(MODEL, documents(MODEL, TEXTS, BUILDER), BUILDER, candidates=candidates)
+    right, shares = 0, []
+    for text in TEXTS:
+        before: list[int] = []
+        for word in text.split():
+            cuts = sorted(cuts_of(INVENTORY, "▁" + word), key=lambda c: -math.fsum(INVENTORY.scores[list(c)]))
+            log_p = []
+            for cut in cuts[:candidates]:
+                tokens = INVENTORY.ids[list(cut)].tolist()
+                whole = [*before, *tokens]
+                log_p.append(sum(MODEL.expects(whole[: len(before) + i])[t] for i, t in enumerate(tokens)))
+            right += max(log_p) == log_p[0]  # the tokeniser's cut is the best of Q
+            shares.append(math.exp(log_p[0] - log_sum(log_p)))
+            before += INVENTORY.ids[list(cuts[0])].tolist()
+    assert found.words == 7  # every word here has two cuts at least
+    assert found.scores["locally_canonical"].value == pytest.approx(right / 7)
+    assert found.scores["local_canonical_mass"].value == pytest.approx(np.mean(shares), abs=1e-10)
+    assert sum(sum(seen.values()) for seen in found.most_likely.values()) == 7 - right
+    assert f"candidates:{candidates}" in found.records()[0]["signature"].split("|")
+
+
+def test_the_own_cut_is_compared_where_q_ranks_it_low() -> None:
+    assert INVENTORY.scores is not None
+    builder = LatticeBuilder(INVENTORY, -INVENTORY.scores)  # long cuts are ranked first
+    found = local_canonicality(MODEL, documents(MODEL, ["abab"], builder), builder, candidates=2)
+    scores = INVENTORY.scores
+    cuts = sorted(cuts_of(INVENTORY, "▁abab"), key=lambda cut: math.fsum(scores[list(cut)]))[:2]
+    own = tuple(MODEL.pieces.read("abab").cut.tolist())
+    assert own not in cuts
+    log_p = []
+    for cut in (own, *cuts):
+        tokens = INVENTORY.ids[list(cut)].tolist()
+        log_p.append(sum(MODEL.expects(tokens[:i])[token] for i, token in enumerate(tokens)))
+    share = math.exp(log_p[0] - log_sum(log_p))
+    assert found.scores["local_canonical_mass"].value == pytest.approx(share, abs=1e-10)
+    best = max(zip(log_p, (own, *cuts), strict=True))[1]
+    expected = {} if best == own else {"▁abab": {tuple(INVENTORY.pieces[i] for i in best): 1}}
+    assert found.most_likely == expected
+
+
+def test_words_with_one_cut_are_not_compared() -> None:
+    inventory = toy_inventory({"_a": -1.0, "_b": -1.0})
+    model, builder = ToyPieceModel(inventory), LatticeBuilder(inventory)
+    found = local_canonicality(model, documents(model, ["a b a"], builder), builder)
+    assert (found.words, found.scores, found.records()) == (0, {}, [])
+    with pytest.raises(InputError, match="at least 2 cuts"):
+        local_canonicality(model, documents(model, ["a"], builder), builder, candidates=1)

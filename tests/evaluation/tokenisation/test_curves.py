@@ -1,0 +1,157 @@
+"""Curves over the number of cuts, their order, temperature and cost, against sums over all cuts one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from enumerated_cuts import log_sum
+from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
+
+from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
+from evaluation.tokenisation.documents import Documents, documents
+from evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import evaluate_documents, seed_of
+from evaluation.tokenisation.evaluation import Run
+from grammar.errors import InputError
+
+INVENTORY = toy_inventory(AB_PIECES)
+BUILDER = LatticeBuilder(INVENTORY)
+MODEL = ToyPieceModel(INVENTORY, order=None)
+TEXTS = ["abab b", "ab", "bab ba", "aba"]
+SETTINGS = Settings(samples=8)
+
+
+@pytest.fixture(scope="module")
+def read() -> Documents:
+    return documents(MODEL, TEXTS, BUILDER)
+
+
+# -- order ------------------------------------------------------------------------------------------
+
+
+def test_cumulative_sums_in_the_order_of_q_and_of_p(read: Documents) -> None:
+    n = 20
+    found = order_curves(MODEL, read, n)
+    expected = {"tokeniser": np.zeros(n), "model": np.zeros(n)}
+    for document in read.documents:
+        brute = MODEL.brute(document.text.spelling)
+        by_q = [brute[tuple(document.lattice.piece[arcs].tolist())] for arcs in n_best(document.lattice, n).each()]
+        for order, values in (("tokeniser", by_q), ("model", sorted(by_q, reverse=True))):
+            expected[order] += [log_sum(values[: k + 1]) for k in range(n)]  # a slice takes no more than there are
+    for order, values in found.log_p.items():
+        assert values == pytest.approx(expected[order], abs=1e-10)
+    assert (found.log_p["model"] >= found.log_p["tokeniser"] - 1e-12).all()
+    assert found.log_p["model"][-1] == pytest.approx(found.log_p["tokeniser"][-1])
+    own = math.fsum(MODEL.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in read.documents)
+    assert found.one_best == pytest.approx(own, abs=1e-10)
+    assert (found.words, found.documents, found.left_out) == (6, 4, 0)
+    records = found.records()
+    assert len(records) == 2 * n
+    assert records[0]["ppl"] == pytest.approx(math.exp(-own / 6))  # T* is the first cut in the order of Q
+
+
+def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:
+    most = max(sum(1 for _ in cuts_of(INVENTORY, document.text.spelling)) for document in read.documents)
+    truth = math.fsum(MODEL.brute_log_p(document.text.spelling) for document in read.documents)
+    assert order_curves(MODEL, read, most + 3).log_p["tokeniser"][-1] == pytest.approx(truth, abs=1e-10)
+    with pytest.raises(InputError, match="at least one cut"):
+        order_curves(MODEL, read, 0)
+
+
+# -- samples and temperature ------------------------------------------------------------------------
+
+
+def test_estimates_over_the_number_of_samples(read: Documents) -> None:
+    points = sample_curves(MODEL, read, SETTINGS, counts=(1, 4, 64))
+    at = {(point.estimator, point.settings.samples): point for point in points}
+    assert points[0].estimator == "one-best"
+    assert {k for name, k in at if name == "wor"} == {4, 64}  # one draw without replacement is refused
+    assert {k for name, k in at if name == "nbest"} == {1, 4, 64}
+    nbest = [at["nbest", k].log_p for k in (1, 4, 64)]
+    assert nbest == sorted(nbest)
+    assert at["nbest", 1].log_p == pytest.approx(points[0].log_p, abs=1e-10)
+    truth = math.fsum(MODEL.brute_log_p(document.text.spelling) for document in read.documents)
+    most = max(sum(1 for _ in cuts_of(INVENTORY, document.text.spelling)) for document in read.documents)
+    whole = sample_curves(MODEL, read, SETTINGS, counts=(most,), estimators=["wor", "wor1"])
+    assert [point.bound for point in whole] == ["lower", "exact", "exact"]
+    assert [point.log_p for point in whole[1:]] == pytest.approx([truth, truth], abs=1e-10)
+    wr = at["wr", 4]
+    same = evaluate_documents(MODEL, read, ["wr"], replace(SETTINGS, samples=4)).total("wr")
+    assert (wr.log_p, wr.standard_error, wr.bound) == (same.log_p, same.standard_error, "unbiased")
+    assert wr.ppl == pytest.approx(math.exp(-wr.log_p / 6))
+    assert wr.as_record()["samples"] == 4
+    with pytest.raises(InputError, match="no estimator is called 'x'"):
+        sample_curves(MODEL, read, SETTINGS, estimators=["x"])
+
+
+def test_temperature_is_compared_with_n_best(read: Documents) -> None:
+    points = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[0.5, 1.0, 3.0])
+    assert [point.point.settings.b for point in points] == [0.5, 1.0, 3.0]
+    found = evaluate_documents(MODEL, read, ["nbest", "wor1"], SETTINGS)
+    nbest, plain = (math.exp(-found.total(name).log_p / 6) for name in ("nbest", "wor1"))
+    assert points[1].difference == pytest.approx(100 * (plain - nbest) / nbest)
+    assert points[1].as_record()["difference_percent"] == points[1].difference
+    assert len({point.point.log_p for point in points}) == 3
+
+
+# -- equal cost -------------------------------------------------------------------------------------
+
+
+def test_errors_are_against_the_exact_reference(read: Documents) -> None:
+    reference = reference_log_p(MODEL, read, SETTINGS)
+    truth = np.array([MODEL.brute_log_p(document.text.spelling) for document in read.documents])
+    assert reference.log_p == pytest.approx(truth, abs=1e-10)
+    assert (reference.how, reference.worst, reference.exact.all()) == ("exact", 0.0, True)
+    runs = [Run("nbest", SETTINGS), Run("wr", replace(SETTINGS, samples=40)), Run("exact", SETTINGS)]
+    nbest, wr, exact = equal_cost(MODEL, read, runs, reference, repeats=60)
+    found = evaluate_documents(MODEL, read, ["nbest"], SETTINGS)
+    errors = found.log_p("nbest") - truth
+    assert (nbest.repeats, nbest.sd) == (1, None)
+    assert nbest.error == pytest.approx(errors.mean())
+    assert nbest.rmse == pytest.approx(math.sqrt(np.mean(errors**2)))
+    assert (exact.error, exact.rmse) == pytest.approx((0.0, 0.0), abs=1e-10)
+    assert wr.repeats == 60
+    assert wr.sd is not None
+    assert wr.error < 0.0  # Jensen
+    seeds = [replace(SETTINGS, samples=40, seed=seed_of(SETTINGS.seed, r)) for r in range(60)]
+    repeats = np.array([evaluate_documents(MODEL, read, ["wr"], one).log_p("wr") - truth for one in seeds])
+    assert wr.error == pytest.approx(repeats.mean())
+    assert wr.sd == pytest.approx(math.sqrt(np.mean([np.var(column, ddof=1) for column in repeats.T])))
+    assert wr.rmse == pytest.approx(math.sqrt(np.mean(repeats**2)))
+    assert wr.ratio == pytest.approx(1.0, abs=0.1)  # unbiased in probability
+    steps = sum(estimate.steps for estimate in found.estimates["nbest"])
+    assert nbest.steps_per_piece == steps / found.pieces.sum()
+    record = wr.as_record()
+    assert (record["estimator"], record["samples"], record["reference"]) == ("wr", 40, "exact")
+    with pytest.raises(InputError, match="the same documents"):
+        equal_cost(MODEL, documents(MODEL, TEXTS[:2], BUILDER), runs, reference)
+
+
+def test_what_cannot_be_enumerated_has_a_reference_with_an_error(read: Documents) -> None:
+    few = Settings(candidates=2, particles=3, most_prefixes=30)
+    reference = reference_log_p(MODEL, read, few, repeats=4)
+    truth = np.array([MODEL.brute_log_p(document.text.spelling) for document in read.documents])
+    assert reference.exact.any()
+    assert not reference.exact.all()
+    n = int(reference.exact.sum())
+    assert reference.how == f"exact:{n}+dpf/4x2x3:{4 - n}"
+    assert (reference.standard_error[reference.exact] == 0.0).all()
+    assert (reference.standard_error[~reference.exact] > 0.0).all()
+    assert np.abs(reference.log_p - truth).max() < 6 * reference.worst
+    with pytest.raises(InputError, match="at least 2 runs"):
+        reference_log_p(MODEL, read, few, repeats=1)
+
+
+def test_the_ladder_asks_for_about_the_same_work() -> None:
+    runs = cost_ladder(Settings(candidates=8), (2, 64))
+    assert runs[0].estimator == "one-best"
+    assert {run.settings.samples for run in runs if run.estimator == "nbest"} == {2, 64}
+    assert {run.settings.samples for run in runs if run.estimator == "wor1"} == {64}
+    dpf = [(run.settings.candidates, run.settings.particles) for run in runs if run.estimator == "dpf"]
+    assert dpf == [(1, 2), (8, 8)]

@@ -1,0 +1,345 @@
+"""The distance to the truth in two parts, with models made from the grammar itself: all parts known in closed form."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from piece_models import MARKER, ToyTokenizer
+from reference_inference import all_strings, rules_of
+from whole_language import whole_language
+
+from evaluation.oracle import Oracle
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.domains import (
+    IN_DOMAIN,
+    SentenceSet,
+    compare_sets,
+    drawn_set,
+    shifted_sets,
+)
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.respelling import respell
+from generator.frame import ScoringFrame
+from generator.piece_model import Floats, Ints, PieceInventory, PieceWalker
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+GRAMMAR = PCFG.from_text(
+    "S -> A B 0.5 | A S 0.25 | S B 0.25\nA -> ab 0.5 | cd 0.25 | ef 0.25\nB -> cd 0.75 | gh 0.25", start="S"
+)
+SHORT = LengthRange(2, 4)
+WORDS = ("ab", "cd", "ef", "gh")
+
+
+class GrammarModel:
+    """P of a grammar for the words, each cut as a whole with one probability and in two pieces with another.
+
+    What is missing to 1 is lost. ``end`` off leaves out the end of the sentence.
+    """
+
+    longest = None
+
+    def __init__(
+        self,
+        whole: Mapping[str, float],
+        halves: Mapping[str, float],
+        *,
+        grammar: PCFG = GRAMMAR,
+        lengths: LengthRange | None = SHORT,
+        end: bool = True,
+    ) -> None:
+        self.name, self.around = "grammar", (1, int(end))
+        self._oracle, self._end = Oracle(grammar, lengths=lengths), end
+        words = sorted(set(WORDS) | set(grammar.terminals))
+        spelt = [*(MARKER + w for w in words), *(MARKER + w[0] for w in words), *(w[1:] for w in words)]
+        scores = [-1.0] * len(words) + [-2.0] * (len(spelt) - len(words))
+        self._words, self._whole, self._halves = words, whole, halves
+        ids = np.arange(len(spelt), dtype=np.int64) + 3
+        self.pieces = ToyTokenizer(PieceInventory("unigram", tuple(spelt), ids, np.array(scores), MARKER))
+
+    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+        return np.array([self._log_prob(row.tolist()) for row in rows])
+
+    def _log_prob(self, row: list[int]) -> float:
+        sentence, total = [], 0.0
+        numbers = iter(row)
+        for number in numbers:
+            kind, index = divmod(number - 3, len(self._words))
+            word = self._words[index]
+            if kind == 1:
+                assert next(numbers) == number + len(self._words)
+            p = (self._halves if kind else self._whole)[word]
+            total += math.log(p) if p else -math.inf
+            sentence.append(word)
+        scores = self._oracle.score([sentence], ScoringFrame(eos=self._end))
+        return -math.inf if len(scores.impossible) else total + math.fsum(scores.log_prob)
+
+    def walker(self) -> PieceWalker:
+        raise AssertionError("the best cuts need no walker")
+
+
+WHOLE = dict.fromkeys(WORDS, 1.0)
+NEVER = dict.fromkeys(WORDS, 0.0)
+SENTENCES = Oracle(GRAMMAR, lengths=SHORT).sample(40, 5)
+
+
+def evaluated(model: GrammarModel, texts: Sequence[str]) -> Evaluation:
+    """All cuts: 2 to the power of the words, at most 16."""
+    read = documents(model, texts, LatticeBuilder(model.pieces.inventory))
+    return evaluate_documents(model, read, ["nbest"], Settings(samples=64))
+
+
+def texts_of(sentences: Sequence[Sequence[str]]) -> list[str]:
+    return [" ".join(sentence) for sentence in sentences]
+
+
+def decomposed(
+    model: GrammarModel, sentences: Sequence[Sequence[str]] = SENTENCES, *, per_document: int = 1
+) -> Decomposition:
+    return decompose(evaluated(model, texts_of(sentences)), "nbest", GRAMMAR, SHORT, per_document=per_document)
+
+
+# -- closed forms -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [True, False])
+@pytest.mark.parametrize("lengths", [SHORT, None])
+def test_a_model_that_is_the_grammar_has_no_gap(lengths: LengthRange | None, end: bool) -> None:
+    found = evaluated(GrammarModel(WHOLE, NEVER, lengths=lengths, end=end), texts_of(SENTENCES))
+    parts = decompose(found, "nbest", GRAMMAR, lengths)
+    assert np.abs(parts.tokenisation_gap).max() <= 1e-10
+    assert np.abs(parts.model_gap).max() <= 1e-10
+    scores = parts.scores()
+    assert abs(scores["distance"].value) <= 1e-10
+    assert "tokenisation_share" not in scores
+    if end:
+        strings = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in table.items()}
+        z = 1.0 if lengths is None else math.fsum(p for s, p in strings.items() if len(s) in lengths)
+        truth = [-math.log(strings[tuple(sentence)] / z) for sentence in SENTENCES]
+        assert parts.truth == pytest.approx(truth, abs=1e-10)
+    assert f"eos:{'in' if end else 'out'}" in scores["distance"].signature.split("|")
+    assert f"given:{lengths or 'none'}" in scores["distance"].signature.split("|")
+
+
+def test_both_gaps_in_closed_form() -> None:
+    """A word is cut whole with s and in two with t: gaps of ln (s+t)/s and -ln (s+t) a word."""
+    whole = {"ab": 0.5, "cd": 0.75, "ef": 0.25, "gh": 0.5}
+    halves = {"ab": 0.5, "cd": 0.125, "ef": 0.5, "gh": 0.0}
+    parts = decomposed(GrammarModel(whole, halves))
+    tokenisation = [math.fsum(math.log((whole[w] + halves[w]) / whole[w]) for w in s) for s in SENTENCES]
+    model = [math.fsum(-math.log(whole[w] + halves[w]) for w in s) for s in SENTENCES]
+    assert parts.tokenisation_gap == pytest.approx(tokenisation, abs=1e-10)
+    assert parts.model_gap == pytest.approx(model, abs=1e-10)
+    assert parts.distance == pytest.approx(parts.tokenisation_gap + parts.model_gap, abs=1e-10)
+    n, words = len(SENTENCES), sum(map(len, SENTENCES))
+    scores = parts.scores()
+    for name, values in (("tokenisation", tokenisation), ("model", model)):
+        assert scores[f"{name}_gap"].value == pytest.approx(math.fsum(values) / n, abs=1e-10)
+        assert scores[f"{name}_gap_per_word"].value == pytest.approx(math.fsum(values) / words, abs=1e-10)
+        share = math.fsum(values) / math.fsum(tokenisation + model)
+        assert scores[f"{name}_share"].value == pytest.approx(share, abs=1e-10)
+    assert scores["one_best_nll"].value == pytest.approx(
+        scores["true_nll"].value + scores["tokenisation_gap"].value + scores["model_gap"].value
+    )
+    assert scores.pop("estimation_error_per_word").value == 0.0
+    for score in scores.values():
+        assert score.low is not None
+        assert score.high is not None
+        assert score.low <= score.value <= score.high
+    assert "bound:exact" in scores["model_gap"].signature.split("|")
+    assert [record["name"] for record in parts.records()] == [*scores, "estimation_error_per_word"]
+
+
+def test_the_error_of_the_estimates_is_that_of_independent_documents() -> None:
+    model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.25))
+    read = documents(model, texts_of(SENTENCES), LatticeBuilder(model.pieces.inventory))
+    found = evaluate_documents(model, read, ["wr", "nbest"], Settings(samples=3))
+    parts = decompose(found, "wr", GRAMMAR, SHORT, per_document=2)
+    total = found.total("wr").standard_error
+    assert total is not None
+    assert total > 0.0
+    error = parts.scores()["estimation_error_per_word"].value
+    assert error == pytest.approx(total / sum(map(len, SENTENCES)), abs=1e-12)
+    bounds = decompose(found, "nbest", GRAMMAR, SHORT)
+    assert bounds.variance is None
+    assert "estimation_error_per_word" not in bounds.scores()
+
+
+def test_the_model_gap_over_the_whole_language_is_the_divergence() -> None:
+    """Mean of ln P - ln Q over every sentence in its true proportion, for a Q that is another grammar."""
+    lengths = LengthRange(2, 2)
+    grammar = PCFG.from_text("S -> A B 1.0\nA -> ab 0.5 | cd 0.25 | ef 0.25\nB -> cd 0.75 | gh 0.25")
+    other = PCFG.from_text("S -> A B 1.0\nA -> ab 0.25 | cd 0.5 | ef 0.25\nB -> cd 0.5 | gh 0.5")
+    sentences = whole_language(grammar, 2, 2, 16)
+    found = evaluated(GrammarModel(WHOLE, NEVER, grammar=other, lengths=lengths), texts_of(sentences))
+    parts = decompose(found, "nbest", grammar, lengths)
+    divergence = 0.5 * math.log(2) + 0.25 * math.log(0.5) + 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    assert parts.scores()["model_gap"].value == pytest.approx(divergence, abs=1e-10)
+    assert parts.scores()["tokenisation_gap"].value == pytest.approx(0.0, abs=1e-10)
+
+
+def test_documents_of_several_sentences_are_products() -> None:
+    whole, halves = dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.25)
+    alone, joined = (decomposed(GrammarModel(whole, halves), per_document=m) for m in (1, 4))
+    assert len(joined.truth) == 10
+    assert joined.truth == pytest.approx(alone.truth.reshape(10, 4).sum(axis=1), abs=1e-10)
+    assert joined.model_gap == pytest.approx(alone.model_gap.reshape(10, 4).sum(axis=1), abs=1e-10)
+    assert joined.n_sentences.tolist() == [4] * 10
+    for name, score in alone.scores().items():
+        assert joined.scores()[name].value == pytest.approx(score.value), name
+
+
+# -- what is set aside ------------------------------------------------------------------------------
+
+
+def test_impossible_and_altered_sentences_are_set_aside_and_counted() -> None:
+    texts = ["ab cd", "gh gh", "AB cd", "ab zz", "ef gh"]
+    found = evaluated(GrammarModel(WHOLE, NEVER, grammar=uniform(), lengths=None), texts)
+    assert found.numbers.tolist() == [0, 1, 2, 4]  # no piece spells zz
+    parts = decompose(found, "nbest", GRAMMAR, SHORT)
+    assert (parts.impossible, parts.altered) == ((1, 2), ())  # the grammar has no AB
+    assert parts.sentences == ((("ab", "cd"),), (("ef", "gh"),))
+    assert {"impossible:2", "set-aside-as-altered:0", "left-out:1"} <= set(
+        parts.scores()["distance"].signature.split("|")
+    )
+    both = PCFG.from_text("S -> A B 1.0\nA -> ab 0.5 | AB 0.5\nB -> cd 1.0")
+    parts = decompose(found, "nbest", both, None)
+    assert (parts.altered, parts.impossible, parts.sentences) == ((2,), (1, 4), ((("ab", "cd"),),))
+    with pytest.raises(InputError, match="no sentence is left to set against the truth: the grammar cannot make 4"):
+        decompose(found, "nbest", GRAMMAR, LengthRange(3, 4))
+    with pytest.raises(InputError, match="runs are one-best, nbest"):
+        decompose(found, "exact", GRAMMAR, SHORT)
+
+
+def uniform() -> PCFG:
+    words = " | ".join(f"{w} 0.25" for w in WORDS)
+    return PCFG.from_text(f"S -> A A 1.0\nA -> {words}")
+
+
+def test_true_log_probs_are_those_of_strings() -> None:
+    strings = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in table.items()}
+    z = math.fsum(p for s, p in strings.items() if len(s) in SHORT)
+    found = true_log_probs([*SENTENCES[:5], ["gh", "gh"]], GRAMMAR, SHORT, end=True)
+    assert found[:5] == pytest.approx([math.log(strings[tuple(s)] / z) for s in SENTENCES[:5]], abs=1e-10)
+    assert found[5] == -math.inf
+
+
+# -- tables -----------------------------------------------------------------------------------------
+
+
+def test_tables_divide_the_documents() -> None:
+    whole, halves = dict.fromkeys(WORDS, 0.5), {"ab": 0.5, "cd": 0.25, "ef": 0.125, "gh": 0.0}
+    parts = decomposed(GrammarModel(whole, halves))
+    strings = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in table.items() if len(s) in SHORT}
+    tokens = math.fsum(p * (len(s) + 1) for s, p in strings.items())
+    unigram = {w: math.fsum(p * s.count(w) for s, p in strings.items()) / tokens for w in WORDS}
+    band = [math.floor(math.log10(min(unigram[w] for w in s))) for s in SENTENCES]
+    assert set(band) == {-1, -2}
+    for row, power in zip(parts.table("rarest-word"), (-1, -2), strict=True):
+        assert row.group == {-1: "1/10 to 1", -2: "1/100 to 1/10"}[power]
+        members = [i for i, k in enumerate(band) if k == power]
+        assert row.documents == len(members)
+        words = sum(len(SENTENCES[i]) for i in members)
+        assert row.scores["model_gap_per_word"].value == pytest.approx(parts.model_gap[members].sum() / words)
+    (row,) = parts.table("length")
+    assert (row.group, row.documents) == ("1 to 5 words", len(SENTENCES))
+    assert row.scores["distance_per_word"].value == pytest.approx(parts.scores()["distance_per_word"].value)
+    assert "band:1 to 5 words" in row.scores["distance_per_word"].signature
+    with pytest.raises(InputError, match="tables are by length, rarest-word"):
+        parts.table("colour")  # type: ignore[arg-type]
+    records = parts.records(by=["length", "rarest-word"])
+    assert {record.get("by") for record in records} == {None, "length", "rarest-word"}
+
+
+# -- other domains ----------------------------------------------------------------------------------
+
+
+def test_each_set_is_set_against_its_own_truth_and_that_of_the_training_corpus() -> None:
+    whole, halves = {"ab": 0.5, "cd": 0.5, "ef": 0.5, "gh": 0.125}, {"ab": 0.5, "cd": 0.5, "ef": 0.25, "gh": 0.125}
+    model = GrammarModel(whole, halves)  # knows the training grammar
+    sets = shifted_sets(GRAMMAR, SHORT, ["sharpen=0", "temperature=2"], 30, seed=3)
+    assert [given.name for given in sets] == [IN_DOMAIN, "sharpen=0", "temperature=2"]
+    assert sets[0].sentences == drawn_set("x", GRAMMAR, SHORT, 30, 3).sentences
+    found = compare_sets(sets, [evaluated(model, given.texts) for given in sets], "nbest", GRAMMAR, SHORT)
+    for given, result in zip(sets, found, strict=True):
+        words = sum(map(len, given.sentences))
+        own = true_log_probs(given.sentences, given.grammar, SHORT, end=True)
+        training = true_log_probs(given.sentences, GRAMMAR, SHORT, end=True)
+        assert result.decomposition.truth == pytest.approx(-own, abs=1e-10)
+        shift = (own - training).sum() / words
+        assert result.scores["domain_shift_per_word"].value == pytest.approx(shift, abs=1e-10)
+        assert result.scores["training_impossible"].value == 0.0
+        # what is left of the model gap is what the model loses on the training grammar itself
+        lost = math.fsum(-math.log(whole[w] + halves[w]) for s in given.sentences for w in s) / words
+        assert result.scores["model_gap_per_word"].value == pytest.approx(shift + lost, abs=1e-10)
+    assert found[0].scores["domain_shift_per_word"].value == pytest.approx(0.0, abs=1e-12)
+    assert "model_gap_per_word_growth" not in found[0].scores
+    growth = found[1].scores["tokenisation_gap_per_word_growth"]
+    first, other = (result.scores["tokenisation_gap_per_word"].value for result in found[:2])
+    assert growth.value == pytest.approx(other - first, abs=1e-12)
+    assert (growth.low or 0.0) < growth.value < (growth.high or 0.0)
+    assert {record["set"] for record in found[1].records()} == {"sharpen=0"}
+
+
+def test_growth_is_that_of_the_later_set_over_the_first() -> None:
+    whole, halves = {"ab": 0.5, "cd": 0.5, "ef": 0.25, "gh": 0.25}, {"ab": 0.25, "cd": 0.25, "ef": 0.5, "gh": 0.5}
+    model = GrammarModel(whole, halves, grammar=uniform(), lengths=None)
+    grammars = [PCFG.from_text(f"S -> A A 1.0\nA -> {a} 0.5 | {b} 0.5") for a, b in (("ab", "cd"), ("ef", "gh"))]
+    sets = [drawn_set(str(i), grammar, None, 10, 1) for i, grammar in enumerate(grammars)]
+    _, found = compare_sets(sets, [evaluated(model, given.texts) for given in sets], "nbest", uniform(), None)
+    growth = found.scores["tokenisation_gap_per_word_growth"]  # from ln 3/2 to ln 3, of every word
+    assert [growth.low, growth.value, growth.high] == pytest.approx([math.log(2)] * 3, abs=1e-10)
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_respelt_words_keep_the_truth(share: float) -> None:
+    grammar = PCFG.from_text("S -> A B 0.5 | A S 0.5\nA -> abba 0.5 | baab 0.25 | , 0.25\nB -> acba 0.75 | caba 0.25")
+    inside, outside = shifted_sets(grammar, SHORT, [f"respell={share}"], 30, seed=5)
+    new = dict(zip(grammar.terminals, outside.grammar.terminals, strict=True))
+    assert sum(old != word for old, word in new.items()) == round(4 * share)
+    assert new[","] == ","
+    assert not {word for old, word in new.items() if old != word} & set(grammar.terminals)
+    assert set("".join(new.values())) <= set("abc,")
+    assert [[new[w] for w in s] for s in inside.sentences] == outside.sentences
+    truth = [true_log_probs(s.sentences, s.grammar, SHORT, end=True) for s in (inside, outside)]
+    assert truth[0] == pytest.approx(truth[1], abs=1e-12)
+    assert shifted_sets(grammar, SHORT, [f"respell={share}"], 1, seed=5)[1].grammar == outside.grammar
+
+
+def test_respelt_words_are_all_different() -> None:
+    words = ["".join(letters) for n in (2, 3) for letters in itertools.product("ab", repeat=n)]
+    grammar = PCFG.from_text("S -> " + " | ".join(f"{word} {1 / len(words)}" for word in words))
+    for seed in range(5):
+        assert len({*respell(grammar, 1.0, seed).terminals, *words}) == 2 * len(words)
+
+
+def test_respelling_that_cannot_be_done_is_refused() -> None:
+    for wrong, why in (("0", "above 0 and at most 1"), ("much", "wants a share of the words")):
+        with pytest.raises(InputError, match=why):
+            shifted_sets(GRAMMAR, SHORT, [f"respell={wrong}"], 5, seed=1)
+    with pytest.raises(InputError, match="no word of letters"):
+        respell(PCFG.from_text("S -> a 1.0"), 0.5, 1)
+    with pytest.raises(InputError, match="allow too few new words"):
+        respell(PCFG.from_text("S -> ab 1.0"), 1.0, 1)  # the only chain is a, b
+
+
+def test_sentences_that_the_training_grammar_cannot_make_are_counted() -> None:
+    given = SentenceSet("other", [["ab", "cd"], ["gh", "gh"], ["ab", "ab"], ["ef", "gh"]], uniform(), None)
+    model = GrammarModel(WHOLE, NEVER, grammar=uniform(), lengths=None)
+    (found,) = compare_sets([given], [evaluated(model, given.texts)], "nbest", GRAMMAR, SHORT)
+    assert found.scores["training_impossible"].value == 0.5
+    assert np.isinf(found.shift).tolist() == [False, True, True, False]
+    training = true_log_probs([["ab", "cd"], ["ef", "gh"]], GRAMMAR, SHORT, end=True)
+    shift = (2 * math.log(1 / 16) - training.sum()) / 4
+    assert found.scores["domain_shift_per_word"].value == pytest.approx(shift, abs=1e-10)
+    with pytest.raises(InputError, match="one evaluation for each set"):
+        compare_sets([given], [], "nbest", GRAMMAR, SHORT)

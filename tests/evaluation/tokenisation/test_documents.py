@@ -1,0 +1,92 @@
+"""Texts made ready for sums over their cuts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import Unreadable, check_window, documents, longest_cut
+from grammar.errors import InputError
+
+INVENTORY = toy_inventory(AB_PIECES)
+BUILDER = LatticeBuilder(INVENTORY)
+MODEL = ToyPieceModel(INVENTORY)
+
+
+def test_texts_that_cannot_be_read_are_set_aside_and_counted() -> None:
+    found = documents(MODEL, ["ab ba", "a cab, b", "  aba\t ab ", "é"], BUILDER)
+    assert len(found) == 2
+    assert found.numbers == (0, 2)
+    assert found.unreadable == (Unreadable(1, (",", "c")), Unreadable(3, ("é",)))
+    assert [document.text.spelling for document in found.documents] == ["▁ab▁ba", "▁aba▁ab"]
+    assert found.altered == (2,)
+    assert found.documents[1].text.original == "  aba\t ab "
+
+
+def test_the_best_cut_is_the_tokenisers_own() -> None:
+    document = documents(MODEL, ["aba abab ab"], BUILDER).documents[0]
+    assert document.lattice.piece[document.best].tolist() == document.text.cut.tolist()
+    pieces = [INVENTORY.pieces[piece] for piece in document.text.cut]
+    assert "".join(pieces) == document.text.spelling
+    reversed_scores = LatticeBuilder(INVENTORY, -BUILDER.scores)  # what Q prefers is another matter
+    other = documents(MODEL, ["aba abab ab"], reversed_scores).documents[0]
+    assert np.array_equal(other.best, document.best)
+
+
+def test_an_empty_text_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "texts.txt"
+    with pytest.raises(InputError, match=r"^text 2: the text is empty$"):
+        documents(MODEL, ["ab", " \t"], BUILDER)
+    with pytest.raises(InputError, match=r"^the text is empty \(.*texts.txt:2\)$") as caught:
+        documents(MODEL, ["ab", ""], BUILDER, path)
+    assert (caught.value.path, caught.value.line) == (path, 2)
+
+
+def test_there_must_be_something_to_read() -> None:
+    with pytest.raises(InputError, match="there are no texts"):
+        documents(MODEL, [], BUILDER)
+    with pytest.raises(InputError, match="none of the 2 texts can be cut into pieces: no piece spells 'c', 'd'"):
+        documents(MODEL, ["abc", "da"], BUILDER)
+
+
+def test_pieces_with_one_number_are_refused() -> None:
+    """They would make one row of tokens of two cuts, which a sum must not count twice."""
+    ids = INVENTORY.ids.copy()
+    ids[[5, 9]] = 77
+    model = ToyPieceModel(replace(INVENTORY, ids=ids))
+    with pytest.raises(InputError, match="the pieces 'ab' and '▁aba' have the same number 77"):
+        documents(model, ["ab"], LatticeBuilder(model.pieces.inventory))
+
+
+def test_a_lattice_of_other_pieces_is_an_error() -> None:
+    other = toy_inventory({**AB_PIECES, "c": -4.0})
+    with pytest.raises(ValueError, match="pieces of the model's tokeniser"):
+        documents(MODEL, ["ab"], LatticeBuilder(other))
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=2).map(" ".join))
+@settings(max_examples=50, deadline=None)
+def test_the_longest_cut_is_that_of_most_pieces(text: str) -> None:
+    inventory = toy_inventory(
+        {piece: score for piece, score in AB_PIECES.items() if piece not in ("_", "a")} | {"aa": -1}
+    )
+    spelling = "".join("▁" + word for word in text.split())
+    lengths = [len(cut) for cut in cuts_of(inventory, spelling)]
+    if lengths:
+        assert longest_cut(LatticeBuilder(inventory).build(spelling)) == max(lengths)
+
+
+def test_the_window_must_hold_the_longest_cut_and_the_token_before_it() -> None:
+    document = documents(MODEL, ["abab"], BUILDER).documents[0]  # 5 characters, each a piece
+    for end in (True, False):
+        check_window(ToyPieceModel(INVENTORY, end=end, longest=6), document)
+        with pytest.raises(InputError, match="a text may have 6 tokens in its longest cut, the model reads 5"):
+            check_window(ToyPieceModel(INVENTORY, end=end, longest=5), document)
+    check_window(ToyPieceModel(INVENTORY), document)

@@ -1,0 +1,75 @@
+"""The marginal gap and its correlation with the tokeniser's entropy, against sums over all cuts one by one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from enumerated_cuts import log_sum
+from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
+from scipy import stats
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.marginal_gap import marginal_gaps
+
+INVENTORY = toy_inventory(AB_PIECES)
+MODEL = ToyPieceModel(INVENTORY, order=None)
+TEXTS = ["abab ba", "a b", "aba", "bab ab aba", "bb", "abaab", "b ba ba"]
+
+
+def brute_entropy(spelling: str, b: float) -> float:
+    assert INVENTORY.scores is not None
+    log_w = [b * math.fsum(INVENTORY.scores[list(cut)]) for cut in cuts_of(INVENTORY, spelling)]
+    log_z = log_sum(log_w)
+    return -math.fsum(math.exp(w - log_z) * (w - log_z) for w in log_w)
+
+
+@pytest.mark.parametrize("b", [0.5, 1.0])
+def test_gaps_entropies_and_correlation(b: float) -> None:
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    gaps = marginal_gaps({"toy": found}, "exact", b=b)
+    truth, pieces, entropies = [], [], []
+    for document in found.documents:
+        own = MODEL.log_prob_of(INVENTORY.ids[document.text.cut].tolist())
+        truth.append(MODEL.brute_log_p(document.text.spelling) - own)
+        pieces.append(len(document.text.cut))
+        entropies.append(brute_entropy(document.text.spelling, b))
+    assert gaps.gap == pytest.approx(truth, abs=1e-10)
+    assert gaps.entropy == pytest.approx(entropies, abs=1e-10)
+    assert gaps.scores["gap"].value == pytest.approx(np.mean(truth), abs=1e-10)
+    assert gaps.scores["gap_per_piece"].value == pytest.approx(sum(truth) / sum(pieces), abs=1e-10)
+    assert gaps.scores["entropy_per_piece"].value == pytest.approx(sum(entropies) / sum(pieces), abs=1e-10)
+    rho = stats.spearmanr(np.divide(entropies, pieces), np.divide(truth, pieces)).statistic
+    score = gaps.scores["entropy_gap_rho"]
+    assert score.value == pytest.approx(rho, abs=1e-12)
+    assert -1.0 <= (score.low or 0.0) <= score.value <= (score.high or 0.0) <= 1.0
+    assert f"entropy-b:{b:g}" in score.signature.split("|")
+    record = gaps.records()[3]
+    assert (record["set"], record["pieces"]) == ("toy", pieces[3])
+    assert record["gap_per_piece"] == pytest.approx(truth[3] / pieces[3])
+
+
+def test_sets_are_pooled_in_the_correlation() -> None:
+    builder = LatticeBuilder(INVENTORY)
+    sets = {
+        name: evaluate_documents(MODEL, documents(MODEL, texts, builder), ["exact", "nbest"], Settings(samples=2))
+        for name, texts in (("one", TEXTS[:3]), ("two", TEXTS[3:]))
+    }
+    whole = evaluate_documents(MODEL, documents(MODEL, TEXTS, builder), ["exact"], Settings())
+    pooled, together = marginal_gaps(sets, "exact"), marginal_gaps({"all": whole}, "exact")
+    assert pooled.sets == ("one",) * 3 + ("two",) * 4
+    assert {name: score.value for name, score in pooled.scores.items()} == pytest.approx(
+        {name: score.value for name, score in together.scores.items()}
+    )
+    assert "documents:7" in pooled.scores["gap"].signature.split("|")
+    assert f"data:one:{sets['one'].parts['data']}+two:{sets['two'].parts['data']}" in pooled.scores["gap"].signature
+    assert (marginal_gaps(sets, "nbest").gap <= pooled.gap + 1e-12).all()
+
+
+def test_two_documents_have_no_correlation() -> None:
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS[:2], LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    assert "entropy_gap_rho" not in marginal_gaps({"toy": found}, "exact").scores

@@ -1,0 +1,170 @@
+"""The discrete particle filter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from guided_estimates import AB, LONG_WORD, THREE_WORDS, RecordingModel, document_of, ratios, repeated, z_score
+from hypothesis import given
+from hypothesis import strategies as st
+from piece_models import BOS, ToyPieceModel
+
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.estimators.particle_filter import particle_filter, resampled
+from evaluation.tokenisation.estimators.registry import METHODS
+
+NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
+TRIGRAM = ToyPieceModel(AB, order=3, seed=2)
+SETTINGS = Settings(candidates=6, particles=4)
+THREE = "▁abab▁ba▁aba"
+
+
+# -- resampling -------------------------------------------------------------------------------------
+
+
+class Fixed(np.random.Generator):
+    """Gives one number between 0 and 1 again and again."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._value = value
+
+    def random(self, *args: object, **kwargs: object) -> float:  # type: ignore[override]
+        return self._value
+
+
+@given(
+    st.lists(st.floats(-40.0, 5.0) | st.sampled_from([0.0, -1.0]), min_size=1, max_size=30),
+    st.integers(1, 12),
+    st.floats(0.0, 0.999999),
+)
+def test_at_most_so_many_stay_and_the_heavy_ones_as_they_are(log_w: list[float], most: int, u: float) -> None:
+    weights = np.array(log_w)
+    stay, new = resampled(weights, most, Fixed(u))
+    assert len(stay) == min(most, len(weights))
+    assert (np.diff(stay) > 0).all()
+    if len(weights) <= most:
+        assert (new == weights).all()
+        return
+    c = new[new > weights[stay] + 1e-12].max(initial=-math.inf)
+    if c > -math.inf:
+        assert new[new > weights[stay] + 1e-12] == pytest.approx(c)
+        shares = np.minimum(np.exp(weights - c), 1.0)
+        assert shares.sum() == pytest.approx(most, rel=1e-9)
+        gone = np.setdiff1d(np.arange(len(weights)), stay)
+        assert (weights[gone] <= c + 1e-9).all()
+    assert np.exp(new).sum() == pytest.approx(np.exp(weights).sum(), rel=1e-9)
+
+
+def test_expected_weights_are_the_old_ones() -> None:
+    """Averaged over a grid of the one number that is drawn."""
+    weights = np.random.default_rng(1).exponential(size=14) ** 3
+    total = np.zeros(14)
+    n = 4000
+    for i in range(n):
+        stay, new = resampled(np.log(weights), 5, Fixed((i + 0.5) / n))
+        total[stay] += np.exp(new)
+    assert total / n == pytest.approx(weights, abs=weights.sum() / n)
+
+
+# -- estimates --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
+@pytest.mark.parametrize(("text", "spelling"), [(LONG_WORD, "▁abababa"), (THREE_WORDS, THREE)])
+def test_it_is_exact_where_nothing_is_left_out(model: ToyPieceModel, text: str, spelling: str) -> None:
+    found = particle_filter(model, document_of(model, text), Settings(candidates=80, particles=320))
+    assert found.log_p == pytest.approx(model.brute_log_p(spelling), abs=1e-12)
+    assert found.log_lower == pytest.approx(found.log_p, abs=1e-12)
+    assert (found.bound, found.relative_variance) == ("exact", 0.0)
+
+
+@pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
+@pytest.mark.parametrize("text", [LONG_WORD, THREE_WORDS])
+def test_the_sum_of_weights_is_unbiased(model: ToyPieceModel, text: str) -> None:
+    log_p = model.brute_log_p("".join("▁" + word for word in text.split()))
+    found = repeated(particle_filter, model, text, SETTINGS, 200)
+    values = ratios(found, log_p)
+    assert values.std() > 1e-3
+    assert abs(z_score(values)) < 4.0
+    assert all(x.log_lower <= log_p + 1e-12 for x in found)
+    assert {(x.bound, x.relative_variance) for x in found} == {("unbiased", None)}
+
+
+def test_without_tails_it_is_unbiased_for_the_sum_over_listed_cuts() -> None:
+    """That sum is found by the filter itself with room for all of them, a lower bound."""
+    settings = replace(SETTINGS, candidates=4, particles=3, tail=False)
+    part = particle_filter(NETWORK, document_of(NETWORK, THREE_WORDS), replace(settings, particles=10**4))
+    assert part.bound == "lower"
+    assert part.log_p == part.log_lower < NETWORK.brute_log_p(THREE) - 0.01
+    found = repeated(particle_filter, NETWORK, THREE_WORDS, settings, 150)
+    assert abs(z_score(ratios(found, part.log_p))) < 4.0
+    assert {x.bound for x in found} == {"part"}
+    with_tails = repeated(particle_filter, NETWORK, THREE_WORDS, replace(settings, tail=True), 150)
+    assert abs(z_score(ratios(with_tails, NETWORK.brute_log_p(THREE)))) < 4.0
+
+
+def test_replicates_give_an_unbiased_variance() -> None:
+    log_p = TRIGRAM.brute_log_p(THREE)
+    found = repeated(particle_filter, TRIGRAM, THREE_WORDS, replace(SETTINGS, particles=3, replicates=3), 150)
+    values = ratios(found, log_p)
+    assert abs(z_score(values)) < 4.0
+    variances = [
+        x.relative_variance * y**2 for x, y in zip(found, values, strict=True) if x.relative_variance is not None
+    ]
+    assert len(variances) == len(found)
+    assert np.mean(variances) == pytest.approx(values.var(ddof=1), rel=0.4)
+    assert all(x.log_lower <= log_p + 1e-12 for x in found)
+
+
+def test_replicates_share_what_they_read() -> None:
+    model = RecordingModel(AB, order=None, seed=2)
+    document = document_of(model, THREE_WORDS)
+    one = particle_filter(model, document, replace(SETTINGS, tail=False))
+    two = particle_filter(model, document, replace(SETTINGS, tail=False, replicates=2))
+    assert one.steps < two.steps < 2 * one.steps
+    assert len(set(model.last.texts)) == len(model.last.texts) == two.steps - 1
+
+
+def test_equal_contexts_become_one_particle() -> None:
+    bigram = ToyPieceModel(AB, order=2, seed=2)
+    wide = Settings(candidates=15, particles=80)
+    found, other = (particle_filter(model, document_of(model, "abab " * 3), wide) for model in (bigram, NETWORK))
+    assert 10 * found.steps < other.steps
+    expected = METHODS["exact"].run(bigram, document_of(bigram, "abab " * 3), Settings())
+    assert (found.bound, other.bound) == ("exact", "unbiased")
+    assert found.log_p == pytest.approx(expected.log_p, abs=1e-12)
+
+
+def test_it_beats_n_best_at_equal_steps() -> None:
+    """Five words, 15 * 4 * 8 * 15 * 4 cuts: mean squared error of the logarithm."""
+    text = "abab ba aba abab ba"
+    model = ToyPieceModel(AB, order=4, seed=5, spread=1.0)
+    document = document_of(model, text)
+    truth = METHODS["exact"].run(model, document, Settings()).log_p
+    found = repeated(particle_filter, model, text, Settings(candidates=8, particles=8), 20)
+    steps = np.mean([x.steps for x in found])
+    k = next(k for k in range(4, 400, 2) if METHODS["nbest"].run(model, document, Settings(samples=k)).steps > steps)
+    n_best = METHODS["nbest"].run(model, document, Settings(samples=k))
+    assert np.mean([(x.log_p - truth) ** 2 for x in found]) < 0.25 * (n_best.log_p - truth) ** 2
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    document = document_of(NETWORK, THREE_WORDS)
+    one, two = (particle_filter(NETWORK, document, SETTINGS) for _ in range(2))
+    assert one == two
+    assert one != particle_filter(NETWORK, document, replace(SETTINGS, seed=2))
+
+
+def test_particles_that_the_model_forbids_go() -> None:
+    pieces = {AB.pieces[i]: int(AB.ids[i]) for i in range(len(AB.pieces))}
+    nothing = ToyPieceModel(AB, order=2, forbidden={BOS: list(pieces.values())})
+    for replicates in (1, 2):
+        found = particle_filter(nothing, document_of(nothing, "abab ba"), replace(SETTINGS, replicates=replicates))
+        assert (found.log_p, found.log_lower) == (-math.inf, -math.inf)
+    some = ToyPieceModel(AB, order=2, forbidden={BOS: [pieces["▁"], pieces["▁a"]]})
+    found = particle_filter(some, document_of(some, "abab ba"), Settings(candidates=80, particles=80))
+    assert found.log_p == pytest.approx(some.brute_log_p("▁abab▁ba"), abs=1e-12)

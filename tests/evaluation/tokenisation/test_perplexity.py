@@ -1,0 +1,64 @@
+"""Perplexities per word, bits per character and byte, from sums over all cuts one by one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.perplexity import perplexities
+
+INVENTORY = toy_inventory(AB_PIECES)
+TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["end", "no end"])
+def found(request: pytest.FixtureRequest) -> tuple[ToyPieceModel, Evaluation]:
+    model = ToyPieceModel(INVENTORY, order=None, end=request.param)
+    read = documents(model, TEXTS, LatticeBuilder(INVENTORY))
+    return model, evaluate_documents(model, read, ["exact", "nbest"], Settings(samples=3))
+
+
+def test_they_are_ratios_of_sums_over_the_original_texts(found: tuple[ToyPieceModel, Evaluation]) -> None:
+    model, evaluation = found
+    scores = perplexities(evaluation)
+    log_p = math.fsum(model.brute_log_p(document.text.spelling) for document in evaluation.documents)
+    own = math.fsum(model.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in evaluation.documents)
+    words, characters = 2 + 3 + 2 + 1, 7 + 8 + 6 + 2
+    assert scores["exact"]["ppl"].value == pytest.approx(math.exp(-log_p / words), rel=1e-10)
+    assert scores["one-best"]["ppl"].value == pytest.approx(math.exp(-own / words), rel=1e-10)
+    assert scores["exact"]["bits_per_character"].value == pytest.approx(-log_p / math.log(2) / characters, rel=1e-10)
+    assert scores["exact"]["bits_per_byte"] == replace(scores["exact"]["bits_per_character"], name="bits_per_byte")
+    one, marginal = math.exp(-own / words), math.exp(-log_p / words)
+    assert scores["exact"]["improvement"].value == pytest.approx((one - marginal) / one, rel=1e-10)
+    assert 0.0 < scores["nbest"]["improvement"].value < scores["exact"]["improvement"].value
+    assert "improvement" not in scores["one-best"]
+    for name in ("ppl", "improvement", "bits_per_byte"):
+        signed = scores["exact"][name].signature.split("|")
+        assert {"words:8", f"eos:{'in' if evaluation.end else 'out'}", "altered:2", "bound:exact"} <= set(signed)
+
+
+def test_intervals_hold_the_value_and_are_paired(found: tuple[ToyPieceModel, Evaluation]) -> None:
+    scores = perplexities(found[1], seed=3)
+    for run in scores.values():
+        for score in run.values():
+            assert score.low is not None
+            assert score.high is not None
+            assert score.low <= score.value <= score.high
+    # every document gains, so that the paired interval is above 0 though those of the perplexities overlap
+    assert (scores["exact"]["improvement"].low or 0.0) > 0.0
+    assert (scores["exact"]["ppl"].high or 0.0) > (scores["one-best"]["ppl"].low or 0.0)
+
+
+def test_one_document_has_an_interval_of_no_width(found: tuple[ToyPieceModel, Evaluation]) -> None:
+    read = documents(found[0], TEXTS[:1], LatticeBuilder(INVENTORY))
+    one = perplexities(evaluate_documents(found[0], read, ["exact"], Settings()))["exact"]["ppl"]
+    assert one.low == pytest.approx(one.value)
+    assert one.high == pytest.approx(one.value)

@@ -1,0 +1,176 @@
+"""Probabilities of words, summed over their cuts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from guided_estimates import AB, THREE_WORDS, document_of
+from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_inventory
+
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.estimators.particle_filter import particle_filter
+from evaluation.tokenisation.words import word_log_probs
+from grammar.errors import InputError
+
+ALL = Settings(candidates=100, particles=10**4)
+NETWORK = ToyPieceModel(AB, order=None, seed=2)
+TRIGRAM = ToyPieceModel(AB, order=3, seed=2)
+
+#: pieces of the words a, b, aa, ab, ba, bb (ab has two cuts); after the second letter of a word none can follow
+SHORT = toy_inventory({"_a": -1.0, "_b": -1.5, "a": -2.0, "b": -1.2, "_ab": -1.8})
+WORDS = ("a", "b", "aa", "ab", "ba", "bb")
+
+
+def closed_model(order: int | None) -> ToyPieceModel:
+    number = {piece: int(token) for piece, token in zip(SHORT.pieces, SHORT.ids, strict=True)}
+    inner = [number["a"], number["b"]]
+    forbidden = {BOS: inner, **{number[piece]: inner for piece in ("a", "b", MARKER + "ab")}}
+    return ToyPieceModel(SHORT, order=order, seed=6, forbidden=forbidden)
+
+
+def boundary(model: ToyPieceModel, tokens: Sequence[int]) -> float:
+    """Log probability that what follows begins a word or ends the text."""
+    inventory = model.pieces.inventory
+    opening = [int(t) for piece, t in zip(inventory.pieces, inventory.ids, strict=True) if piece.startswith(MARKER)]
+    expects = model.expects(tokens)
+    return log_sum([expects[token] for token in opening] + ([expects[END]] if model.around[1] else []))
+
+
+def whole_words(model: ToyPieceModel, words: Sequence[str]) -> float:
+    """Log of the sum of P over all cuts of some words, with what follows beginning another or ending the text."""
+    if not words:
+        return 0.0
+    ids = model.pieces.inventory.ids
+    sums = []
+    for cut in cuts_of(model.pieces.inventory, "".join(MARKER + word for word in words)):
+        tokens = ids[list(cut)].tolist()
+        sums.append(sum(model.expects(tokens[:i])[t] for i, t in enumerate(tokens)) + boundary(model, tokens))
+    return log_sum(sums)
+
+
+@pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
+def test_they_are_ratios_of_sums_over_all_cuts(model: ToyPieceModel) -> None:
+    words = THREE_WORDS.split()
+    found = word_log_probs(model, document_of(model, THREE_WORDS), ALL)
+    sums = [whole_words(model, words[:t]) for t in range(4)]
+    assert found.words == tuple(words)
+    assert found.log_p == pytest.approx(np.diff(sums), abs=1e-11)
+    assert found.log_end == pytest.approx(model.brute_log_p("▁abab▁ba▁aba") - sums[-1], abs=1e-11)
+    assert found.exact
+
+
+@pytest.mark.parametrize("order", [2, None])
+@pytest.mark.parametrize("contexts", ["all", "one-best"])
+def test_all_words_and_the_end_sum_to_one(order: int | None, contexts: str) -> None:
+    model = closed_model(order)
+    for before in ([], ["ab"], ["b", "ab"], ["ab", "ab", "aa"]):
+        total = 0.0
+        for word in WORDS:
+            text = " ".join([*before, word])
+            found = word_log_probs(model, document_of(model, text), ALL, contexts=contexts)  # type: ignore[arg-type]
+            assert found.exact
+            total += math.exp(found.log_p[-1])
+        if before:
+            found = word_log_probs(model, document_of(model, " ".join(before)), ALL, contexts=contexts)  # type: ignore[arg-type]
+            assert found.log_end is not None
+            total += math.exp(found.log_end)
+        else:
+            total += math.exp(model.expects([])[END])  # a text of no words
+        assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_without_the_sum_over_cuts_words_do_not_sum_to_one() -> None:
+    """One candidate a word and no tail: as if every word were cut in its best way."""
+    model = closed_model(None)
+    settings = Settings(candidates=1, tail=False)
+    found = [word_log_probs(model, document_of(model, f"ab {word}"), settings) for word in WORDS]
+    end = word_log_probs(model, document_of(model, "ab"), settings).log_end
+    assert end is not None
+    assert not found[3].exact
+    assert sum(math.exp(x.log_p[-1]) for x in found) + math.exp(end) < 0.99
+
+
+def test_after_the_tokenisers_own_cut() -> None:
+    document = document_of(TRIGRAM, THREE_WORDS)
+    found = word_log_probs(TRIGRAM, document, ALL, contexts="one-best")
+    ids = AB.ids
+    best = [tuple(TRIGRAM.pieces.read(word).cut.tolist()) for word in THREE_WORDS.split()]
+    before: list[int] = []
+    expected = []
+    for t, word in enumerate(THREE_WORDS.split()):
+        sums = []
+        for cut in cuts_of(AB, MARKER + word):
+            tokens = [*before, *ids[list(cut)].tolist()]
+            steps = [TRIGRAM.expects(tokens[:i])[tokens[i]] for i in range(len(before), len(tokens))]
+            sums.append(sum(steps) + boundary(TRIGRAM, tokens))
+        expected.append(log_sum(sums) - (boundary(TRIGRAM, before) if t else 0.0))
+        before += ids[list(best[t])].tolist()
+    assert found.log_p == pytest.approx(expected, abs=1e-11)
+    assert found.log_end == pytest.approx(TRIGRAM.expects(before)[END] - boundary(TRIGRAM, before), abs=1e-11)
+
+
+@pytest.mark.parametrize("replicates", [1, 3])
+def test_words_and_end_add_up_to_the_filters_estimate(replicates: int) -> None:
+    settings = Settings(candidates=4, particles=3, seed=8, replicates=replicates)
+    document = document_of(NETWORK, THREE_WORDS)
+    found = word_log_probs(NETWORK, document, settings)
+    assert not found.exact
+    assert found.log_end is not None
+    estimate = particle_filter(NETWORK, document, settings)
+    assert found.log_p.sum() + found.log_end == pytest.approx(estimate.log_p, abs=1e-10)
+    assert found.steps == estimate.steps
+
+
+def test_sums_from_few_particles_are_unbiased() -> None:
+    document = document_of(NETWORK, THREE_WORDS)
+    truth = np.cumsum(word_log_probs(NETWORK, document, ALL).log_p)
+    values = np.exp([
+        np.cumsum(word_log_probs(NETWORK, document, Settings(candidates=3, particles=3, seed=seed)).log_p) - truth
+        for seed in range(150)
+    ])  # fmt: skip
+    error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
+    assert (np.abs(values.mean(axis=0) - 1.0) < 4.0 * error).all()
+
+
+def test_a_model_without_an_end() -> None:
+    model = ToyPieceModel(AB, order=None, end=False, seed=1)
+    found = word_log_probs(model, document_of(model, "ab a"), ALL)
+    assert found.log_end is None
+    assert found.log_p.sum() == pytest.approx(whole_words(model, ["ab", "a"]), abs=1e-11)
+
+
+def test_a_long_word_is_one_word() -> None:
+    inventory = toy_inventory({"_": -1.0, "a": -1.0, "b": -1.0, "aaba": -1.5})
+    model = ToyPieceModel(inventory, order=2, seed=1)
+    words = ["aaba" * 6, "b"]
+    document = document_of(model, " ".join(words))
+    sums = [whole_words(model, words[:t]) for t in range(3)]
+    for contexts in ("all", "one-best"):
+        found = word_log_probs(model, document, ALL, contexts=contexts)  # type: ignore[arg-type]
+        assert found.words == tuple(words)
+        assert found.log_p[0] == pytest.approx(sums[1], abs=1e-11)
+    assert word_log_probs(model, document, ALL).log_p[1] == pytest.approx(sums[2] - sums[1], abs=1e-11)
+
+
+def test_words_that_are_not_cut_on_their_own_are_refused() -> None:
+    inventory = toy_inventory({"_": -3.0, "a": -1.0, "_a": -1.2, "a_a": -2.5})
+    model = ToyPieceModel(inventory)
+    for contexts in ("all", "one-best"):
+        with pytest.raises(InputError, match="a piece reaches from one word into the next"):
+            word_log_probs(model, document_of(model, "a a"), ALL, contexts=contexts)  # type: ignore[arg-type]
+
+
+def test_a_text_of_probability_zero_is_refused() -> None:
+    model = ToyPieceModel(AB, order=2, forbidden={BOS: AB.ids.tolist()})
+    with pytest.raises(InputError, match="probability zero"):
+        word_log_probs(model, document_of(model, "ab a"), ALL)
+
+
+def test_words_of_the_closed_model_are_all_its_words() -> None:
+    """The test above would be no test of a sum if the model could write others."""
+    spelt = {a + b for a, b in itertools.product(["_a", "_b"], ["", "a", "b"])} | {"_ab"}
+    assert {x.strip("_") for x in spelt} == set(WORDS)

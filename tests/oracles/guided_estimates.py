@@ -1,0 +1,62 @@
+"""Documents of toy models, repeated estimates of them, and walkers that write down what they read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from piece_models import AB_PIECES, ToyPieceModel, ToyWalker, toy_inventory
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from generator.piece_model import Floats, Ints, TokenisedModel
+
+AB = toy_inventory(AB_PIECES)
+LONG_WORD = "abababa"  #: 80 cuts
+THREE_WORDS = "abab ba aba"  #: 312 cuts
+Estimator = Callable[[TokenisedModel, Document, Settings], Estimate]
+
+
+def document_of(model: TokenisedModel, text: str) -> Document:
+    return documents(model, [text], LatticeBuilder(model.pieces.inventory)).documents[0]
+
+
+def repeated(estimator: Estimator, model: TokenisedModel, text: str, settings: Settings, n: int) -> list[Estimate]:
+    """Estimates at seeds 0 to n - 1."""
+    document = document_of(model, text)
+    return [estimator(model, document, replace(settings, seed=seed)) for seed in range(n)]
+
+
+def ratios(estimates: list[Estimate], log_truth: float) -> Floats:
+    """Each estimate over the truth."""
+    return np.array([math.exp(estimate.log_p - log_truth) for estimate in estimates])
+
+
+def z_score(values: Floats, expected: float = 1.0) -> float:
+    """How many standard errors the mean of independent values is from what is expected."""
+    return float((values.mean() - expected) / (values.std(ddof=1) / math.sqrt(len(values))))
+
+
+class RecordingModel(ToyPieceModel):
+    """Remembers, for its last walker, every text that was read."""
+
+    def walker(self) -> ToyWalker:
+        self.last = _RecordingWalker(self)
+        return self.last
+
+
+class _RecordingWalker(ToyWalker):
+    def __init__(self, model: ToyPieceModel) -> None:
+        super().__init__(model)
+        self.texts: list[tuple[int, ...]] = []
+        self.most_held = 0
+
+    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+        pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
+        self.texts += [(*self._text[context], token) for context, token in pairs]
+        found = super().extend(contexts, tokens)
+        self.most_held = max(self.most_held, self.held)
+        return found
