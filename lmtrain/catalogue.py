@@ -22,3 +22,4 @@ TAKES: dict[str, frozenset[str]] = {
     }.items()
 }
 OURS = frozenset({"adaptive", "lstm", "gated_cnn"})  #: networks that `lmtrain.architectures` adds to `transformers`
+MASKED = frozenset({"bert", "roberta", "deberta"})  #: those that predict a word from both sides; all others are causal

@@ -87,8 +87,6 @@ class ModelConfig(BaseModel):
 
     @model_validator(mode="after")
     def _vocabulary_fits_the_tokenizer(self) -> Self:
-        if self.architecture == "ngram" and self.tokenizer != "word":
-            raise ValueError("ngram counts whole words; leave tokenizer out")
         if self.tokenizer == "word":
             if self.vocab_size is not None:
                 raise ValueError("vocab_size is a setting of the bpe and unigram tokenizers; use min_count with words")
@@ -101,9 +99,9 @@ class ModelConfig(BaseModel):
     @property
     def label(self) -> str:
         """Name in tables, such as ``gpt2-2x128``, or ``gpt2-2x128-bpe1000``."""
-        if self.architecture == "ngram":
-            return self.name or f"ngram-{self.order}-{self.smoothing.replace('_', '-')}"
         pieces = "" if self.vocab_size is None else f"-{self.tokenizer}{self.vocab_size}"
+        if self.architecture == "ngram":
+            return self.name or f"ngram-{self.order}-{self.smoothing.replace('_', '-')}{pieces}"
         return self.name or f"{self.architecture}-{self.layers}x{self.dim}{pieces}"
 
 

@@ -28,7 +28,9 @@ from lmtrain.decoding.network import NetworkStepper
 from lmtrain.decoding.settings import Decoding
 from lmtrain.distributions import causal_distributions, masked_distributions
 from lmtrain.next_token import NextToken
-from lmtrain.ngram.model import NgramModel, is_ngram
+from lmtrain.ngram.loading import is_ngram, load_ngram
+from lmtrain.ngram.model import NgramModel
+from lmtrain.ngram.pieces import NgramPieceModel
 from lmtrain.pieces.checkpoint import load_checkpoint, load_tokenizer, subword_model
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from lmtrain.quiet import no_bars
@@ -197,7 +199,7 @@ class MaskedModel(_TrainedModel):
         yield from masked_distributions(self.model, self._head, self._vocabulary, sentences)
 
 
-TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel
+TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
 
 
 def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
@@ -212,7 +214,8 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel:
     """Load a folder as the kind of model it is.
 
-    What `lmtrain.training.train` made of whole words comes as `CausalModel` or `MaskedModel`; everything else that
+    What `lmtrain.training.train` made of whole words comes as `CausalModel` or `MaskedModel`, counts as `NgramModel`
+    or `lmtrain.ngram.pieces.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `lmtrain.pieces`.
 
@@ -223,7 +226,7 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
     if is_ngram(folder):
-        return NgramModel.load(folder)
+        return load_ngram(folder)
     try:
         kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
     except (OSError, ValueError) as error:

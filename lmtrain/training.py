@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from generator.coded import CodedSentences
 from grammar.errors import InputError
@@ -20,13 +20,16 @@ from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from lmtrain.models import TrainedModel, load_model
-from lmtrain.ngram.model import NGRAM
+from lmtrain.ngram.loading import NGRAM
 from lmtrain.ngram.training import train_ngram
 from lmtrain.run import Run
 from lmtrain.saving import save_model
 from lmtrain.snapshots import copy_all
-from lmtrain.tokenizer import SPECIALS
+from lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from lmtrain.watch import Probe
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 
 class SentenceSource(Protocol):
@@ -48,6 +51,7 @@ def train(
     *,
     seed: int,
     probe: Probe | None = None,
+    tokenizer: PreTrainedTokenizerFast | None = None,
     force: bool = False,
     resume: bool = True,
 ) -> TrainedModel:
@@ -74,6 +78,9 @@ def train(
         probe: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
             model itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone;
             random states are put back afterwards, so the weights come out the same with and without it.
+        tokenizer: a ready one of the kind that the settings of ``model`` would make from another, larger text: it is
+            taken as it is, so that models of different train splits share a vocabulary. None: made from the train
+            split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
 
@@ -95,15 +102,19 @@ def train(
             "processes": world_size(),
             "corpus_digest": _digest(corpus, train_split, dev_split),
         }
+        if tokenizer is not None:
+            request["tokenizer_digest"] = digest_tokenizer(tokenizer)
         if model.architecture == NGRAM:
             if training is not None:
                 raise InputError("ngram takes no training settings; leave them out")
+            if tokenizer is not None:
+                raise InputError("ngram makes its own tokeniser; leave it out")
             from_main_process(lambda: train_ngram(model, train_split, dev_split, request, out, probe))
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
         partial = out.with_name(f"{out.name}.partial")
-        run = Run(model, training, train_split, dev_split, seed, probe)
+        run = Run(model, training, train_split, dev_split, seed, probe, tokenizer)
         checkpoint = from_main_process(lambda: _prepare(partial, request, force=force, resume=resume))
         _go(run, partial, checkpoint)
         from_main_process(lambda: _finish(run, request, partial, out))

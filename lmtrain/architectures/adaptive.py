@@ -73,13 +73,18 @@ class AdaptiveForCausalLM(GPT2PreTrainedModel):  # type: ignore[misc]
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
         past_key_values: Cache | None = None,
         use_cache: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
         """Log probabilities (B, L, V) of the token after each position."""
         found = self.transformer(
-            input_ids, attention_mask=attention_mask, past_key_values=past_key_values, use_cache=use_cache
+            input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=past_key_values,
+            use_cache=use_cache,
         )
         return CausalLMOutputWithPast(logits=self.head(found.last_hidden_state), past_key_values=found.past_key_values)
 

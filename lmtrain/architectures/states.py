@@ -18,9 +18,9 @@ class States:
     def __init__(self, tensors: Sequence[Tensor], dim: int) -> None:
         """``dim`` is the dimension of the rows."""
         self.tensors = list(tensors)
-        self._dim = dim
+        self.dim = dim
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep the rows ``indices`` (int64 or bool mask), in that order; a number may be repeated."""
         rows = indices.nonzero()[:, 0] if indices.dtype == torch.bool else indices
-        self.tensors = [tensor.index_select(self._dim, rows) for tensor in self.tensors]
+        self.tensors = [tensor.index_select(self.dim, rows) for tensor in self.tensors]

@@ -96,6 +96,48 @@ def score(
 
 
 @njit(cache=True, nogil=True)
+def contexts(
+    start: Array,
+    word: Array,
+    suffix: Array,
+    log_prob: Array,
+    backoff: Array,
+    order: int,
+    tokens: Array,
+    ends: Array,
+) -> Array:
+    """The context before every token after the first of each sentence, (T - S,) int32; arguments as for `score`."""
+    found = np.empty(len(tokens) - len(ends), dtype=np.int32)
+    at = begin = 0
+    for s in range(len(ends)):
+        node = 1 + tokens[begin] if order > 1 else 0
+        for i in range(begin + 1, ends[s]):
+            found[at] = node
+            _, node, _ = _step(start, word, suffix, log_prob, backoff, node, 0, tokens[i])
+            at += 1
+        begin = ends[s]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def look_up(
+    start: Array,
+    word: Array,
+    suffix: Array,
+    log_prob: Array,
+    backoff: Array,
+    nodes: Array,
+    tokens: Array,
+) -> tuple[Array, Array]:
+    """Log probability of one token after each of R contexts ``nodes``, and the contexts then, (R,) int64."""
+    values = np.empty(len(nodes))
+    after = np.empty(len(nodes), dtype=np.int64)
+    for r in range(len(nodes)):
+        values[r], after[r], _ = _step(start, word, suffix, log_prob, backoff, nodes[r], 0, tokens[r])
+    return values, after
+
+
+@njit(cache=True, nogil=True)
 def advance(
     start: Array,
     word: Array,

@@ -21,9 +21,19 @@ def model_card(record: dict[str, Any]) -> str:
     final, model = record["final"], record["model"]
     dev = ""
     if final["dev_loss"] is not None:
-        covered = "" if model["smoothing"] == "kneser_ney" else f" on the {final['dev_sentences_covered']:.1%} of it"
-        reach = f"{covered} that the model gives a probability" if covered else ""
+        covered = final["dev_sentences_covered"]
+        reach = ""
+        if model["smoothing"] == "mle" or covered < 1.0:
+            reach = f" on the {covered:.1%} of it that the model gives a probability"
         dev = f", dev loss {final['dev_loss']:.4f} nats (perplexity {final['dev_ppl']:.2f}){reach}"
+    words = f"{record['vocabulary']:,} words, all others `{UNK}`. The contexts of the first words are shorter"
+    unit = "word or end"
+    if model["tokenizer"] != "word":
+        words = (
+            f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word. The"
+            "\n  contexts of the first pieces are shorter"
+        )
+        unit = "piece or end"
     return f"""---
 tags:
 - truesource
@@ -37,9 +47,9 @@ A {model["order"]}-gram language model ({record["parameters"]:,} n-grams) of an 
 probabilities are known.
 
 - **Text**: one sentence an input, words separated by single spaces, one `{BOS}` before it, `{EOS}` after it is
-  predicted; {record["vocabulary"]:,} words, all others `{UNK}`. The contexts of the first words are shorter.
+  predicted; {words}.
 - **Estimate**: {_ESTIMATES[model["smoothing"]]}.
-- **Training**: {final["tokens"]:,} tokens, loss {final["loss"]:.4f} nats{dev}.
+- **Training**: {final["tokens"]:,} tokens, loss {final["loss"]:.4f} nats a {unit}{dev}.
 - **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`.
 
 ```python

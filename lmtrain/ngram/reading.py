@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.sampler import random_state
+from lmtrain.ngram import _kernels_estimate
 from lmtrain.ngram import _kernels_walk as kernels
 from lmtrain.ngram.smoothing import Estimate
 from lmtrain.ngram.stream import Stream
@@ -71,6 +72,30 @@ class Reader:
         order = self.estimate.trie.order
         values: NDArray[np.float64] = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
         return values
+
+    def contexts(self, stream: Stream) -> NDArray[np.int32]:
+        """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
+        order = self.estimate.trie.order
+        found: NDArray[np.int32] = kernels.contexts(*self._tables, order, stream.tokens, stream.ends)
+        return found
+
+    def look_up(self, nodes: Ints, tokens: NDArray[np.integer]) -> tuple[NDArray[np.float64], Ints]:
+        """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
+        values, after = kernels.look_up(*self._tables, nodes, tokens.astype(np.int32))
+        if self.strict:
+            values[~self.seen[nodes]] = -np.inf
+        return values, after
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """(C,) contexts that cannot be longer: of N - 1 tokens, or from the beginning of a sentence."""
+        trie = self.estimate.trie
+        seen = np.zeros(int(trie.level[-1]), dtype=bool)
+        seen[slice(*trie.bounds(trie.order - 1))] = True
+        if trie.order > 1:
+            for begin, end in _kernels_estimate.start_range(trie.start, trie.level, 1 + self.bos)[: trie.order]:
+                seen[begin:end] = True
+        return seen
 
     def begin(self, n: int) -> State:
         """``n`` texts after ``<bos>``."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.coded import CodedSentences
+from generator.coded import CodedSentences, Rows
 from grammar.errors import InputError
 from lmtrain.encoding import encode_rows
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import Encoder
 
 MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
 
@@ -21,7 +21,7 @@ class Stream(NamedTuple):
 
     tokens: NDArray[np.int32]  #: (T,)
     ends: NDArray[np.int64]  #: (S,) where each sentence ends
-    lengths: NDArray[np.int64]  #: (S,) words of each sentence
+    lengths: NDArray[np.int64]  #: (S,) words, or pieces of words, of each sentence
 
     @property
     def begins(self) -> NDArray[np.int64]:
@@ -30,17 +30,25 @@ class Stream(NamedTuple):
 
     @property
     def n_events(self) -> int:
-        """Words and sentence ends."""
+        """Words, or pieces, and sentence ends."""
         return len(self.tokens) - len(self.ends)
 
 
-def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Stream:
-    """Number the words of sentences, unknown ones as ``<unk>``.
+def read_stream(sentences: Sequence[Sequence[str]], vocabulary: Encoder) -> Stream:
+    """Number the words, or pieces, of sentences, unknown ones as ``<unk>``.
 
     Raises:
         InputError: there are more than 2^31 - 1 tokens.
     """
-    rows = encode_rows(vocabulary, CodedSentences.of(sentences))
+    return as_stream(encode_rows(vocabulary, CodedSentences.of(sentences)), vocabulary)
+
+
+def as_stream(rows: Rows, vocabulary: Encoder) -> Stream:
+    """Rows of token numbers with their marks.
+
+    Raises:
+        InputError: there are more than 2^31 - 1 tokens.
+    """
     lengths = rows.lengths
     total = len(rows.flat) + 2 * len(rows)
     if total > MOST_TOKENS:

@@ -18,12 +18,16 @@ from lmtrain.card import versions
 from lmtrain.config import ModelConfig
 from lmtrain.ngram import _kernels_estimate as kernels
 from lmtrain.ngram.card import model_card
-from lmtrain.ngram.model import NGRAM, NgramModel
+from lmtrain.ngram.counted import CountedModel
+from lmtrain.ngram.loading import NGRAM, make_ngram
+from lmtrain.ngram.model import NgramModel
+from lmtrain.ngram.pieces import NgramPieceModel
 from lmtrain.ngram.smoothing import adjust
 from lmtrain.ngram.storage import save_counts
 from lmtrain.ngram.stream import read_stream
 from lmtrain.ngram.trie import count_ngrams
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from lmtrain.subwords import encoder_of, make_tokenizer
+from lmtrain.tokenizer import SPECIALS
 
 
 def train_ngram(
@@ -32,7 +36,7 @@ def train_ngram(
     dev_split: CodedSentences,
     request: dict[str, Any],
     out: Path,
-    probe: Callable[[NgramModel], Mapping[str, float]] | None = None,
+    probe: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
 ) -> None:
     """Count a train split and leave the model in a folder; called by `lmtrain.training.train`.
 
@@ -40,9 +44,9 @@ def train_ngram(
     to go on from: after Ctrl-C or a kill, ``out`` is as it was, and the same call begins again. Nothing is random.
 
     The line of ``metrics.jsonl`` has ``loss`` on the train split and ``dev_loss`` on the sentences of the dev split
-    that the model gives a probability at all, nats per word or sentence end; ``dev_sentences_covered`` is the share
-    of these, ``dev_tokens_covered`` that of the words and ends whose own probability is above 0. Both are 1 under
-    Kneser-Ney. All are None without a dev split.
+    that the model gives a probability at all, nats per word, or piece, or sentence end; ``dev_sentences_covered`` is
+    the share of these, ``dev_tokens_covered`` that of the tokens and ends whose own probability is above 0. Both are 1
+    under Kneser-Ney, unless pieces cannot spell a dev sentence. All are None without a dev split.
 
     Args:
         model: order, smoothing, vocabulary.
@@ -53,18 +57,19 @@ def train_ngram(
         probe: measures the model for ``metrics.jsonl``.
 
     Raises:
-        InputError: there are no words, or too many, or what the probe finds is infinite or undefined.
+        InputError: there are no words, or too many, the tokeniser cannot be made, or what the probe finds is infinite
+            or undefined.
     """
     begun = time.perf_counter()
-    tokenizer = build_tokenizer(train_split, min_count=model.min_count)
-    vocabulary = Vocabulary(tokenizer)
+    tokenizer = make_tokenizer(model, train_split, "causal")
+    vocabulary = encoder_of(tokenizer)
     stream = read_stream(train_split, vocabulary)
     tokens = stream.n_events
     marks = {"bos": vocabulary.bos, "eos": vocabulary.eos}
     trie = count_ngrams(stream, model.order, n_tokens=len(vocabulary), **marks)
     del stream
     trie = adjust(trie, model.smoothing)
-    trained = NgramModel(trie, model.smoothing, tokenizer, model.label)
+    trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
     probed = {} if probe is None else dict(probe(trained))
     for name, value in probed.items():
         if not math.isfinite(value):
@@ -84,7 +89,7 @@ def train_ngram(
         "name": model.label,
         "objective": trained.objective,
         "parameters": trained.n_ngrams,
-        "vocabulary": len(trained.vocabulary),
+        "vocabulary": len(vocabulary) - len(SPECIALS),
         "steps": 0,
         "planned_steps": 0,
         "stopped_early": False,
@@ -95,6 +100,7 @@ def train_ngram(
         "model_type": NGRAM,
         "order": trie.order,
         "smoothing": model.smoothing,
+        "tokenizer": model.tokenizer,
         "discounts": trained.estimate.discount.tolist(),
         "vocab_size": trie.n_tokens,
     }
@@ -108,7 +114,7 @@ def train_ngram(
         write_text(folder / "README.md", model_card(record))
 
 
-def _train_loss(model: NgramModel, bos: int) -> float:
+def _train_loss(model: CountedModel, bos: int) -> float:
     """Mean over all words and ends of the train split: the longest n-grams, and those at the start of a sentence.
 
     Both count as often as they occur, whatever the smoothing.
@@ -121,7 +127,7 @@ def _train_loss(model: NgramModel, bos: int) -> float:
     return -float(sum(total for total, _ in sums) / sum(tokens for _, tokens in sums))
 
 
-def _dev_metrics(model: NgramModel, sentences: Sequence[Sequence[str]]) -> dict[str, float | None]:
+def _dev_metrics(model: CountedModel, sentences: Sequence[Sequence[str]]) -> dict[str, float | None]:
     if not len(sentences):
         return dict.fromkeys(("dev_loss", "dev_ppl", "dev_sentences_covered", "dev_tokens_covered"))
     stream = model.read(sentences)

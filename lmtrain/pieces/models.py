@@ -5,23 +5,30 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from functools import cached_property
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective, TokenScores
+from generator.language_model import Objective, TokenScores
+from generator.piece_model import Floats, Ints, PieceTokenizer
 from grammar.errors import InputError
 from lmtrain.data import Batch
 from lmtrain.decoding.decode import Alphabet
 from lmtrain.decoding.network import NetworkStepper
 from lmtrain.heads import predictor
 from lmtrain.pieces.cutter import Cutter
-from lmtrain.pieces.scoring import OpenPredictor, score_causal_words, score_masked_words
+from lmtrain.pieces.inventory import read_pieces
+from lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
+from lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
+from lmtrain.pieces.scoring import score_causal_words, score_masked_words
+from lmtrain.pieces.walker import NetworkWalker
+from lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs
+from lmtrain.scoring import batch_budget
 
 
-class _PieceModel:
+class _PieceModel(OpenVocabulary):
     """What both kinds share."""
 
     objective: Objective
@@ -63,33 +70,6 @@ class _PieceModel:
         self.longest = longest
         self._predictor: OpenPredictor = _everywhere if head is None else lambda model: _at_head(model, head)
 
-    @property
-    def vocabulary(self) -> None:
-        """None: pieces spell any word of the language."""
-        return None
-
-    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Refused: the words are not a list that could be gone through.
-
-        Raises:
-            InputError: always.
-        """
-        self._refuse()
-
-    def next_token(self, prefix: Sequence[str]) -> NoReturn:
-        """Refused, like `distributions`.
-
-        Raises:
-            InputError: always.
-        """
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise InputError(
-            f"{self.name} cuts words into pieces and has no list of words, so it has no distribution over words;"
-            " it can be scored"
-        )
-
 
 class CausalPieceModel(_PieceModel):
     """A model of each piece given those before it, as a model of words; see `lmtrain.pieces.scoring`."""
@@ -99,9 +79,7 @@ class CausalPieceModel(_PieceModel):
     @property
     def reading(self) -> str:
         """How words are scored, for signatures: the correction, and the tokens around a text, by number."""
-        before, after, _, _ = self.cutter.marks
-        corrected = "pieces" if self.cutter.begins is None else "pieces/bow"
-        return f"{corrected}/bos={_numbers(before)}/eos={_numbers(after)}"
+        return reading_of(self.cutter)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
@@ -140,6 +118,49 @@ class CausalPieceModel(_PieceModel):
         """Log probabilities of its next piece, for one batch of text at a time."""
         return NetworkStepper(self.model, self.cutter.marks.before[0])
 
+    @property
+    def around(self) -> tuple[int, int]:
+        """How many tokens stand before a text and after it: 1 or 0 each."""
+        before, after, _, _ = self.cutter.marks
+        return len(before), len(after)
+
+    @cached_property
+    def pieces(self) -> PieceTokenizer:
+        """Its tokeniser, for sums over all ways to cut a text.
+
+        Raises:
+            InputError: its texts are no joinings of pieces (the message says why).
+        """
+        return read_pieces(self.tokenizer)
+
+    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+        """Log probability of each row of pieces, and of the end after it if there is a token for that.
+
+        Args:
+            rows: R arrays of token numbers, nothing around them; may be empty.
+
+        Returns:
+            (R,) nats, float64. The softmax is over all the model emits.
+
+        Raises:
+            InputError: the tokeniser has no token for the beginning of a text, or a row is longer than the model's
+                positions.
+        """
+        budget = batch_budget(len(self.cutter))
+        return row_log_probs(self.model, self._predictor, self.cutter.marks, rows, budget, longest=self.longest)
+
+    def walker(self) -> NetworkWalker:
+        """Begin to read texts piece by piece.
+
+        Raises:
+            InputError: the tokeniser has no token for the beginning of a text.
+        """
+        return NetworkWalker(self._memory(self.model), self.cutter.marks, longest=self.longest)
+
+    @cached_property
+    def _memory(self) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
+        return memory_of(self.model)
+
 
 class MaskedPieceModel(_PieceModel):
     """A model of pieces given all others, as a model of words; see `lmtrain.pieces.scoring`."""
@@ -150,7 +171,7 @@ class MaskedPieceModel(_PieceModel):
     def reading(self) -> str:
         """How words are scored, for signatures: the variant, and the tokens around a text, by number."""
         before, after, _, _ = self.cutter.marks
-        return f"pieces/pll-word-l2r/before={_numbers(before)}/after={_numbers(after)}"
+        return f"pieces/pll-word-l2r/before={numbers(before)}/after={numbers(after)}"
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Pseudo-log-likelihood of every word that ``frame`` counts, left to right within the word.
@@ -161,10 +182,6 @@ class MaskedPieceModel(_PieceModel):
             InputError: a sentence is longer than the model's positions, or the tokeniser has no mask.
         """
         return score_masked_words(self.model, self._predictor, self.cutter, sentences, frame, longest=self.longest)
-
-
-def _numbers(tokens: tuple[int, ...]) -> str:
-    return "+".join(map(str, tokens)) or "none"
 
 
 @contextmanager

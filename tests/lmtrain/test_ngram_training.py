@@ -16,6 +16,7 @@ from generator.frame import ScoringFrame
 from grammar.errors import InputError
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.models import load_model
+from lmtrain.ngram.loading import load_ngram
 from lmtrain.ngram.model import NgramModel
 from lmtrain.training import train
 
@@ -166,7 +167,7 @@ def test_incomplete_folders_are_refused(finished: dict[str, Path], tmp_path: Pat
     with pytest.raises(InputError, match="no trained model"):
         load_model(tmp_path)
     with pytest.raises(InputError, match="no n-gram model"):
-        NgramModel.load(tmp_path)
+        load_ngram(tmp_path)
     shutil.copytree(finished["mle"], tmp_path / "m")
     train([["other", "words"]], TRIGRAMS, None, tmp_path / "other", seed=0)
     shutil.copy(tmp_path / "other" / "tokenizer.json", tmp_path / "m")
@@ -225,7 +226,8 @@ def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypat
         ({"smoothing": "laplace"}, "smoothing"),
         ({"layers": 4}, "ngram takes no layers"),
         ({"dim": 64}, "ngram takes no dim"),
-        ({"tokenizer": "bpe", "vocab_size": 20}, "ngram counts whole words"),
+        ({"tokenizer": "bpe"}, "the bpe tokenizer needs vocab_size"),
+        ({"tokenizer": "unigram", "vocab_size": 20, "min_count": 2}, "min_count is a setting of the word tokenizer"),
         ({"architecture": "gpt2", "order": 2}, "gpt2 takes no order"),
         ({"architecture": "gpt2", "smoothing": "mle"}, "gpt2 takes no smoothing"),
     ],

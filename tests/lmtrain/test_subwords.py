@@ -149,9 +149,9 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
         ModelConfig(tokenizer="bpe")
     with pytest.raises(ValidationError, match="min_count is a setting of the word"):
         ModelConfig(tokenizer="unigram", vocab_size=100, min_count=2)
-    with pytest.raises(ValidationError, match="ngram counts whole words"):
-        ModelConfig(architecture="ngram", tokenizer="bpe", vocab_size=100)
     assert ModelConfig(tokenizer="bpe", vocab_size=100).label == "gpt2-2x128-bpe100"
+    ngram = ModelConfig(architecture="ngram", tokenizer="unigram", vocab_size=100)
+    assert ngram.label == "ngram-3-kneser-ney-unigram100"
 
 
 def test_the_settings_choose_the_tokeniser() -> None:

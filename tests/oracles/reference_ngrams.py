@@ -31,6 +31,7 @@ class Mle:
 
     def __init__(self, sentences: Sequence[Sequence[str]], order: int, words: Sequence[str]) -> None:
         self.order, self.words = order, words
+        self.n_events = len(words) + 2  # what can follow something: words, <unk>, <eos>
         texts = known(sentences, words)
         self.counts = [occurrences(texts, k) for k in range(1, order + 1)]
 
@@ -83,7 +84,7 @@ class KneserNey(Mle):
         return self.interpolated(word, self.context(prefix))
 
     def interpolated(self, word: str, h: NGram) -> float:
-        lower = self.interpolated(word, h[1:]) if h else 1 / (len(self.words) + 2)
+        lower = self.interpolated(word, h[1:]) if h else 1 / self.n_events
         after = {x: c for x in (*self.words, UNK, EOS) if (c := self.counts[len(h)][(*h, x)])}
         total = sum(after.values())
         if not total:

@@ -53,6 +53,26 @@ def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> Non
     assert "all 1 sentences are impossible for the model or the oracle" in done.err
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: Path) -> None:
+    """Trained, scored beside the truth, drawn from, and refused where a list of words is wanted."""
+    text = write(tmp_path / "train.txt", *["the dog walks", "man walks", "a cat sees the dog"] * 4)
+    held_out = write(tmp_path / "eval.txt", "the dog walks", "the cat sees a park", "man walks")
+    settings = ["--set", f"model.tokenizer={kind}", "--set", "model.vocab_size=40", "--set", "model.order=4"]
+    done = command("train", text, "--model", "ngram", "--preset", "tiny", *settings, "-o", tmp_path / "m")
+    assert (done.code, done.last.split(":")[0]) == (0, f"Wrote {tmp_path / 'm'}"), done.err
+    assert json.loads((tmp_path / "m" / "config.json").read_text())["tokenizer"] == kind
+    done = command("score", tmp_path / "m", held_out, "--oracle", grammar, "--json", tmp_path / "s.json")
+    assert done.code == 0, done.err
+    assert "reading:pieces/bow/bos=2/eos=3" in (tmp_path / "s.json").read_text()
+    assert "1 of 3 sentences are impossible and left out" in done.err  # the p of park was not seen in training
+    done = command("generate", tmp_path / "m", "-n", 20, "-o", tmp_path / "drawn")
+    assert done.code == 0, done.err
+    done = command("evaluate", "divergence", tmp_path / "m", held_out, "--oracle", grammar)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "m cuts words into pieces and has no list of words" in done.err
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [

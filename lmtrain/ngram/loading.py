@@ -1,0 +1,81 @@
+"""Finding out what an n-gram model is a model of: from counts and a tokeniser, or from a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedTokenizerFast
+
+from grammar.errors import InputError
+from lmtrain.ngram.model import NgramModel
+from lmtrain.ngram.pieces import NgramPieceModel
+from lmtrain.ngram.smoothing import Smoothing
+from lmtrain.ngram.storage import load_counts
+from lmtrain.ngram.trie import Trie
+from lmtrain.subwords import is_ours, is_subword
+
+NGRAM = "ngram"  #: in ``config.json``
+
+
+def make_ngram(
+    trie: Trie,
+    smoothing: Smoothing,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    *,
+    discount: NDArray[np.float64] | None = None,
+) -> NgramModel | NgramPieceModel:
+    """A model of words or of pieces, as its tokeniser says; arguments as for `NgramModel`.
+
+    Raises:
+        InputError: counts and tokeniser are of two models.
+    """
+    kind = NgramPieceModel if is_subword(tokenizer) else NgramModel
+    return kind(trie, smoothing, tokenizer, name, discount=discount)
+
+
+def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:
+    """Load a trained folder.
+
+    Raises:
+        InputError: the folder is absent, unfinished, damaged, or of another kind of model.
+    """
+    folder = Path(folder)
+    config = _config(folder)
+    if config.get("model_type") != NGRAM:
+        raise InputError("there is no n-gram model here; train one", folder)
+    trie, discount = load_counts(folder)
+    if config.get("order") != trie.order or config.get("smoothing") not in get_args(Smoothing):
+        raise InputError("config.json does not fit ngram.npz; train the model again", folder)
+    try:
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # the library raises Exception itself
+        raise InputError("the tokeniser of this n-gram model is damaged; train it again", folder) from error
+    if not is_ours(tokenizer) or is_subword(tokenizer) != (config.get("tokenizer", "word") != "word"):
+        raise InputError("the tokeniser is not the one of this n-gram model; train the model again", folder)
+    return make_ngram(trie, config["smoothing"], tokenizer, _name(folder), discount=discount)
+
+
+def is_ngram(folder: Path) -> bool:
+    """Whether a folder says that it holds an n-gram model."""
+    return _config(folder).get("model_type") == NGRAM
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """Content of ``config.json``; nothing where it cannot be read."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _name(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / "training.json").read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError):
+        return folder.name

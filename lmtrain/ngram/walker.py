@@ -1,0 +1,47 @@
+"""Reading many texts at once with an n-gram model, token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmtrain.ngram.reading import Reader
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class NgramWalker:
+    """A `generator.piece_model.PieceWalker` whose contexts are those of the trie, so equal memories are one number.
+
+    Log probabilities are -inf for what ``mle`` never saw.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._steps = 0
+
+    @property
+    def steps(self) -> int:
+        """Look-ups of a context and the token that continues it."""
+        return self._steps
+
+    def begin(self) -> int:
+        """The context of the empty text."""
+        return int(self._reader.begin(1).node[0])
+
+    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+        """(R,) contexts each continued by one token; contexts may repeat."""
+        self._steps += len(contexts)
+        return self._reader.look_up(contexts, tokens)[1]
+
+    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability of each token after its context, nats."""
+        return self._reader.look_up(contexts, tokens)[0]
+
+    def log_end(self, contexts: Ints) -> Floats:
+        """(R,) log probability that the text ends after each context, nats."""
+        return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
+
+    def keep(self, contexts: Ints) -> None:
+        """Nothing is remembered, so nothing is forgotten."""

@@ -1,0 +1,55 @@
+"""Models of words that have no list of words, for pieces spell any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from generator.language_model import LogDistributions
+from grammar.errors import InputError
+from lmtrain.pieces.cutter import Cutter
+
+
+class OpenVocabulary:
+    """What cannot be asked of a model of pieces."""
+
+    name: str
+
+    @property
+    def vocabulary(self) -> None:
+        """None: pieces spell any word of the language."""
+        return None
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        """Refused: the words are not a list that could be gone through.
+
+        Raises:
+            InputError: always.
+        """
+        self._refuse()
+
+    def next_token(self, prefix: Sequence[str]) -> NoReturn:
+        """Refused, like `distributions`.
+
+        Raises:
+            InputError: always.
+        """
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(
+            f"{self.name} cuts words into pieces and has no list of words, so it has no distribution over words;"
+            " it can be scored"
+        )
+
+
+def reading_of(cutter: Cutter) -> str:
+    """How a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
+    before, after, _, _ = cutter.marks
+    corrected = "pieces" if cutter.begins is None else "pieces/bow"
+    return f"{corrected}/bos={numbers(before)}/eos={numbers(after)}"
+
+
+def numbers(tokens: tuple[int, ...]) -> str:
+    """Tokens around a text, for signatures."""
+    return "+".join(map(str, tokens)) or "none"

@@ -1,0 +1,324 @@
+"""Reading texts piece by piece: every kind of network against itself on whole texts, and what is run and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+)
+
+from generator.piece_model import PieceWalker, TokenisedModel
+from grammar.errors import InputError
+from lmtrain.architectures import ARCHITECTURES
+from lmtrain.config import ModelConfig
+from lmtrain.models import as_language_model
+from lmtrain.pieces import memory as memories
+from lmtrain.pieces import models
+from lmtrain.pieces.cutter import Ints, Marks
+from lmtrain.pieces.memory import FixedStates, KeyValues, Store, WholeTexts, memory_of
+from lmtrain.pieces.models import CausalPieceModel
+from lmtrain.pieces.walker import NetworkWalker
+from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+
+TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]
+TOKENIZER = build_subword_tokenizer(TEXT, "bpe", 26)
+V = SubwordVocabulary(TOKENIZER)
+SIZE = len(V)
+CAUSAL = [name for name, architecture in ARCHITECTURES.items() if architecture.objective == "causal"]
+Row = tuple[int, ...]
+
+
+def shaken(network: PreTrainedModel) -> PreTrainedModel:
+    """Large weights, in float64 so that equal means equal."""
+    network = network.double().eval()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return network
+
+
+def ours(architecture: str) -> PreTrainedModel:
+    sizes: dict[str, Any] = {} if architecture in ("lstm", "gated_cnn") else {"heads": 2, "max_positions": 30}
+    torch.manual_seed(0)
+    return shaken(
+        ARCHITECTURES[architecture].build(ModelConfig(architecture=architecture, layers=2, dim=16, **sizes), V)
+    )
+
+
+def others() -> dict[str, Callable[[], PreTrainedModel]]:
+    """Of transformers: a window of four tokens, distances in place of positions, half rotated keys, no keys at all."""
+    shape: dict[str, Any] = {"vocab_size": SIZE, "hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
+    rotary = {**shape, "intermediate_size": 32, "max_position_embeddings": 30}
+    return {
+        "mistral": lambda: MistralForCausalLM(MistralConfig(**rotary, num_key_value_heads=1, sliding_window=4)),
+        "bloom": lambda: BloomForCausalLM(BloomConfig(**{**shape, "n_head": 2, "n_layer": 2})),
+        "gpt_neox": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(**rotary)),
+        "mamba": lambda: MambaForCausalLM(MambaConfig(vocab_size=SIZE, hidden_size=16, num_hidden_layers=2)),
+    }
+
+
+def made(name: str) -> PreTrainedModel:
+    if name in CAUSAL:
+        return ours(name)
+    torch.manual_seed(0)
+    return shaken(others()[name]())
+
+
+def piece_model(network: PreTrainedModel, longest: int | None = None) -> CausalPieceModel:
+    return CausalPieceModel(network, TOKENIZER, V, "m", longest=longest)
+
+
+def plain(network: PreTrainedModel, text: Row) -> torch.Tensor:
+    """(V,) log probabilities of what follows ``<bos>`` and some pieces, read alone."""
+    with torch.no_grad():
+        return torch.log_softmax(network(input_ids=torch.tensor([[V.bos, *text]])).logits[0, -1].double(), 0)
+
+
+@pytest.mark.parametrize("name", [*CAUSAL, *others()])
+def test_a_walker_reads_as_the_network_does(name: str) -> None:
+    """Rows of different lengths, repeated and dropped in any order, contexts asked late or never."""
+    network = made(name)
+    kind = memory_of(network)
+    assert kind is {"lstm": FixedStates, "gated_cnn": FixedStates, "mamba": WholeTexts}.get(name, KeyValues)
+    walker: PieceWalker = NetworkWalker(kind(network), V.marks)
+    rng = np.random.default_rng(0)
+    texts: dict[int, Row] = {walker.begin(): ()}
+    for turn in range(7):
+        parents = rng.choice(list(texts), size=9)
+        tokens = rng.integers(5, SIZE, size=9)
+        if turn % 2:
+            found = walker.log_prob(parents, tokens)
+            expected = [float(plain(network, texts[p])[t]) for p, t in zip(parents.tolist(), tokens, strict=True)]
+            assert found.dtype == np.float64
+            assert found == pytest.approx(expected, abs=1e-10)
+        numbers = walker.extend(parents, tokens)
+        texts |= {n: (*texts[p], t) for n, p, t in zip(*(x.tolist() for x in (numbers, parents, tokens)), strict=True)}
+        assert len(set(texts.values())) == len(texts)  # one context a text
+        if turn in (3, 5):
+            kept = rng.permutation(list(texts))[:6]
+            walker.keep(kept)
+            texts = {number: texts[number] for number in kept.tolist()}
+    numbers = np.array([*texts])
+    assert len({*map(len, texts.values())}) > 2
+    expected = [float(plain(network, text)[V.eos]) for text in texts.values()]
+    assert walker.log_end(numbers) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", [*CAUSAL, "mamba"])
+def test_whole_texts_are_the_sum_of_their_pieces(name: str) -> None:
+    network = made(name)
+    model: TokenisedModel = piece_model(network)
+    rng = np.random.default_rng(1)
+    rows = [rng.integers(5, SIZE, size=n) for n in (3, 0, 7, 1, 3, 12)]
+    expected = []
+    for row in rows:
+        text = (*row.tolist(), V.eos)
+        expected.append(sum(float(plain(network, text[:i])[token]) for i, token in enumerate(text)))
+    found = model.log_probs(rows)
+    assert found.dtype == np.float64
+    assert found == pytest.approx(expected, abs=1e-10)
+    walker = model.walker()
+    walked = []
+    for row in rows:
+        at, total = np.array([walker.begin()]), 0.0
+        for token in row:
+            total += walker.log_prob(at, np.array([token])).item()
+            at = walker.extend(at, np.array([token]))
+        walked.append(total + walker.log_end(at).item())
+    assert walked == pytest.approx(found, abs=1e-10)
+    assert not len(model.log_probs([]))
+    assert (model.around, model.longest) == ((1, 1), None)
+
+
+def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = made("gpt2")
+    rows = [np.arange(5, 5 + n) for n in (4, 9, 0, 2, 6)]
+    whole = piece_model(network).log_probs(rows)
+    monkeypatch.setattr(models, "batch_budget", lambda size: 8)
+    assert piece_model(network).log_probs(rows) == pytest.approx(whole, abs=1e-10)
+    monkeypatch.setattr(memories, "NUMBERS", 1)
+    for kind in (KeyValues, WholeTexts):
+        walker = NetworkWalker(kind(network), V.marks)
+        at = np.full(len(rows), walker.begin())
+        total = np.zeros(len(rows))
+        for place in range(9):
+            going = np.array([i for i, row in enumerate(rows) if place < len(row)])
+            tokens = np.array([rows[i][place] for i in going])
+            total[going] += walker.log_prob(at[going], tokens)
+            at[going] = walker.extend(at[going], tokens)
+        assert total + walker.log_end(at) == pytest.approx(whole, abs=1e-10)
+
+
+class Counting:
+    """A memory that notes how many rows each call has."""
+
+    def __init__(self, memory: KeyValues) -> None:
+        self.memory, self.calls = memory, list[int]()
+
+    budget = memories.NUMBERS
+
+    def cost(self, lengths: Ints) -> Ints:
+        return self.memory.cost(lengths)
+
+    def read(self, held: Any, tokens: Ints) -> Any:
+        self.calls.append(len(tokens))
+        return self.memory.read(held, tokens)
+
+    def compact(self, held: Any) -> Any:
+        return self.memory.compact(held)
+
+
+def test_every_token_is_run_once_and_only_when_it_is_asked_for() -> None:
+    memory = Counting(KeyValues(made("gpt2")))
+    walker = NetworkWalker(memory, V.marks)
+    start = np.full(3, walker.begin())
+    assert (walker.steps, walker.begin()) == (0, start[0])
+    one = walker.extend(start, np.array([5, 6, 5]))
+    assert (one[0], walker.steps) == (one[2], 0)
+    walker.log_prob(start, np.array([5, 6, 7]))
+    assert (walker.steps, memory.calls) == (1, [1])  # <bos>, once
+    two = walker.extend(one, np.array([7, 7, 8]))
+    walker.log_prob(one, np.array([7, 7, 8]))
+    assert (walker.steps, memory.calls) == (3, [1, 2])
+    walker.log_end(np.concatenate([start, two[:1]]))
+    assert (walker.steps, memory.calls) == (4, [1, 2, 1])  # the others of ``two`` were not asked for
+    three = walker.extend(two, np.array([9, 9, 9]))
+    four = walker.extend(three[1:], np.array([5, 6]))
+    walker.keep(np.concatenate([four, two[:1]]))
+    walker.log_end(np.concatenate([four, four, two[:1]]))
+    assert (walker.steps, memory.calls) == (10, [1, 2, 1, 2, 2, 2])  # two, three and four of two rows
+    walker.log_end(four)
+    assert walker.steps == 10
+    assert not len(walker.log_prob(four[:0], four[:0])) and not len(walker.extend(four[:0], four[:0]))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "lstm"])
+def test_what_is_forgotten_is_freed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a particle filter goes: 4 texts, each with 3 ways on, of which 4 are kept."""
+    network = made(name)
+    stores: list[Store] = []
+    begin = Store.__init__
+
+    def note(store: Store) -> None:
+        begin(store)
+        stores.append(store)
+
+    monkeypatch.setattr(Store, "__init__", note)
+    walker = piece_model(network).walker()
+    held = stores[-2:]  # of the memory and of the logits
+    at = np.full(4, walker.begin())
+    rng = np.random.default_rng(0)
+    texts: list[Row] = [()] * 4
+    for _ in range(25):
+        tokens = rng.integers(5, SIZE, size=12)
+        parents = np.repeat(at, 3)
+        weights = walker.log_prob(parents, tokens)
+        chosen = np.argsort(-weights)[:4]
+        new = walker.extend(parents, tokens)
+        texts = [(*texts[i // 3], int(tokens[i])) for i in chosen]
+        at = new[chosen]
+        walker.keep(at)
+        assert len(held[1]) <= 4
+        assert len(held[0]) <= (4 * len(texts[0]) if name == "gpt2" else 4)
+        with pytest.raises(KeyError):
+            walker.log_end(parents[~np.isin(parents, at)])
+    assert walker.log_end(at) == pytest.approx([float(plain(network, text)[V.eos]) for text in texts], abs=1e-10)
+    assert walker.steps <= 1 + 25 * 4
+
+
+def test_positions_that_padding_would_shift_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transformer that takes no position numbers counts padding as text; it must read whole texts."""
+    network = made("gpt2")
+    assert memory_of(network) is KeyValues
+    forward = type(network).forward
+
+    def without(
+        self: Any, input_ids: Any, past_key_values: Any = None, attention_mask: Any = None, use_cache: Any = None
+    ) -> Any:
+        return forward(
+            self, input_ids, past_key_values=past_key_values, attention_mask=attention_mask, use_cache=use_cache
+        )
+
+    monkeypatch.setattr(type(network), "forward", without)
+    assert memory_of(network) is WholeTexts
+
+
+def test_texts_beyond_the_positions_are_refused() -> None:
+    network = made("gpt2")
+    model = as_language_model(network, TOKENIZER, "m")
+    assert isinstance(model, CausalPieceModel) and model.longest == 30
+    fits = [np.full(29, 7), np.full(3, 7)]
+    values = model.log_probs(fits)
+    assert np.isfinite(values).all()
+    with pytest.raises(InputError, match="text 2 has 30 pieces, but the model takes at most 29; leave it out"):
+        model.log_probs([fits[1], np.full(30, 7)])
+    walker = model.walker()
+    at = np.array([walker.begin()])
+    total = 0.0
+    for _ in range(29):
+        total += walker.log_prob(at, np.array([7])).item()
+        at = walker.extend(at, np.array([7]))
+    assert total + walker.log_end(at).item() == pytest.approx(values[0], abs=1e-10)
+    with pytest.raises(InputError, match="a text has 30 pieces, but the model takes at most 29"):
+        walker.extend(at, np.array([7]))
+
+
+def test_tokens_around_a_text() -> None:
+    network = made("lstm")
+    endless = NetworkWalker(FixedStates(network), Marks((V.bos,), (), None, V.pad))
+    at = endless.extend(np.full(2, endless.begin()), np.array([5, 6]))
+    assert endless.log_end(at).tolist() == [0.0, 0.0]
+    assert endless.steps == 0
+
+    class Cutter(SubwordVocabulary):
+        def __init__(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+            super().__init__(TOKENIZER)
+            self.marks = Marks(before, after, None, V.pad)
+
+    model = CausalPieceModel(network, TOKENIZER, Cutter((V.bos,), ()), "m")
+    row = np.array([5, 9, 6])
+    expected = sum(float(plain(network, (5, 9, 6)[:i])[token]) for i, token in enumerate(row))
+    assert model.log_probs([row, row[:0]]) == pytest.approx([expected, 0.0], abs=1e-10)
+    assert model.around == (1, 0)
+    bare = CausalPieceModel(network, TOKENIZER, Cutter((), (V.eos,)), "m")
+    for ask in (lambda: bare.log_probs([row]), bare.walker):
+        with pytest.raises(InputError, match="no token for the beginning of a text, so nothing predicts the first"):
+            ask()
+
+
+def test_damaged_weights_are_noticed() -> None:
+    network = made("lstm")
+    with torch.no_grad():
+        network.lm_head.bias[7] = math.nan
+    model = piece_model(network)
+    with pytest.raises(InputError, match="logits are not finite"):
+        model.log_probs([np.array([5])])
+    walker = model.walker()
+    with pytest.raises(InputError, match="logits are not finite"):
+        walker.log_end(np.array([walker.begin()]))
+
+
+def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
+    """The cut that the model's tokeniser makes, scored as a row, is the score of the sentence."""
+    from generator.frame import ScoringFrame
+
+    model = piece_model(made("gpt2"))
+    read = model.pieces.read("the cat sat")
+    ids = model.pieces.inventory.ids[read.cut]
+    assert ids.tolist() == V.cut([["the", "cat", "sat"]]).ids.tolist()
+    scores = model.score([["the", "cat", "sat"]], ScoringFrame())
+    assert model.log_probs([ids]).item() == pytest.approx(scores.log_prob.sum(), abs=1e-10)
