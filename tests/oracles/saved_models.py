@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from lmtrain.architectures import ARCHITECTURES
 from lmtrain.config import ModelConfig
+from lmtrain.subwords import SubwordKind, build_subword_tokenizer
 from lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
@@ -19,6 +21,30 @@ def save_model(folder: Path, architecture: str = "gpt2", seed: int = 0) -> Path:
     torch.manual_seed(seed)
     config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=10)
     network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_piece_model(
+    folder: Path,
+    sentences: Sequence[Sequence[str]],
+    kind: SubwordKind,
+    vocab_size: int,
+    *,
+    architecture: str = "gpt2",
+    max_positions: int = 40,
+    seed: int = 0,
+) -> Path:
+    """A tiny network of pieces with large random weights."""
+    shape = ARCHITECTURES[architecture]
+    tokenizer = build_subword_tokenizer(sentences, kind, vocab_size, objective=shape.objective)
+    torch.manual_seed(seed)
+    config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=max_positions)
+    network = shape.build(config, Vocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

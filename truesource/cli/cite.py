@@ -24,6 +24,12 @@ WORKS = (
     "words made of subword pieces: Pimentel and Meister (2024), How to Compute the Probability of a Word, EMNLP; Oh "
     "and Schuler (2024), Leading Whitespaces of Language Models' Subword Vocabulary Pose a Confound for Calculating "
     "Word Probabilities, EMNLP",
+    "sums over tokenisations: Cao and Rimell (2021), You should evaluate your language model on marginal likelihood "
+    "over tokenisations, EMNLP; Kool, van Hoof and Welling (2019), Stochastic Beams and Where to Find Them, ICML "
+    "(draws without replacement); Chirkova, Kruszewski, Rozen and Dymetman (2023), Should you marginalize over "
+    "possible tokenizations?, ACL (block); Fearnhead and Clifford (2003), On-line inference for hidden Markov models "
+    "via particle filters, JRSS B 65 (dpf); Geh, Zhang, Ahmed, Wang and Van den Broeck (2024), Where is the signal in "
+    "tokenization space?, EMNLP (guided)",
     "beam sampling and the laws of generated text: Meister and Cotterell (2021), Language Model Evaluation Beyond "
     "Perplexity, ACL-IJCNLP",
     "decoding: Holtzman, Buys, Du, Forbes and Choi (2020), The Curious Case of Neural Text Degeneration, ICLR "

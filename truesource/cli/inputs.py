@@ -35,6 +35,19 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     return read(path), None
 
 
+def read_documents(path: Path, split: str) -> tuple[list[str], LengthRange | None]:
+    """Documents as text: the sentences of a corpus folder's split (and its condition), or each line of a text file.
+
+    Folders are read as by `read_sentences`; a line of a text file is taken as it stands, white space and all.
+    """
+    if path.is_dir():
+        sentences, lengths = read_sentences(path, split)
+        return [" ".join(sentence) for sentence in sentences], lengths
+    from generator.text import read_documents as read
+
+    return read(path), None
+
+
 def _is_sample_folder(path: Path) -> bool:
     from lmtrain.decoding.folder import is_sample_folder
 

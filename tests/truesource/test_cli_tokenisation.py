@@ -1,0 +1,290 @@
+"""`truesource evaluate tokenisation`: tables, records, figures, the distance to the truth, and bad luck."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command_line import Command
+from pyarrow import parquet
+from saved_models import save_model, save_piece_model
+
+from evaluation.oracle import Oracle
+from generator.frame import ScoringFrame
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+
+TOY = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.4 | V 0.6
+D -> the 0.6 | a 0.4
+N -> cat 0.5 | seat 0.3 | heath 0.2
+V -> sees 0.6 | eats 0.4
+"""
+LENGTHS = LengthRange(2, 5)
+CALL = ("evaluate", "tokenisation")
+WORDS = ["the", "a", "cat", "seat", "heath", "sees", "eats"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders of untrained networks: of pieces, with and without scores, of whole words, and a masked one."""
+    folder = tmp_path_factory.mktemp("models")
+    for kind in ("unigram", "bpe"):
+        save_piece_model(folder / kind, [WORDS], kind, 22, max_positions=60)
+    save_piece_model(folder / "masked", [WORDS], "bpe", 22, architecture="bert", max_positions=40)
+    save_piece_model(folder / "narrow", [WORDS], "unigram", 22, max_positions=12)
+    save_model(folder / "words")
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, models: Path) -> Path:
+    """A folder with a grammar, a corpus of it and the models, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    for name in models.iterdir():
+        (tmp_path / name.name).symlink_to(name)
+    made = command("sample", "toy.npz", "-n", 40, "-o", "corpus", "--lengths", str(LENGTHS), "--split", "eval=1")
+    assert made.code == 0
+    return tmp_path
+
+
+def records_of(path: Path, **where: object) -> dict[str, dict[str, Any]]:
+    """By name, of one run or table; those without such entries by default."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    where = {"table": None, "by": None, **where}
+    return {r["name"]: r for r in rows if all(r.get(key) == value for key, value in where.items())}
+
+
+def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, command: Command) -> None:
+    found = command(
+        *CALL, "unigram", "corpus", "--estimators", "exact,nbest,wor1,wr", "--samples", 8, "--documents", 6,
+        "--json", "t.json", "--table", "t.parquet", "--plot", "t.svg",
+    )  # fmt: skip
+    assert (found.code, found.err) == (0, "")
+    assert found.last == (
+        "Wrote t.json and t.parquet and t.svg. Next: truesource evaluate tokenisation unigram corpus --oracle GRAMMAR"
+    )
+    for text in ("one-best", "wor1", "lower bound", "unbiased", "marginal gap", "canonical mass", "6 documents"):
+        assert text in found.out
+    rows = json.loads((here / "t.json").read_text(encoding="utf-8"))
+    assert all({"name", "value", "low", "high", "signature"} <= row.keys() for row in rows)
+    assert all(math.isfinite(row["value"]) for row in rows)
+    by = {name: records_of(here / "t.json", run=name) for name in ("one-best", "exact", "nbest", "wor1", "wr")}
+    assert by["one-best"]["log_p"]["value"] < by["nbest"]["log_p"]["value"] < by["exact"]["log_p"]["value"]
+    assert [by[name]["log_p"]["bound"] for name in by] == ["lower", "exact", "lower", "unbiased", "unbiased"]
+    assert abs(by["wor1"]["log_p"]["value"] - by["exact"]["log_p"]["value"]) < 6 * by["wor1"]["standard_error"]["value"]
+    gap = by["exact"]["log_p"]["value"] - by["one-best"]["log_p"]["value"]
+    assert by["exact"]["gap"]["value"] == pytest.approx(gap / 6, rel=1e-12)
+    assert {"proposal:own", "estimator:exact", "eos:in"} <= set(by["exact"]["ppl"]["signature"].split("|"))
+    words = sum(len(text.split()) for text in corpus_texts()[:6])
+    assert by["exact"]["ppl"]["value"] == pytest.approx(math.exp(-by["exact"]["log_p"]["value"] / words), rel=1e-12)
+    table = parquet.read_table(here / "t.parquet").to_pandas()
+    assert sorted(table["run"].unique()) == ["exact", "nbest", "one-best", "wor1", "wr"]
+    assert len(table) == 5 * 6
+    of_exact = table[table["run"] == "exact"]
+    assert of_exact["log_p"].sum() == pytest.approx(by["exact"]["log_p"]["value"], rel=1e-12)
+    assert (of_exact["entropy"] > 0.0).any()
+    drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
+    assert "marginal gap, nats a piece" in drawn
+    assert "true NLL" not in drawn
+
+
+def corpus_texts() -> list[str]:
+    from generator.corpus import Corpus
+
+    return [" ".join(sentence) for sentence in Corpus.load("corpus").sentences("eval")]
+
+
+def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> None:
+    """Every cut of two texts, found by trying all divisions, scored in one batch."""
+    from lmtrain.models import load_model
+
+    (here / "two.txt").write_text("cat eats\nthe heath\n", encoding="utf-8")
+    call = ("unigram", "two.txt", "--estimators", "exact,wor1", "--samples", 4096, "--json", "t.json")
+    assert command(*CALL, *call).code == 0
+    model: Any = load_model("unigram")
+    inventory = model.pieces.inventory
+    ids = dict(zip(inventory.pieces, inventory.ids.tolist(), strict=True))
+
+    def cuts(spelling: str) -> list[list[int]]:
+        if not spelling:
+            return [[]]
+        return [
+            [ids[spelling[:k]], *rest]
+            for k in range(1, len(spelling) + 1)
+            if spelling[:k] in ids
+            for rest in cuts(spelling[k:])
+        ]
+
+    total = 0.0
+    for text in ("cat eats", "the heath"):
+        rows = cuts(model.pieces.read(text).spelling)
+        assert len(rows) > 5
+        total += np.logaddexp.reduce(model.log_probs([np.array(row) for row in rows]))
+    for run in ("exact", "wor1"):  # more samples than cuts: the sum of all
+        record = records_of(here / "t.json", run=run)["log_p"]
+        assert record["value"] == pytest.approx(total, abs=1e-5)  # single precision of the network
+        assert record["bound"] == "exact"
+
+
+def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> None:
+    found = command(
+        *CALL, "unigram", "corpus", "--estimators", "exact", "--documents", 6, "--oracle", "toy.npz",
+        "--json", "t.json", "--plot", "t.svg",
+    )  # fmt: skip
+    assert (found.code, found.err) == (0, "")
+    assert found.last == "Wrote t.json and t.svg. Next: truesource cite"
+    records = records_of(here / "t.json", run="exact")
+    value = {name: record["value"] for name, record in records.items()}
+    for end in ("", "_per_word"):
+        assert value[f"distance{end}"] == pytest.approx(value[f"one_best_nll{end}"] - value[f"true_nll{end}"], rel=1e-9)
+        parts = value[f"tokenisation_gap{end}"] + value[f"model_gap{end}"]
+        assert parts == pytest.approx(value[f"distance{end}"], rel=1e-9)
+        assert value[f"tokenisation_gap{end}"] > 0.0
+    assert value["tokenisation_share"] + value["model_share"] == pytest.approx(1.0, rel=1e-9)
+    sentences = [text.split() for text in corpus_texts()[:6]]
+    truth = Oracle(PCFG.load("toy.npz"), lengths=LENGTHS).score(sentences, ScoringFrame()).log_prob.sum()
+    assert value["true_nll"] == pytest.approx(-truth / len(sentences), rel=1e-12)
+    assert value["one_best_nll"] == pytest.approx(
+        -records_of(here / "t.json", run="one-best")["log_p"]["value"] / len(sentences), rel=1e-12
+    )
+    assert f"given:{LENGTHS}" in records["distance"]["signature"].split("|")
+    for text in ("tokenisation gap", "model gap", "- true NLL"):
+        assert text in found.out
+    drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
+    for text in ("true NLL", "tokenisation gap", "the gaps alone, with 95% interval"):
+        assert text in drawn
+
+
+def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> None:
+    call = (*CALL, "bpe", "corpus", "--documents", 4, "--samples", 8, "--estimators", "nbest,wor1")
+    for options, proposal in (((), "fitted"), (("--proposal", "uniform"), "uniform")):
+        found = command(*call, *options, "--json", "t.json", "--force")
+        assert (found.code, found.err) == (0, "")
+        assert f"proposal:{proposal}" in records_of(here / "t.json", run="wor1")["ppl"]["signature"].split("|")
+    refused = command(*call, "--proposal", "own")
+    assert refused.code == 2
+    assert "a bpe tokeniser has no scores" in refused.err
+
+
+def test_one_seed_gives_the_same_numbers(here: Path, command: Command) -> None:
+    call = (*CALL, "unigram", "corpus", "--documents", 5, "--samples", 4, "--estimators", "wr,wor")
+    texts = []
+    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
+        assert command(*call, "--seed", seed, "--json", f"{name}.json").code == 0
+        texts.append((here / f"{name}.json").read_text(encoding="utf-8"))
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_the_tables(here: Path, command: Command) -> None:
+    lines = ["the cat sees the cat", "a seat eats a seat", "the heath sees a heath a cat"]
+    (here / "long.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = command(
+        *CALL, "unigram", "long.txt", "--estimators", "wor1", "--samples", 4, "--oracle", "toy.npz", "--grid",
+        "--curves", "--caching", "--equal-cost", 1, "--out-of-domain", "zipf=0.5", "--json", "t.json",
+        "--plot", "t.svg",
+    )  # fmt: skip
+    assert found.code == 0, found.err
+    titles = ("published estimators", "by number of cuts", "by inverse temperature", "loss of a repeated word")
+    for text in (*titles, "estimators by cost", "other languages, nats a word", "zipf=0.5", "in-domain"):
+        assert text in found.out
+    rows = json.loads((here / "t.json").read_text(encoding="utf-8"))
+    assert all({"name", "value", "low", "high", "signature"} <= row.keys() for row in rows)
+    tables = {row.get("table") for row in rows}
+    assert tables == {None, "grid", "order", "samples", "temperature", "equal-cost", "caching", "out-of-domain"}
+    order = [row["value"] for row in rows if row.get("table") == "order" and row["order"] == "model"]
+    assert order == sorted(order, reverse=True)
+    assert len(order) == 4
+    signatures = {row["signature"] for row in rows if row.get("table") == "samples"}
+    assert len(signatures) == sum(row.get("table") == "samples" for row in rows)
+    drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
+    assert "error of ln P(text), nats, root mean square" in drawn
+
+
+def test_the_help_names_every_estimator(command: Command) -> None:
+    from evaluation.tokenisation.estimators.registry import METHODS
+
+    listed = re.sub(r"[\s│]+", " ", command(*CALL, "--help").out)
+    for name in METHODS:
+        cut = name.removeprefix("consistent")
+        assert re.search(rf"{'' if cut != name else ' '}{cut}\b", listed), name
+
+
+# -- bad input --------------------------------------------------------------------------------------
+
+
+def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, command: Command) -> None:
+    (here / "odd.txt").write_text("the cat\nthe zebra\na  seat \nthe heath\n", encoding="utf-8")
+    call = (*CALL, "unigram", "odd.txt", "--estimators", "exact", "--oracle", "toy.npz", "--json", "t.json")
+    (here / "toy.npz").unlink()
+    PCFG.from_text("S -> D N 1.0\nD -> the 0.6 | a 0.4\nN -> cat 0.5 | seat 0.3 | heath 0.2").save("toy.npz")
+    found = command(*call)
+    assert found.code == 0
+    one, two, three = found.err.splitlines()
+    assert one.startswith("Warning: 1 of 4 documents of odd.txt (line 2) hold what no piece spells, ")
+    assert "'z'" in one
+    assert two.startswith("Warning: 1 of 4 documents of odd.txt (line 3) have runs of white space")
+    assert three == "1 sentences that the tokeniser alters are left out of this distance"
+    assert records_of(here / "t.json", run="exact")["documents"]["value"] == 3
+    assert records_of(here / "t.json", run="exact")["left_out"]["value"] == 1
+    characters = len("the cat") + len("a  seat ") + len("the heath")
+    found_log_p = records_of(here / "t.json", run="exact")["log_p"]["value"]
+    bits = -found_log_p / math.log(2) / characters
+    assert records_of(here / "t.json", run="exact")["bits_per_character"]["value"] == pytest.approx(bits, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("words corpus", "this model has whole words, so there is one way to cut a text"),
+        ("masked corpus", "a masked model gives no probability to a text"),
+        ("missing corpus", "missing"),
+        ("unigram missing", "missing"),
+        ("unigram corpus --split dev", "dev"),
+        ("unigram empty.txt", "an empty line; expecting one document a line (empty.txt:2)"),
+        ("unigram blank.txt", "the file is empty; expecting one document a line"),
+        ("unigram foreign.txt", "none of the 2 texts can be cut into pieces"),
+        ("unigram corpus --estimators exact,magic", "no estimator is called 'magic'; there are auto, exact, "),
+        ("unigram corpus --estimators ,", "name at least one estimator; there are auto, exact"),
+        ("unigram corpus --estimators wr,wr", "an estimator stands twice in wr,wr"),
+        ("unigram corpus --estimators wor --samples 1", "wor needs at least 2 samples, got 1"),
+        ("unigram corpus --proposal best", "--proposal takes own, fitted, uniform; got 'best'"),
+        ("unigram corpus --inverse-temperature inf", "inverse temperature"),
+        ("unigram long.txt --estimators exact", "leave exact out and use dpf (long.txt:2)"),
+        ("narrow corpus --estimators wr", "the window of narrow is too short: a text may have "),
+        ("unigram corpus --oracle missing.npz", "missing.npz"),
+        ("unigram corpus --out-of-domain zipf=2", "name it with --oracle"),
+        ("unigram corpus --oracle toy.npz --out-of-domain nothing", "no variant is called 'nothing'"),
+        ("unigram corpus --lengths 9", "6..25 (inclusive) or none, got '9'"),
+        ("unigram corpus --json toy.npz", "will not overwrite toy.npz without --force"),
+        ("unigram corpus --plot toy.npz", "will not overwrite toy.npz without --force"),
+        ("unigram corpus --table toy.npz", "will not overwrite toy.npz without --force"),
+    ],
+)
+def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Command) -> None:
+    (here / "empty.txt").write_text("the cat\n \nthe seat\n", encoding="utf-8")
+    (here / "blank.txt").write_text("", encoding="utf-8")
+    (here / "foreign.txt").write_text("xyz\nwww\n", encoding="utf-8")
+    (here / "long.txt").write_text("the cat\n" + " ".join(["the heath sees the seat"] * 2) + "\n", encoding="utf-8")
+    found = command(*CALL, *line.split())
+    assert found.code == 2
+    assert part in found.err
+    assert found.err.count("\n") == 1
+    assert found.err.startswith("truesource: ")
+
+
+def test_how_many_tokens_a_window_needs_is_said(here: Path, command: Command) -> None:
+    (here / "one.txt").write_text("the heath sees\n", encoding="utf-8")
+    refused = command(*CALL, "narrow", "one.txt", "--estimators", "wor1")
+    assert refused.code == 2
+    assert "a text may have 16 tokens in its longest cut, the model reads 12" in refused.err  # <bos>, markers
+    assert command(*CALL, "narrow", "one.txt", "--estimators", "nbest", "--samples", 2).code == 0

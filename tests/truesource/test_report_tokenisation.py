@@ -1,0 +1,217 @@
+"""Sums over tokenisations in a run: the stage, what it leaves, when it is skipped, and its section of the report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from pyarrow import parquet
+
+from evaluation.measures.bootstrap import Interval
+from grammar.errors import InputError
+from grammar.files import write_json
+from truesource.config import load_config
+from truesource.embedded import data_folder
+from truesource.report import build_report
+from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
+from truesource.runner import execute, plan
+
+GRAMMAR = """\
+S -> NP VP 1.0
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.4 | V 0.6
+D -> the 0.6 | a 0.4
+N -> cat 0.5 | seat 0.3 | heath 0.2
+V -> sees 0.6 | eats 0.4
+"""
+CONFIG = """\
+name: toy
+seed: 3
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 2..5, splits: {train: 100, dev: 20, eval: 30}}
+models:
+  - name: network
+    model: {dim: 8, heads: 2, layers: 1, tokenizer: bpe, vocab_size: 22, max_positions: 60}
+    training: {max_steps: 4}
+  - {name: counts, model: {architecture: ngram, order: 2, tokenizer: unigram, vocab_size: 22}}
+  - {name: words, model: {architecture: ngram, order: 2}}
+evaluation:
+  tokenisation: {estimators: [exact, wor1], samples: 8, sentences: 6, equal_cost: 1}
+"""
+STAGES = [
+    *("grammar", "corpus", "train:network", "train:counts", "train:words"),
+    *("score:oracle", "score:network", "score:counts", "score:words"),
+    *("tokenisation:network", "tokenisation:counts", "report"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, in a folder with its configuration."""
+    folder = tmp_path_factory.mktemp("tokenisation")
+    (folder / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
+    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    run(folder)
+    return folder
+
+
+def run(folder: Path, *overrides: str) -> list[str]:
+    """Run the experiment; the stages that were made, not skipped."""
+    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
+    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
+    return [name for name, entry in stages.items() if not entry["skipped"]]
+
+
+def found(folder: Path, name: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "runs" / "toy" / "tokenisation" / f"{name}.json").read_text("utf-8"))
+    return value
+
+
+def test_causal_models_of_pieces_have_the_stage(finished: Path) -> None:
+    assert [stage.name for stage in plan(load_config(finished / "toy.yaml"))] == STAGES
+    without = load_config(finished / "toy.yaml", ["evaluation.tokenisation=null"])
+    assert not any(stage.name.startswith("tokenisation") for stage in plan(without))
+
+
+def test_the_packaged_configuration_sums_for_three_models() -> None:
+    stages = [stage.name for stage in plan(load_config(data_folder() / "tokenisation.yaml"))]
+    assert [name for name in stages if name.startswith("tokenisation:")] == [
+        "tokenisation:gpt2-bpe", "tokenisation:gpt2-unigram", "tokenisation:trigram-unigram"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["network", "counts"])
+def test_what_the_stage_leaves(name: str, finished: Path) -> None:
+    value = found(finished, name)
+    assert (value["marginal"], value["bound"], value["documents"]) == ("exact", "exact", 6)
+    records = {r["name"]: r for r in value["records"] if r.get("run") == "exact" and not {"by", "table"} & r.keys()}
+    parts = records["tokenisation_gap_per_word"]["value"] + records["model_gap_per_word"]["value"]
+    assert parts == pytest.approx(records["distance_per_word"]["value"], rel=1e-9)
+    assert "given:2..5" in records["distance"]["signature"].split("|")
+    assert all({"name", "value", "low", "high", "signature"} <= record.keys() for record in value["records"])
+    assert {r["table"] for r in value["records"] if "table" in r} == {"equal-cost"}
+    assert len(value["gaps"]) == 6
+    table = parquet.read_table(finished / "runs" / "toy" / "tokenisation" / f"{name}.parquet").to_pandas()
+    assert set(table["run"]) == {"one-best", "exact", "wor1"}
+    assert len(table) == 18
+
+
+def test_the_stage_is_made_again_for_its_own_settings_only(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truesource.report.build_report", lambda folder: folder / "report.html")  # drawn elsewhere
+    assert run(finished) == []
+    assert run(finished, "evaluation.tokenisation.samples=4") == [
+        "tokenisation:network",
+        "tokenisation:counts",
+        "report",
+    ]
+    (finished / "runs" / "toy" / "tokenisation" / "counts.json").unlink()
+    assert run(finished, "evaluation.tokenisation.samples=4") == ["tokenisation:counts"]
+    assert run(finished) == ["tokenisation:network", "tokenisation:counts", "report"]
+
+
+def page(finished: Path) -> str:
+    return build_report(finished / "runs" / "toy").read_text(encoding="utf-8")
+
+
+def test_the_report_has_a_section(finished: Path) -> None:
+    html = page(finished)
+    root = ElementTree.fromstring(re.sub(r"<(meta|br)([^>]*)>", r"<\1\2/>", html.replace("<!DOCTYPE html>", "")))
+    assert len(root.findall(".//section")) == 8
+    ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
+    assert len(ids) == len(set(ids))
+    section = next(node for node in root.iter("section") if node.attrib["id"] == "cuts")
+    text = re.sub(r"\s+", " ", "".join(section.itertext()))
+    for part in (
+        "7Ways to cut a text",
+        "network: 6 sentences",
+        "counts: 6 sentences",
+        "tokenisation gap",
+        "against the exact sum",
+    ):
+        assert part in text
+    assert len(list(section.iter("{http://www.w3.org/2000/svg}svg")) or list(section.iter("svg"))) == 5
+    for name in ("network", "counts"):
+        for record in found(finished, name)["records"]:
+            if record["name"] == "ppl" and record.get("run") in ("one-best", "exact", "wor1"):
+                assert record["signature"] in html
+                assert f"{record['value']:.3f}<" in html
+    assert "8 Provenance" in html
+    assert 'class="no">8<' in html
+
+
+def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_folder = finished / "runs" / "toy"
+    config = json.loads((run_folder / "config.json").read_text("utf-8"))
+    kept = config["evaluation"]["tokenisation"]
+    config["evaluation"]["tokenisation"] = None
+    write_json(run_folder / "config.json", config)
+    html = page(finished)
+    assert 'id="cuts"' not in html
+    assert "7 Provenance" in html
+    config["evaluation"]["tokenisation"] = kept
+    write_json(run_folder / "config.json", config)
+
+
+def test_a_damaged_file_is_named(finished: Path) -> None:
+    file = finished / "runs" / "toy" / "tokenisation" / "network.json"
+    whole = file.read_text(encoding="utf-8")
+    file.write_text('{"marginal": "exact"}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"this file is damaged, expecting .*network\.json"):
+        page(finished)
+    file.write_text(whole, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [
+        ("estimators=[magic]", "no estimator is called 'magic'; there are auto, exact"),
+        ("estimators=[]", "name at least one estimator"),
+        ("samples=1", "wor1 needs at least 3 samples, got 1"),
+        ("particle=3", "unknown key"),
+        ("inverse_temperature=-1", "greater than or equal to 0"),
+    ],
+)
+def test_bad_settings(setting: str, part: str, finished: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(part)):
+        load_config(finished / "toy.yaml", [f"evaluation.tokenisation.{setting}"])
+
+
+# -- figures ----------------------------------------------------------------------------------------
+
+
+def test_gaps_that_differ_much_are_drawn_on_a_logarithmic_axis() -> None:
+    apart = [Parts("a", Interval(4.0, 3.9, 4.1), Interval(0.4, 0.3, 0.5), Interval(0.001, 0.0008, 0.0012))]
+    close = [Parts("a", Interval(4.0, 3.9, 4.1), Interval(0.4, -0.1, 0.5), Interval(0.3, 0.2, 0.4))]
+    assert "0.001" in words(decomposition_figure(apart))
+    assert "0.001" not in words(decomposition_figure(close))
+    assert {"true NLL", "model gap", "tokenisation gap", "4.40"} <= words(decomposition_figure(apart))
+
+
+def test_errors_of_zero_can_be_drawn() -> None:
+    points = [Cost("exact", 3.0, 0.0, True, "exact"), Cost("wr", 8.0, 0.5, False, "exact")]
+    assert {"exact", "wr"} <= words(cost_figure(0, points))
+
+
+def test_a_figure_without_numbers_is_empty_but_whole() -> None:
+    assert words(tokenisation_figure([], [])) == set()
+
+
+def words(svg: str) -> set[str]:
+    text = ElementTree.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    return {"".join(node.itertext()).strip() for node in text.iter("{http://www.w3.org/2000/svg}text")}

@@ -1,0 +1,225 @@
+"""`truesource evaluate tokenisation`: the probability of texts summed over the ways to cut them into pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json, Seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from evaluation.tokenisation.documents import Unreadable
+    from generator.piece_model import PieceText
+
+NAME = "tokenisation"
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Folder of a causal model of pieces (BPE, unigram, WordPiece).")],
+    text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document a line.")],
+    estimators: Annotated[
+        str,
+        typer.Option(
+            help="By commas: exact, bracket, auto, one-best, nbest, wr, wr1, wor, wor1, distinct, block, dpf, beam,"
+            " guided; and consistent-nbest, -wr, -wr1, -wor, -wor1. docs/tokenisation.md says which to take."
+        ),
+    ] = "nbest,wor1,dpf",
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Cuts that nbest, wr, wor, guided, ... score.")
+    ] = 128,
+    inverse_temperature: Annotated[
+        float,
+        typer.Option("--inverse-temperature", min=0.0, help="Of the distribution cuts are drawn from: 0 is uniform."),
+    ] = 1.0,
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=1, help="Cuts of a word that block, dpf, beam look at.")
+    ] = 8,
+    particles: Annotated[
+        int, typer.Option("--particles", min=1, help="Particles of dpf and block, width of beam.")
+    ] = 16,
+    replicates: Annotated[
+        int, typer.Option("--replicates", min=1, help="Filters of dpf, averaged; one alone has no standard error.")
+    ] = 2,
+    proposal: Annotated[
+        str | None,
+        typer.Option(
+            help="Scores that cuts are drawn by: own (the tokeniser's), fitted (by EM on the text), uniform;"
+            " default: own where there are some, else fitted."
+        ),
+    ] = None,
+    oracle: Annotated[
+        Path | None,
+        typer.Option("--oracle", help="The grammar that the text, a sentence a document, was drawn from."),
+    ] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    documents: Annotated[int | None, typer.Option("--documents", min=1, help="Only the first so many.")] = None,
+    out_of_domain: Annotated[
+        list[str] | None,
+        typer.Option("--out-of-domain", help="Also sentences of the grammar changed: zipf=0.5, temperature=1.5, ..."),
+    ] = None,
+    grid: Annotated[
+        bool, typer.Option("--grid", help="Also the published estimators, words cut alike or not.")
+    ] = False,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="Also perplexity by number of cuts, their order, and temperature.")
+    ] = False,
+    caching: Annotated[
+        bool, typer.Option("--caching", help="Also the loss of words that recur in a document.")
+    ] = False,
+    equal_cost: Annotated[
+        int,
+        typer.Option(
+            "--equal-cost", min=0, help="Also all estimators by cost and error, on the first so many documents."
+        ),
+    ] = 0,
+    seed: Seed = 1,
+    json: Json = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="Also write a row a document and estimator to this Parquet file.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    force: Force = False,
+) -> None:
+    """Add up the probability of a text over the ways to cut it into pieces, by several estimators side by side.
+
+    A tokeniser cuts a text in one way, but the model gives probability to all. What one cut leaves out is the marginal
+    gap. With --oracle the truth is known, and the distance of the model from it is divided: what is the tokeniser's,
+    and what is the model's.
+    """
+    from evaluation.tokenisation.documents import documents as read
+    from evaluation.tokenisation.estimate import Settings
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from grammar.files import write_json, write_text
+    from grammar.pcfg import PCFG
+    from grammar.variants.spec import parse_variant
+    from truesource.cli.evaluate.tokenisation_tables import show, show_tables
+    from truesource.cli.inputs import claim_file, read_documents, warn_of_conditions, warn_of_other_grammar
+    from truesource.tokenisation import (
+        PROPOSALS,
+        builder_for,
+        check_estimators,
+        impossible_exact,
+        measure,
+        require_pieces,
+        write_rows,
+    )
+    from truesource.tokenisation_tables import Wanted, make_tables
+
+    asked = [name.strip() for name in estimators.split(",") if name.strip()]
+    check_estimators(asked, samples)
+    if proposal is not None and proposal not in PROPOSALS:
+        raise InputError(f"--proposal takes {', '.join(PROPOSALS)}; got {proposal!r}")
+    for file in (json, table, plot):
+        if file is not None:
+            claim_file(file, force)
+    changes = tuple(out_of_domain or ())
+    if changes and oracle is None:
+        raise InputError("--out-of-domain changes the grammar of the text; name it with --oracle")
+    for change in changes:
+        parse_variant(change)
+    texts, drawn = read_documents(text, split)
+    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    pcfg = None
+    if oracle is not None:
+        pcfg = PCFG.load(oracle)
+        warn_of_other_grammar(text, pcfg)
+        warn_of_conditions(text, split)
+    from lmtrain.models import load_model  # torch, after the quick checks
+
+    trained = require_pieces(load_model(model), model)
+    settings = Settings(samples, inverse_temperature, seed, candidates, particles, replicates=replicates)
+    builder, by = builder_for(trained.pieces, texts, proposal)  # scores are fitted to all of the text
+    texts = texts[:documents]
+    found = read(trained, texts, builder, text)
+    read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
+    warn_of_texts(read_as, found.unreadable, len(texts), text)
+    if "exact" in asked and (number := impossible_exact(trained, found, settings)) is not None:
+        raise InputError(
+            "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
+            text,
+            number + 1,
+        )
+    measured = measure(trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition)
+    for reason, number in measured.evaluation.reasons().items():
+        if not reason.startswith("no piece spells"):  # said above
+            typer.echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
+    show(measured)
+    tables = make_tables(
+        trained,
+        found,
+        builder,
+        settings,
+        Wanted(grid, curves, caching, equal_cost, changes),
+        parts=measured.evaluation.parts,
+        marginal=measured.marginal,
+        truth=pcfg,
+        lengths=condition,
+    )
+    show_tables(tables)
+    signed = measured.ppl[measured.marginal]["ppl"]
+    typer.echo(f"{signed.name}|{signed.signature}")
+    wrote = []
+    if json is not None:
+        write_json(json, measured.records() + tables.records())
+        wrote.append(str(json))
+    if table is not None:
+        write_rows(table, measured)
+        wrote.append(str(table))
+    if plot is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_tokenisation import tokenisation_figure
+
+        gaps = [] if measured.gaps is None else measured.gaps.records()
+        write_text(plot, standalone(tokenisation_figure(measured.records() + tables.records(), gaps)))
+        wrote.append(str(plot))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: {_next(model, text, oracle)}")
+
+
+def warn_of_texts(
+    texts: Iterable[tuple[int, PieceText]], unreadable: Sequence[Unreadable], given: int, path: Path
+) -> None:
+    """Say on stderr which documents are set aside, and which the tokeniser reads otherwise than they were given."""
+    from truesource.cli.inputs import list_lines
+
+    if unreadable:
+        numbers = [text.number + 1 for text in unreadable]
+        parts = sorted({part for text in unreadable for part in text.parts})
+        listed = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
+        typer.echo(
+            f"Warning: {len(numbers):,} of {given:,} documents of {path} ({list_lines(numbers)}) hold what no piece"
+            f" spells, {listed}, and are set aside: they have no probability.",
+            err=True,
+        )
+    spaced: list[int] = []
+    changed: list[int] = []
+    for number, text in texts:
+        if text.altered:
+            (spaced if " ".join(text.original.split()) != text.original else changed).append(number + 1)
+    if spaced:
+        typer.echo(
+            f"Warning: {len(spaced):,} of {given:,} documents of {path} ({list_lines(spaced)}) have runs of white"
+            " space, or white space at an end, which the tokeniser changes; words and characters are counted on the"
+            " original.",
+            err=True,
+        )
+    if changed:
+        typer.echo(
+            f"Warning: the tokeniser normalises {len(changed):,} of {given:,} documents of {path}"
+            f" ({list_lines(changed)}) to other characters; words and characters are counted on the original.",
+            err=True,
+        )
+
+
+def _next(model: Path, text: Path, oracle: Path | None) -> str:
+    return (
+        "truesource cite" if oracle is not None else f"truesource evaluate tokenisation {model} {text} --oracle GRAMMAR"
+    )

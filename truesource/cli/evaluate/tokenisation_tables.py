@@ -1,0 +1,230 @@
+"""What `truesource evaluate tokenisation` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evaluation.score import Score
+    from evaluation.tokenisation.caching import Caching, Case
+    from evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
+    from evaluation.tokenisation.decomposition import Decomposition
+    from evaluation.tokenisation.domains import SetResult
+    from evaluation.tokenisation.equal_cost import CostPoint
+    from evaluation.tokenisation.grid import Grid
+    from truesource.tokenisation import Measured
+    from truesource.tokenisation_tables import Tables
+
+#: what the estimates of a run are, documents together
+BOUNDS = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
+GAPS = (
+    ("gap", "marginal gap", "ln P(text) - ln P(one cut), nats a document"),
+    ("gap_per_piece", "  of a piece", "nats"),
+    ("entropy_per_piece", "entropy of the cuts", "of what cuts are drawn from, nats a piece"),
+    ("entropy_gap_rho", "  and gap", "Spearman's correlation over documents, both of a piece"),
+    ("canonical_mass", "canonical mass", "P(one cut) / P(text), mean of documents"),
+    ("canonical_mass_per_word", "  of a word", "the same for a word, pooled"),
+)
+PARTS = (
+    ("one_best_nll", "NLL with one cut"),
+    ("true_nll", "- true NLL"),
+    ("distance", "= distance"),
+    ("tokenisation_gap", "  tokenisation gap"),
+    ("model_gap", "  model gap"),
+)
+CASES: dict[Case, str] = {"first": "first time", "same": "again, cut alike", "other": "again, cut otherwise"}
+
+
+def show(found: Measured) -> None:
+    """The table of estimators, what one cut leaves out, and the distance to the truth."""
+    _estimators(found)
+    if found.gaps is not None and found.canonical is not None:
+        _gaps(f"what one cut leaves out, by {found.marginal}", {**found.gaps.scores, **found.canonical.scores})
+    if found.decomposition is not None:
+        _decomposition(found.decomposition, found.seed)
+
+
+def show_tables(tables: Tables) -> None:
+    """The tables that were asked for."""
+    if tables.grid is not None:
+        _grid(tables.grid)
+    if tables.orders is not None:
+        _counts(tables.counts, tables.orders)
+        _temperatures(tables.temperatures)
+    if tables.caching is not None:
+        _caching(tables.caching)
+    if tables.costs:
+        _costs(tables.costs)
+    if tables.sets:
+        _sets(tables.sets)
+
+
+def interval(score: Score, places: int | None = None) -> str:
+    """``0.1234 [0.1200, 0.1300]``; small values with more places."""
+    if places is None:
+        places = 4 if abs(score.value) >= 0.01 or not score.value else 6
+    ends = "" if score.low is None or score.high is None else f" [{score.low:.{places}f}, {score.high:.{places}f}]"
+    return f"{score.value:.{places}f}{ends}"
+
+
+def _estimators(found: Measured) -> None:
+    evaluation = found.evaluation
+    rows = []
+    for label in evaluation.runs:
+        total, scores = evaluation.total(label), found.ppl[label]
+        error = f" ±{total.standard_error:.1g}" if total.standard_error else ""
+        rows.append(
+            (
+                label,
+                f"{total.log_p:.3f}{error}",
+                interval(scores["ppl"], 2),
+                f"{scores['bits_per_character'].value:.4f}",
+                BOUNDS[total.bound],
+                "-" if total.least_ess is None else f"{total.least_ess:.1f}",
+                "-" if total.largest_share is None else f"{total.largest_share:.2f}",
+                f"{total.steps_per_piece:.1f}",
+                f"{scores['improvement'].value:.3%}" if "improvement" in scores else "-",
+            )
+        )
+    _print(
+        f"{found.model}: {len(evaluation.documents):,} documents, {int(evaluation.words.sum()):,} words",
+        ("estimator", "ln P", "ppl of a word", "bits/char", "value is", "ESS", "share", "steps", "better"),
+        rows,
+        "ln P: nats, all documents, ± standard error of the estimate; ppl: in brackets 95%, documents resampled;"
+        "\nESS: effective samples, share: of the largest weight, both of the worst document; steps: tokens that the"
+        "\nmodel reads for each piece of the text; better: how much lower ppl is than with one cut",
+    )
+
+
+def _gaps(title: str, scores: Mapping[str, Score]) -> None:
+    rows = [(label, interval(scores[name]), meaning) for name, label, meaning in GAPS if name in scores]
+    _print(title, ("measure", "value", "meaning"), rows)
+
+
+def _decomposition(found: Decomposition, seed: int) -> None:
+    scores = found.scores(seed)
+    rows = []
+    for name, label in PARTS:
+        share = scores.get(f"{name.removesuffix('_gap')}_share")
+        cells = interval(scores[name]), interval(scores[f"{name}_per_word"])
+        rows.append((label, *cells, "" if share is None else f"{share.value:.1%}"))
+    bound = found.evaluation.total(found.run).bound
+    note = "a lower bound: the tokenisation gap is at least this, the model gap at most" if bound == "lower" else ""
+    error = scores.get("estimation_error_per_word")
+    if error is not None and error.value > 0.0:
+        note = f"standard error of the estimate: {error.value:.2g} nats a word"
+    title = f"distance of {found.model} from the truth, by {found.run} ({BOUNDS[bound]}), nats"
+    _print(title, ("part", "of a sentence", "of a word", "share"), rows, note or None)
+    for numbers, what in ((found.impossible, "the grammar cannot make"), (found.altered, "the tokeniser alters")):
+        if numbers:
+            typer.echo(f"{len(numbers):,} sentences that {what} are left out of this distance", err=True)
+
+
+def _grid(found: Grid) -> None:
+    rows = [("one-best", "-", interval(found.one_best, 2), "-")]
+    rows += [
+        (f"{cell.method}, {cell.samples} cuts", cell.cuts, interval(cell.ppl, 2), f"{cell.improvement.value:.2%}")
+        for cell in found.cells
+    ]
+    note = "consistent: equal words of a document are cut alike"
+    _print("published estimators", ("method", "cuts", "ppl of a word", "better"), rows, note)
+
+
+def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
+    counts = sorted({point.settings.samples for point in points if point.estimator != "one-best"})
+    names = list(dict.fromkeys(point.estimator for point in points if point.estimator != "one-best"))
+    ppl = {(point.estimator, point.settings.samples): point.ppl for point in points}
+    order = {(record["order"], record["cuts"]): record["ppl"] for record in orders.records()}
+    rows = [
+        (
+            str(k),
+            *(f"{ppl[name, k]:.2f}" if (name, k) in ppl else "-" for name in names),
+            f"{order['tokeniser', k]:.2f}",
+            f"{order['model', k]:.2f}",
+        )
+        for k in counts
+    ]
+    note = (
+        "last two: the best cuts by the tokeniser's scores, added up in that order, and likeliest for the model first"
+    )
+    _print("ppl of a word by number of cuts", ("cuts", *names, "by scores", "by model"), rows, note)
+
+
+def _temperatures(points: Sequence[TemperaturePoint]) -> None:
+    rows = [(f"{warm.point.settings.b:g}", f"{warm.point.ppl:.2f}", f"{warm.difference:+.2f}%") for warm in points]
+    name = points[0].point.estimator if points else "wor1"
+    _print(f"{name} by inverse temperature", ("b", "ppl of a word", "against nbest"), rows)
+
+
+def _caching(found: Caching) -> None:
+    rows = []
+    for row in found.rows:
+        cells = [interval(row.losses[case]) if case in row.losses else "-" for case in CASES]
+        rows.append(("all" if row.words == "all" else "of several pieces", *cells, f"{row.occurrences:,}"))
+    note = "words that recur in a document, and are cut as before in some samples and otherwise in others"
+    _print("loss of a repeated word, nats", ("words", *CASES.values(), "repeats"), rows, note)
+
+
+def _costs(points: Sequence[CostPoint]) -> None:
+    from truesource.tokenisation_tables import said_reference
+
+    rows = [
+        (
+            point.estimator,
+            f"{point.settings.candidates} x {point.settings.particles}"
+            if point.estimator in ("block", "dpf", "beam")
+            else "1"
+            if point.estimator == "one-best"
+            else str(point.settings.samples),
+            BOUNDS[point.bound],
+            f"{point.steps_per_piece:.1f}",
+            f"{point.error:+.5f}",
+            "-" if point.sd is None else f"{point.sd:.5f}",
+            f"{point.rmse:.5f}",
+        )
+        for point in sorted(points, key=lambda point: (point.steps_per_piece, point.rmse))
+    ]
+    note = "nats a document; bias and spread of ln P; RMSE: both together"
+    columns = ("estimator", "cuts", "value is", "steps", "bias", "spread", "RMSE")
+    title = f"estimators by cost, {points[0].documents} documents, against {said_reference(points[0].reference)}"
+    _print(title, columns, rows, note)
+
+
+def _sets(sets: Sequence[SetResult]) -> None:
+    names = (
+        ("tokenisation_gap_per_word", "tokenisation gap"),
+        ("model_gap_per_word", "model gap"),
+        ("domain_shift_per_word", "own grammar better by"),
+    )
+    rows = []
+    for one in sets:
+        cells = [interval(one.scores[name]) if name in one.scores else "-" for name, _ in names]
+        rows.append((one.name, *cells, f"{one.scores['training_impossible'].value:.1%}"))
+    columns = ("sentences of", *(label for _, label in names), "new to the grammar")
+    _print("other languages, nats a word", columns, rows, "new to the grammar: sentences that the first cannot make")
+
+
+def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None) -> None:
+    """A table: names on the left, numbers on the right, text as it is."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", caption=caption, caption_justify="left")
+    for i, name in enumerate(columns):
+        text = i == 0 or (name in ("meaning", "value is", "cuts") and name != columns[0])
+        table.add_column(name, justify="left" if text else "right", no_wrap=name != "meaning")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    _console().print(table)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=130)

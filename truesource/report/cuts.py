@@ -1,0 +1,56 @@
+"""What the section on tokenisation shows: the distance to the truth in parts, estimators, entropy and gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from truesource.report import figures_tokenisation as figures
+from truesource.report.folder import Record, RunFolder
+from truesource.tokenisation_tables import said_reference
+
+SHOWN = (
+    *("log_p", "standard_error", "ppl", "bits_per_character", "least_ess", "largest_share", "steps_per_piece"),
+    *("improvement", "gap", "gap_per_piece", "canonical_mass"),
+)  #: names of records that the template looks at, None where a run has none
+VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
+
+
+def tokenisation_section(run: RunFolder) -> dict[str, Any] | None:
+    """Figures and rows for the template; None where nothing was summed."""
+    if not run.tokenisation:
+        return None
+    parts = [row for found in run.tokenisation.values() for row in figures.parts_of(found["records"])]
+    models = []
+    for number, (name, found) in enumerate(run.tokenisation.items()):
+        costs = figures.costs_of(found["records"])
+        whole = {
+            r["name"]: r
+            for r in found["records"]
+            if r.get("run") == found["marginal"] and "by" not in r and "table" not in r
+        }
+        models.append(
+            {
+                "name": name,
+                "marginal": found["marginal"],
+                "value": VALUES[found["bound"]],
+                "documents": found["documents"],
+                "left_out": found["left_out"],
+                "rows": _rows(found["records"]),
+                "scores": {**dict.fromkeys(SHOWN), **whole},
+                "cost": figures.cost_figure(number, costs) if costs else None,
+                "reference": said_reference(costs[0].reference) if costs else None,
+                "entropy": figures.entropy_figure(number, found["gaps"], found["records"]) if found["gaps"] else None,
+            }
+        )
+    return {"figure": figures.decomposition_figure(parts) if parts else None, "models": models}
+
+
+def _rows(records: list[Record]) -> list[dict[str, Any]]:
+    """One row an estimator: what it is called, what its value is, and its records by name."""
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if "table" not in record and "by" not in record and "bound" in record:
+            first = {**dict.fromkeys(SHOWN), "run": record["run"], "value": VALUES[record["bound"]]}
+            row = rows.setdefault(record["run"], first)
+            row[record["name"]] = record
+    return list(rows.values())

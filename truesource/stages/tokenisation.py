@@ -1,0 +1,91 @@
+"""Stage: a causal model of pieces, its probabilities summed over the ways to cut a text, and set against the truth."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from grammar.files import digest_json, write_json
+from lmtrain.catalogue import MASKED
+from truesource.tokenisation import builder_for, impossible_exact, measure, require_pieces, write_rows
+from truesource.tokenisation_tables import Wanted, make_tables
+
+if TYPE_CHECKING:
+    from truesource.config import ModelEntry, TokenisationConfig
+    from truesource.runner import Run
+
+log = logging.getLogger("truesource")
+
+
+def applies(model: ModelEntry) -> bool:
+    """Whether a model gives a probability to every way to cut a text: it is causal, and of pieces."""
+    shape, _ = model.resolve()
+    return shape.tokenizer != "word" and shape.architecture not in MASKED
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Settings, split, seed, corpus, grammar, and the trained model."""
+    return {
+        "tokenisation": _config(run).model_dump(mode="json"),
+        "split": run.config.evaluation.split,
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "model": run.outputs[f"train:{model.name}"],
+    }
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``tokenisation/<name>.json`` and, with a row a sentence and estimator, ``.parquet``."""
+    from lmtrain.models import load_model
+
+    config = _config(run)
+    folder = run.folder / "models" / model.name
+    trained = require_pieces(load_model(folder), folder)
+    texts = [" ".join(sentence) for sentence in run.corpus.sentences(run.config.evaluation.split)]
+    settings = Settings(
+        config.samples,
+        config.inverse_temperature,
+        run.config.seed,
+        config.candidates,
+        config.particles,
+        replicates=config.replicates,
+    )
+    builder, proposal = builder_for(trained.pieces, texts, config.proposal)
+    found = documents(trained, texts[: config.sentences], builder)
+    estimators = list(config.estimators)
+    if "exact" in estimators and impossible_exact(trained, found, settings) is not None:
+        estimators.remove("exact")
+        log.info("%s: too many ways to cut these sentences to add them all up; exact is left out", model.name)
+        estimators = estimators or ["dpf"]
+    lengths = run.corpus.lengths
+    measured = measure(trained, found, estimators, settings, proposal=proposal, truth=run.pcfg, lengths=lengths)
+    tables = make_tables(
+        trained,
+        found,
+        builder,
+        settings,
+        Wanted(equal_cost=config.equal_cost),
+        parts=measured.evaluation.parts,
+        marginal=measured.marginal,
+    )
+    record = {
+        "model": model.name,
+        "marginal": measured.marginal,
+        "bound": measured.evaluation.total(measured.marginal).bound,
+        "documents": len(measured.evaluation.documents),
+        "left_out": measured.evaluation.reasons(),
+        "records": measured.records() + tables.records(),
+        "gaps": [] if measured.gaps is None else measured.gaps.records(),
+    }
+    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", measured)
+    write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def _config(run: Run) -> TokenisationConfig:
+    config = run.config.evaluation.tokenisation
+    assert config is not None
+    return config

@@ -1,0 +1,231 @@
+"""What the verb and the stage that sum over tokenisations share: which model, which cuts, which sums, which records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from evaluation.score import Score
+    from evaluation.tokenisation.builder import LatticeBuilder
+    from evaluation.tokenisation.canonical import CanonicalMass
+    from evaluation.tokenisation.decomposition import Decomposition
+    from evaluation.tokenisation.documents import Documents
+    from evaluation.tokenisation.estimate import Settings
+    from evaluation.tokenisation.evaluation import Evaluation
+    from evaluation.tokenisation.marginal_gap import MarginalGaps
+    from generator.piece_model import PieceTokenizer, TokenisedModel
+    from grammar.conditioning import LengthRange
+    from grammar.pcfg import PCFG
+
+Proposal = Literal["own", "fitted", "uniform"]
+PROPOSALS: tuple[Proposal, ...] = get_args(Proposal)
+#: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best
+MARGINAL = (
+    "exact",
+    "auto",
+    "bracket",
+    "dpf",
+    "block",
+    "guided",
+    "wor1",
+    "wr1",
+    "beam",
+    "nbest",
+    "distinct",
+    "wor",
+    "wr",
+)
+_WITHOUT = ("wor", "wor1")  #: without replacement
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Everything that was measured of one model on some texts."""
+
+    evaluation: Evaluation
+    marginal: str  #: label of the run that stands for log P(D)
+    ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `evaluation.tokenisation.perplexity`
+    gaps: MarginalGaps | None  #: None where one cut is all that was asked for
+    canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise
+    decomposition: Decomposition | None  #: against the truth, where it is known
+    seed: int
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.evaluation.model
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: model, run, name, value, low, high, signature; of estimates also ``bound``."""
+        found = []
+        for label, scores in self.evaluation.scores().items():
+            head = {"model": self.model, "run": label, "bound": self.evaluation.total(label).bound}
+            found += [{**head, **score.as_record()} for score in (*scores, *self.ppl[label].values())]
+        if self.gaps is not None:
+            found += [
+                {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
+            ]
+        if self.canonical is not None:
+            found += self.canonical.records()
+        if self.decomposition is not None:
+            found += self.decomposition.records(self.seed, ("length",))
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a document and run: all of the estimate, and the entropy of the document's cuts, nats."""
+        rows = self.evaluation.records()
+        if self.gaps is not None:
+            entropy = dict(zip(self.evaluation.numbers.tolist(), self.gaps.entropy.tolist(), strict=True))
+            rows = [{**row, "entropy": entropy[row["document"]]} for row in rows]
+        return rows
+
+
+def check_estimators(names: Sequence[str], samples: int) -> None:
+    """Refuse a list of estimators before any work is done.
+
+    Raises:
+        InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
+    """
+    from evaluation.tokenisation.estimators.registry import METHODS
+
+    if not names:
+        raise InputError(f"name at least one estimator; there are {', '.join(METHODS)}")
+    for name in names:
+        if name not in METHODS:
+            raise InputError(f"no estimator is called {name!r}; there are {', '.join(METHODS)}")
+        if samples < METHODS[name].fewest:
+            raise InputError(f"{name} needs at least {METHODS[name].fewest} samples, got {samples}")
+    if len(set(names)) < len(names):
+        raise InputError(f"an estimator stands twice in {','.join(names)}")
+
+
+def require_pieces(model: Any, where: Path) -> TokenisedModel:
+    """The model, if its probability of a text is a sum over ways to cut it.
+
+    Raises:
+        InputError: it is masked, or of whole words, or its texts are no joinings of pieces.
+    """
+    if model.objective != "causal":
+        raise InputError(
+            "a masked model gives no probability to a text, so there is nothing to add up; use a causal one", where
+        )
+    if not hasattr(model, "walker") or not hasattr(model, "pieces"):
+        raise InputError(
+            "this model has whole words, so there is one way to cut a text; use one of pieces (tokenizer bpe or"
+            " unigram)",
+            where,
+        )
+    tokenised: TokenisedModel = model
+    try:
+        _ = tokenised.pieces
+    except InputError as error:
+        raise InputError(str(error), where) from error
+    return tokenised
+
+
+def builder_for(
+    tokenizer: PieceTokenizer, texts: Sequence[str], proposal: Proposal | None
+) -> tuple[LatticeBuilder, Proposal]:
+    """Lattices with the scores that cuts are drawn and ranked by, and what these scores are.
+
+    Args:
+        tokenizer: whose pieces they are.
+        texts: scores are fitted to their words.
+        proposal: ``own``: the tokeniser's; ``fitted``: by EM on the words of the texts; ``uniform``: 0, all cuts are
+            alike; None: the tokeniser's own where it has some, else fitted ones.
+
+    Raises:
+        InputError: the tokeniser has no scores of its own.
+    """
+    from evaluation.tokenisation.builder import LatticeBuilder
+    from evaluation.tokenisation.fit import fit_scores, uniform_scores
+
+    inventory = tokenizer.inventory
+    chosen = proposal or ("fitted" if inventory.scores is None else "own")
+    if chosen == "own":
+        if inventory.scores is None:
+            raise InputError(
+                f"a {inventory.kind} tokeniser has no scores to draw cuts by; use the proposal fitted, or uniform"
+            )
+        return LatticeBuilder(inventory), chosen
+    plain = LatticeBuilder(inventory, uniform_scores(inventory))
+    if chosen == "uniform":
+        return plain, chosen
+    read = [tokenizer.read(text) for text in texts]
+    words = Counter(word for text in read if not text.unreadable for word in plain.words(text.spelling))
+    return LatticeBuilder(inventory, fit_scores(inventory, words)), chosen
+
+
+def impossible_exact(model: TokenisedModel, found: Documents, settings: Settings) -> int | None:
+    """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
+
+    Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
+    """
+    from evaluation.tokenisation.estimators.exact import count_prefixes, remembers_all
+
+    if not remembers_all(model):
+        return None
+    for number, document in zip(found.numbers, found.documents, strict=True):
+        if count_prefixes(document.lattice) > settings.most_prefixes:
+            return number
+    return None
+
+
+def measure(
+    model: TokenisedModel,
+    found: Documents,
+    estimators: Sequence[str],
+    settings: Settings,
+    *,
+    proposal: str,
+    truth: PCFG | None = None,
+    lengths: LengthRange | None = None,
+) -> Measured:
+    """Run estimators over documents, and set them against the truth where it is known.
+
+    Args:
+        model: whose probabilities are summed.
+        found: documents, see `evaluation.tokenisation.documents`.
+        estimators: names.
+        settings: of all of them; its seed is that of the bootstraps too.
+        proposal: what the scores on the lattices are, for signatures.
+        truth: the grammar that the texts, a sentence each, were drawn from.
+        lengths: the length condition that they were drawn under.
+
+    Raises:
+        InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
+    """
+    from evaluation.tokenisation.canonical import canonical_mass
+    from evaluation.tokenisation.decomposition import decompose
+    from evaluation.tokenisation.evaluate import evaluate_documents
+    from evaluation.tokenisation.evaluation import ONE_BEST
+    from evaluation.tokenisation.marginal_gap import marginal_gaps
+    from evaluation.tokenisation.perplexity import perplexities
+
+    evaluation = evaluate_documents(model, found, estimators, settings)
+    evaluation = replace(evaluation, parts={**evaluation.parts, "proposal": proposal})
+    marginal = next((name for name in MARGINAL if name in estimators), next(iter(estimators)))
+    gaps, canonical = None, None
+    if marginal != ONE_BEST:
+        gaps = marginal_gaps({"text": evaluation}, marginal, b=settings.b, seed=settings.seed)
+        canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
+    parts = None if truth is None else decompose(evaluation, marginal, truth, lengths)
+    ppl = perplexities(evaluation, settings.seed)
+    return Measured(evaluation, marginal, ppl, gaps, canonical, parts, settings.seed)
+
+
+def write_rows(path: Path, measured: Measured) -> None:
+    """Write `Measured.rows` to a Parquet file, atomically."""
+    import pyarrow
+    from pyarrow import parquet
+
+    from grammar.files import atomic_path
+
+    with atomic_path(path) as temporary:
+        parquet.write_table(pyarrow.Table.from_pylist(measured.rows()), temporary)
