@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -48,16 +48,17 @@ def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATE
         seed: of the resampling.
         replicates: number of resamples.
     """
+    return np.concatenate([times @ values for times in resampled_times(len(values), seed=seed, replicates=replicates)])
+
+
+def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Iterator[FloatArray]:
+    """How often each of ``n`` sentences is drawn in each resample, a few resamples at once, (some, n)."""
     rng = np.random.default_rng(seed)
-    n = len(values)
-    sums = np.empty((replicates, values.shape[1]))
     step = max(1, min(replicates, DRAWN // n))
     for start in range(0, replicates, step):
         size = min(step, replicates - start)
         drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
-        sums[start : start + size] = times.astype(np.float64) @ values
-    return sums
+        yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
 def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:

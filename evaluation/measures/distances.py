@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Distance = Literal["ks", "tv", "linf"]
 
 
-def distances(of: FloatArray, others: FloatArray) -> dict[Distance, FloatArray]:
+def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:
     """All distances between distributions, row by row.
 
     ``ks`` is the largest difference of the distribution functions (Kolmogorov-Smirnov), for atoms in ascending order;

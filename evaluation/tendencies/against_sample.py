@@ -21,6 +21,7 @@ from evaluation.tendencies.two_samples import type_tests
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
+LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table
 
 
 def against_sample(
@@ -49,7 +50,7 @@ def against_sample(
     classes = classes_of(options, words)
     longest = max(int(corpus.lengths.max()) for corpus in encoded)
     *samples, base = (Sample(corpus, classes, longest) for corpus in encoded)
-    table = Table("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options)
+    table = Table("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options, called=name)
     sizes = Sizes(
         min(len(sample.corpus.tokens) for sample in (*samples, base)),
         min(int(sample.bigrams.sum()) for sample in (*samples, base)),
@@ -62,7 +63,7 @@ def against_sample(
         _types(table, source, sample, base, parts, options)
         _vocabularies(table, source, sample, sizes, parts)
         by_rank = by_own_rank(sample.counts)
-        table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base, seed=options.seed)
+        table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base.types, seed=options.seed)
     own = {"data": digest_sentences(reference), "sentences": len(reference)}
     _vocabularies(table, name, base, sizes, own)
     ranks = _laws(table, name, base, base, own, options)
@@ -102,12 +103,12 @@ def _words(
     tail: Tail = "paper" if options.variant == "paper" else "upper"
     how = {**parts, "null": f"{options.permutations}-sentence-permutations", "ranks": RANKS}
     for measure, value in compare_words(sample.corpus, base.corpus, ranks=RANKS).items():
-        label = measure if measure == "rank_ks" else f"unigram_{measure}"
+        label = LABELS[measure]
         table.add(source, KINDS[label][0], label, value, judged(value, null[measure], tail), how)
         if label == "unigram_tv":
             excess = value - float(null[measure].mean())
             table.add(source, "unigram", "unigram_tv_above_chance", excess, None, how)
-    return null
+    return {LABELS[measure]: values for measure, values in null.items()}
 
 
 def _laws(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +16,14 @@ from evaluation.measures.monte_carlo import judged
 from evaluation.naturalness.lengths import length_counts, with_rest
 from evaluation.score import digest_sentences
 from evaluation.tendencies.curves import curves_of
-from evaluation.tendencies.findings import Tendencies
+from evaluation.tendencies.findings import Tendencies, TruthCurves
+from evaluation.tendencies.floor import floor, pooled
 from evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
 from evaluation.tendencies.rank_frequency import by_rank_of
 from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
 from evaluation.tendencies.truth import Truth
+from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means
+from grammar.errors import InputError
 from grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
@@ -49,7 +54,8 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
     samples = {name: Sample(corpus, classes, longest) for name, corpus in zip(sources, encoded, strict=True)}
     sizes = _sizes(samples, truth)
     table = Table("truth", truth.signature_part, options)
-    chance: dict[int, dict[str, FloatArray]] = {}
+    law = _law_of(truth)
+    chance: dict[int, Chance] = {}
     for (name, sample), text in zip(samples.items(), texts, strict=True):
         parts = {"data": digest_sentences(text), "sentences": len(text)}
         _exact(table, name, sample, truth, members, parts, options)
@@ -60,7 +66,7 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
         of = {"types": {"of": f"{sizes.tokens}tokens"}, "bigram_types": {"of": f"{sizes.pairs}pairs"}}
         for measure, value in found.items():
             tendency, tail = KINDS[measure]
-            null = chance[n].get(measure)
+            null = chance[n].values.get(measure)
             test = None if null is None else judged(value, null, tail)
             how = {"chance": f"{options.chance}-samples", **of.get(measure, {})}
             table.add(name, tendency, measure, value, test, {**parts, **how})
@@ -68,25 +74,61 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
             table.note(name, measure)
         by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.unigram)
         ranks = ranks_against(sample, truth)
-        table.curves[name] = curves_of(sample, by_rank, ranks, chance[n], seed=options.seed)
-    return table.done()
+        base = pooled(chance[n].types)
+        table.curves[name] = curves_of(sample, by_rank, ranks, chance[n].values, base=base, law=law, seed=options.seed)
+    exponents = [curves.ranks.reference_exponent for curves in table.curves.values() if curves.ranks is not None]
+    usual = Counter(len(sample.corpus) for sample in samples.values()).most_common(1)[0][0]
+    shares = {name: truth.share_pmf(known) for name in members if (known := _known(truth, members[name]))}
+    return table.done(
+        TruthCurves(
+            lengths=np.pad(truth.length_pmf, (0, longest - truth.high)),
+            types=np.pad(truth.types_by_length, (0, longest - truth.high)),
+            heaps=law,
+            by_rank=np.sort(truth.unigram[truth.unigram > 0])[::-1],
+            exponent=exponents[0] if exponents else None,
+            shares=shares,
+            floor=floor(chance[usual].types, law),
+            floor_sentences=usual,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Samples of the truth of one size."""
+
+    values: Mapping[str, FloatArray]  #: every measure of `against` that all of them have, (chance,) each
+    types: list[TypeCounts]
 
 
 def chance_of(
     truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: Options
-) -> dict[str, FloatArray]:
-    """Every measure of `against` for samples of the truth of n sentences, (chance,) each.
-
-    Measures that some of these samples do not have are left out.
-    """
+) -> Chance:
+    """What samples of the truth of n sentences are like."""
     rows: list[dict[str, float]] = []
+    types: list[TypeCounts] = []
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
     with meter(f"samples of the truth, {n:,} sentences each", total=options.chance) as progress:
         for corpus in truth.samples(n, options.chance, seed=options.seed):
-            rows.append(against(Sample(corpus, within, longest), truth, sizes))
+            sample = Sample(corpus, within, longest)
+            rows.append(against(sample, truth, sizes))
+            types.append(sample.types)
             progress.advance(1)
     common = set.intersection(*(set(row) for row in rows)) if rows else set()
-    return {name: np.array([row[name] for row in rows]) for name in KINDS if name in common}
+    return Chance({name: np.array([row[name] for row in rows]) for name in KINDS if name in common}, types)
+
+
+def _law_of(truth: Truth) -> HeapsLaw | None:
+    """Heaps' law of the truth, exactly; None where it has none."""
+    length = np.flatnonzero((truth.length_pmf > 0) & (truth.types_by_length > 0))
+    try:
+        return fit_means(length, truth.length_pmf[length], truth.types_by_length[length])
+    except InputError:  # sentences of one length, or one word
+        return None
+
+
+def _known(truth: Truth, words: list[str]) -> list[str]:
+    return [word for word in words if word in truth.pcfg.word_ids]
 
 
 def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
@@ -121,7 +163,7 @@ def _exact(
     if len(sample.corpus) > 1:
         table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how)
     for label, words in members.items():
-        known = [word for word in words if word in truth.pcfg.word_ids]
+        known = _known(truth, words)
         if not known:
             table.remark(f"{name}: no word of the class {label} is in the grammar; its shares are not compared")
             continue

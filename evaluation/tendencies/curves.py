@@ -11,7 +11,7 @@ from evaluation.measures.discrete_tests import atoms
 from evaluation.tendencies.findings import Curves, FloatArray
 from evaluation.tendencies.measured import Sample
 from evaluation.tendencies.rank_frequency import RankFrequency
-from evaluation.tendencies.type_token import length_distances
+from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
 from grammar.errors import InputError
 
 
@@ -21,7 +21,8 @@ def curves_of(
     ranks: RankFrequency | None,
     null: Mapping[str, FloatArray],
     *,
-    base: Sample | None = None,
+    base: TypeCounts | None = None,
+    law: HeapsLaw | None = None,
     seed: int = 0,
 ) -> Curves:
     """Gather them.
@@ -31,11 +32,12 @@ def curves_of(
         by_rank: its counts by rank.
         ranks: its laws.
         null: draws of its measures.
-        base: the text it is compared with, if that is a text.
+        base: types of the text it is compared with, or of samples of the truth.
+        law: of the truth's types.
         seed: of the tests at each length.
     """
     try:
-        by_length = length_distances(sample.types, None if base is None else base.types, seed=seed)
+        by_length = length_distances(sample.types, base, law=law, seed=seed)
     except InputError:  # no law where all sentences are of one length
         by_length = []
     shares = {}

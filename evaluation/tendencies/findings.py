@@ -13,7 +13,7 @@ from evaluation.encoded import IntArray
 from evaluation.measures.monte_carlo import ChanceTest, holm
 from evaluation.score import Score
 from evaluation.tendencies.rank_frequency import RankFrequency
-from evaluation.tendencies.type_token import Heaps, LengthDistances, TypeCounts
+from evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 
 FloatArray = NDArray[np.float64]
 
@@ -58,6 +58,23 @@ class Curves:
 
 
 @dataclass(frozen=True)
+class TruthCurves:
+    """What is drawn of a truth beside samples; arrays by length go up to the longest sentence of the table."""
+
+    lengths: FloatArray  #: (L+1,) probability of each number of tokens
+    types: FloatArray  #: (L+1,) expected different words of a sentence; 0 where there is no such length
+    heaps: HeapsLaw | None  #: the law of these
+    by_rank: FloatArray  #: (V,) probabilities of words, descending
+    exponent: float | None  #: of the Zipf law of these
+    shares: Mapping[str, tuple[FloatArray, FloatArray]]  #: of each class: values, and their probabilities
+    #: ``own``, ``reference_law`` and ``reference``: Kolmogorov-Smirnov distances of types at one length, as
+    #: `LengthDistances`, of samples of the truth of ``floor_sentences``: ends of the middle 95%, (2, L+1); NaN where
+    #: these have too few sentences of a length
+    floor: Mapping[str, FloatArray]
+    floor_sentences: int
+
+
+@dataclass(frozen=True)
 class Tendencies:
     """Samples beside a truth or another text."""
 
@@ -66,6 +83,7 @@ class Tendencies:
     findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
     curves: dict[str, Curves]  #: by sample; of the reference too if it is a text
     notes: list[str] = field(default_factory=list)  #: what was left out, and why
+    truth: TruthCurves | None = None  #: where the truth is known
 
     def adjusted(self) -> Tendencies:
         """With p-values adjusted for the whole table (Holm)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from evaluation.measures.discrete_tests import MeanDifference
 from evaluation.measures.monte_carlo import ChanceTest, Tail
 from evaluation.measures.permutation import PERMUTATIONS
 from evaluation.score import Score, signature
-from evaluation.tendencies.findings import Curves, Finding, Tendencies
+from evaluation.tendencies.findings import Curves, Finding, Tendencies, TruthCurves
 from grammar.errors import InputError
 from grammar.inference.exact import Variant
 
@@ -63,10 +63,10 @@ class Options:
 class Table:
     """Findings as they come."""
 
-    def __init__(self, against: str, reference: str, options: Options) -> None:
+    def __init__(self, against: str, reference: str, options: Options, *, called: str | None = None) -> None:
         self._options = options
         self._parts = {"against": f"{against}/{reference}"}
-        self._found = Tendencies(against, reference, {}, {})
+        self._found = Tendencies(against, called or reference, {}, {})
         self.curves: dict[str, Curves] = self._found.curves
 
     def add(
@@ -114,8 +114,8 @@ class Table:
         """Something that readers of the table must know."""
         self._found.notes.append(line)
 
-    def done(self) -> Tendencies:
-        """The table, its p-values adjusted."""
+    def done(self, truth: TruthCurves | None = None) -> Tendencies:
+        """The table, its p-values adjusted, and what is drawn of the truth where it is known."""
         tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
         coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
         if coarse * len(tests) > LEVEL:
@@ -123,7 +123,7 @@ class Table:
                 f"{len(tests)} tests, some of {round(1 / coarse) - 1} draws: an adjusted p-value below {LEVEL} needs"
                 f" {math.ceil(len(tests) / LEVEL)} draws or more of each"
             )
-        return self._found.adjusted()
+        return replace(self._found.adjusted(), truth=truth)
 
 
 def check_sources(sources: Mapping[str, Sentences]) -> None:

@@ -51,18 +51,24 @@ class TypeCounts:
 
 
 @dataclass(frozen=True)
-class Heaps:
-    """The law fitted to sentences by maximum likelihood, with quasi-Poisson standard errors."""
+class HeapsLaw:
+    """``Lambda(l) = alpha l^beta``."""
 
     alpha: float
     beta: float
-    alpha_error: float
-    beta_error: float
-    dispersion: float  #: Pearson's chi-square over its degrees of freedom; 1 for Poisson counts
 
     def mean(self, length: FloatArray | IntArray) -> FloatArray:
         """Expected number of types."""
         return np.asarray(self.alpha * np.asarray(length, dtype=np.float64) ** self.beta)
+
+
+@dataclass(frozen=True)
+class Heaps(HeapsLaw):
+    """The law fitted to sentences by maximum likelihood, with quasi-Poisson standard errors."""
+
+    alpha_error: float
+    beta_error: float
+    dispersion: float  #: Pearson's chi-square over its degrees of freedom; 1 for Poisson counts
 
 
 @dataclass(frozen=True)
@@ -98,16 +104,41 @@ def type_counts(corpus: Encoded, n: int = 1, high: int | None = None) -> TypeCou
 
 
 def fit_heaps(counts: TypeCounts) -> Heaps:
-    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``.
-
-    ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
+    """Maximum likelihood of ``u ~ Poisson(alpha l^beta)``, see `fit_means`.
 
     Raises:
         InputError: all sentences are of one length, or of one word.
     """
     length = np.flatnonzero(counts.sentences)
     n = counts.sentences[length].astype(np.float64)
-    u = counts.means()[length] * n
+    law = fit_means(length, n, counts.means()[length])
+    log_l = np.log(length)
+    mean = law.mean(length)
+    values = np.arange(counts.table.shape[1])
+    squares = ((values - mean[:, None]) ** 2 * counts.table[length]).sum(axis=1)
+    freedom = max(1.0, float(n.sum()) - 2.0)
+    dispersion = float((squares / mean).sum() / freedom)
+    weight = n * mean  # information about (ln alpha, beta)
+    information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
+    variance = dispersion * np.linalg.inv(information)
+    errors = law.alpha * float(np.sqrt(variance[0, 0])), float(np.sqrt(variance[1, 1]))
+    return Heaps(law.alpha, law.beta, *errors, dispersion)
+
+
+def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> HeapsLaw:
+    """Maximum likelihood from the mean number of types at each length, which is all that the law depends on.
+
+    ``alpha = sum u / sum l^beta``, and beta is the root of the convex ``sum u ln l = alpha sum l^beta ln l``.
+
+    Args:
+        length: (K,) different lengths.
+        n: (K,) how many sentences have each, or their probability.
+        means: (K,) mean number of types.
+
+    Raises:
+        InputError: there is one length only, or one word.
+    """
+    u = means * n
     if len(length) < 2 or u.sum() <= 0:
         raise InputError("Heaps' law needs sentences of two lengths or more, and some of more than one word")
     log_l = np.log(length)
@@ -119,16 +150,7 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
     if slope(_BETA[0]) * slope(_BETA[1]) > 0.0:
         raise InputError("the number of types follows no power of the length here")
     beta = float(optimize.brentq(slope, *_BETA, xtol=1e-14, rtol=8.9e-16))
-    alpha = float(u.sum() / (n @ length.astype(np.float64) ** beta))
-    mean = alpha * length.astype(np.float64) ** beta
-    values = np.arange(counts.table.shape[1])
-    squares = ((values - mean[:, None]) ** 2 * counts.table[length]).sum(axis=1)
-    freedom = max(1.0, float(n.sum()) - 2.0)
-    dispersion = float((squares / mean).sum() / freedom)
-    weight = n * mean  # information about (ln alpha, beta)
-    information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
-    variance = dispersion * np.linalg.inv(information)
-    return Heaps(alpha, beta, alpha * float(np.sqrt(variance[0, 0])), float(np.sqrt(variance[1, 1])), dispersion)
+    return HeapsLaw(float(u.sum() / (n @ length.astype(np.float64) ** beta)), beta)
 
 
 def length_distances(
@@ -136,6 +158,7 @@ def length_distances(
     reference: TypeCounts | None,
     *,
     least: int = LEAST,
+    law: HeapsLaw | None = None,
     draws: int = 999,
     seed: int = 0,
 ) -> list[LengthDistances]:
@@ -147,6 +170,7 @@ def length_distances(
         sample: of the text in question.
         reference: of the text it is compared with, a table of the same size; None: there is none.
         least: sentences.
+        law: of the reference, where it is known better than from these sentences.
         draws: of each null distribution.
         seed: of the draws.
 
@@ -156,7 +180,7 @@ def length_distances(
     if reference is not None and reference.table.shape != sample.table.shape:
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
     own = fit_heaps(sample)
-    other = None if reference is None else fit_heaps(reference)
+    other = law if law is not None or reference is None else fit_heaps(reference)
     found = []
     for length in np.flatnonzero(sample.sentences >= least).tolist():
         row = sample.table[length]
@@ -176,6 +200,14 @@ def length_distances(
             )
         )
     return found
+
+
+def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
+    """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
+    values = np.arange(types.table.shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        seen = np.cumsum(types.table, axis=1) / types.sentences[:, None]
+    return np.asarray(np.abs(seen - stats.poisson.cdf(values, law.mean(values)[:, None])).max(axis=1))
 
 
 def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:

@@ -81,7 +81,7 @@ def make_samples(
         refuse_occupied(path, force, "folder of samples")
     if not model.is_dir():
         raise InputError("there is no such model folder", model)
-    digest = _digest(model)
+    digest = model_digest(model)
     source = _loaded(model, digest, device)
     decoding = decoding.within(source.alphabet.longest)
     drawing = _Drawing(model, digest, device, decoding, place_of(path), seed, shard_size)
@@ -201,7 +201,7 @@ def _loaded(folder: Path, digest: str, device: str | None) -> StepwiseModel:
     return drawable
 
 
-def _digest(folder: Path) -> str:
+def model_digest(folder: Path) -> str:
     """SHA-256 over what makes the model in a folder, hexadecimal."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in _RECORDS)
     return digest_json([[file.name, digest_file(file)] for file in files])

@@ -117,3 +117,27 @@ def test_records_have_all_that_the_table_has() -> None:
     assert first["tendency"] == "length"
     assert {"value", "low", "high", "signature", "p", "p_holm", "chance_mean", "chance_high", "draws"} <= first.keys()
     assert "against:truth/" in first["signature"]
+
+
+def test_what_is_drawn_of_the_truth_is_exact() -> None:
+    where = truth()
+    found = against_truth({"own": drawn(300, 3), "long": [["dog"] * 12] * 5}, where, FAST)
+    curves = found.truth
+    assert curves is not None
+    assert (len(curves.lengths), curves.lengths.sum()) == (13, pytest.approx(1.0))
+    assert curves.types[:10] == pytest.approx(where.types_by_length)
+    assert curves.by_rank == pytest.approx(sorted(where.unigram, reverse=True))
+    assert curves.heaps is not None
+    length = np.arange(2, 10)
+    weight = where.length_pmf[2:10]
+    mean = curves.heaps.alpha * length**curves.heaps.beta
+    gap = weight * (where.types_by_length[2:10] - mean)  # the equations of the likelihood
+    assert abs(gap.sum()) < 1e-9
+    assert abs(gap @ np.log(length)) < 1e-9
+    values, pmf = curves.shares["stopwords"]
+    assert values @ pmf == pytest.approx(float(np.dot(*where.share_pmf(["the", "a", "in", "with"]))))
+    assert "symbols" not in curves.shares
+    assert curves.floor_sentences in (300, 5)
+    tests = found.curves["own"].by_length
+    assert tests
+    assert all(row.to_reference is not None and row.to_reference.p > 0.001 for row in tests)

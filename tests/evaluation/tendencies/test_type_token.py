@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from evaluation.encoded import encode
-from evaluation.tendencies.type_token import TypeCounts, fit_heaps, length_distances, type_counts, types_by_sentence
+from evaluation.tendencies.floor import floor, pooled
+from evaluation.tendencies.type_token import (
+    HeapsLaw,
+    TypeCounts,
+    fit_heaps,
+    fit_means,
+    length_distances,
+    to_laws,
+    type_counts,
+    types_by_sentence,
+)
 from grammar.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=10)
@@ -108,3 +118,50 @@ def test_what_has_no_law() -> None:
     (short,), (long,) = encode([[["a"], ["a", "b"]]]), encode([[["a", "b", "c"], ["a"]]])
     with pytest.raises(InputError, match="different lengths"):
         length_distances(type_counts(short), type_counts(long))
+
+
+def test_the_law_of_exact_means_is_the_law() -> None:
+    length = np.arange(2, 30)
+    found = fit_means(length, np.linspace(0.1, 0.01, 28), HeapsLaw(1.2, 0.9).mean(length))
+    assert (found.alpha, found.beta) == pytest.approx((1.2, 0.9), rel=1e-10)
+    counts = poisson_text(1.39, 0.84, 1)
+    at = np.flatnonzero(counts.sentences)
+    own, again = fit_heaps(counts), fit_means(at, counts.sentences[at] / 30_000, counts.means()[at])
+    assert (again.alpha, again.beta) == pytest.approx((own.alpha, own.beta), rel=1e-10)
+
+
+def test_distances_to_a_law_at_all_lengths_are_those_at_each() -> None:
+    counts = poisson_text(1.2, 0.9, 2)
+    own = fit_heaps(counts)
+    values = to_laws(counts, own)
+    for row in length_distances(counts, None, draws=19):
+        assert values[row.length] == pytest.approx(row.to_own_law.value, abs=1e-12)
+    assert np.isnan(values[0])
+
+
+def test_the_floor_holds_samples_of_the_truth_and_not_others() -> None:
+    tables = [poisson_text(1.2, 0.9, seed) for seed in range(40)]
+    size = max(len(table.table) for table in tables)
+    tables = [TypeCounts(np.pad(t.table, (0, size - len(t.table)))) for t in tables]
+    assert pooled(tables).table.sum() == 40 * 30_000
+    found = floor(tables[1:], HeapsLaw(1.2, 0.9))
+    there = np.isfinite(found["reference"][0])
+    assert there[1:60].all()
+    inside = []
+    for kind, field in (("own", "to_own_law"), ("reference_law", "to_reference_law"), ("reference", "to_reference")):
+        low, high = found[kind]
+        rows = length_distances(tables[0], pooled(tables[1:]), law=HeapsLaw(1.2, 0.9), draws=19)
+        inside += [low[r.length] <= getattr(r, field).value <= high[r.length] for r in rows]
+    assert 0.88 < np.mean(inside) < 0.995
+    table = poisson_text(1.2, 0.8, 9).table
+    other = TypeCounts(np.pad(table, (0, size - len(table))))
+    gaps = length_distances(other, pooled(tables[1:]), law=HeapsLaw(1.2, 0.9), draws=19)
+    assert np.mean([r.to_reference.value > found["reference"][1][r.length] for r in gaps if r.to_reference]) > 0.9
+
+
+def test_a_floor_of_few_sentences_is_not_there() -> None:
+    (corpus,) = encode([[["a", "b"]] * 30 + [["a"]] * 5])
+    found = floor([type_counts(corpus)] * 3, None)
+    assert np.isfinite(found["reference"][:, 2]).all()
+    assert np.isnan(found["reference"][:, 1]).all()
+    assert np.isnan(found["reference_law"]).all()

@@ -1,0 +1,64 @@
+"""What chance does to numbers of types at each length: samples of the truth beside all the others together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, to_laws
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+ENDS = (0.025, 0.975)
+
+
+def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
+    """All sentences of some samples, whose tables are of one size."""
+    return TypeCounts(np.sum([table.table for table in tables], axis=0))
+
+
+def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LEAST) -> dict[str, FloatArray]:
+    """Middle 95% of the distances that samples of the truth have at each length.
+
+    Args:
+        tables: of the samples.
+        law: of the truth; None: it has none.
+        least: sentences of a length that a distance is taken of, as in `length_distances`.
+
+    Returns:
+        ``own``, ``reference_law`` and ``reference``, the last to the other samples, (2, L+1) each; NaN where fewer than
+        half of the samples have ``least`` sentences.
+    """
+    whole = pooled(tables)
+    rows: dict[str, list[FloatArray]] = {"own": [], "reference_law": [], "reference": []}
+    for types in tables:
+        few = types.sentences < least
+        try:
+            own: HeapsLaw | None = fit_heaps(types)
+        except InputError:  # all of one length
+            own = None
+        others = TypeCounts(whole.table - types.table)
+        found = {
+            "own": None if own is None else to_laws(types, own),
+            "reference_law": None if law is None else to_laws(types, law),
+            "reference": _apart(types, others),
+        }
+        for name, values in found.items():
+            rows[name].append(np.where(few, np.nan, np.nan if values is None else values))
+    return {name: _ends(np.array(values)) for name, values in rows.items()}
+
+
+def _apart(types: TypeCounts, others: TypeCounts) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = (np.cumsum(t.table, axis=1) / t.sentences[:, None] for t in (types, others))
+    return np.asarray(np.abs(one - other).max(axis=1))
+
+
+def _ends(values: FloatArray) -> FloatArray:
+    """Quantiles of every column that is mostly there, (2, L+1)."""
+    there = np.isfinite(values).mean(axis=0) >= 0.5
+    found = np.full((2, values.shape[1]), np.nan)
+    found[:, there] = np.nanquantile(values[:, there], ENDS, axis=0)
+    return found

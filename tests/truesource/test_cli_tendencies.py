@@ -1,0 +1,143 @@
+"""`truesource evaluate tendencies`: two texts, a grammar, samples of a model, and bad luck."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import Command
+from saved_models import save_model
+from toy_english import TOY
+
+from grammar.pcfg import PCFG
+
+CALL = ("evaluate", "tendencies")
+SHORT = ("--permutations", "39", "--chance", "19")
+FRENCH = "le chien voit un chat .\nun homme marche\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
+    """A folder with texts, a grammar and a corpus of it, as working directory."""
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "a.txt": "the dog sees a cat .\nman walks in the park\n" * 30,
+        "b.txt": "the cat walks .\na dog with a man sees the park\nman walks\n" * 20,
+        "words.txt": "dog\ncat\n" * 20,
+        "empty.txt": "",
+        "gap.txt": "the dog\n\nman walks\n",
+        "raw.txt": "The dog, it doesn't walk.\nMen walk.\n" * 20,
+        "french.txt": FRENCH * 20,
+        "unknown.txt": "the <unk> sees\n" * 20,
+        "none.txt": "zut\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    sampled = ("sample", "toy.npz", "-n", 300, "-o", "corpus", "--lengths", "2..9", "--split", "train=.5,test=.5")
+    assert command(*sampled).code == 0
+    return tmp_path
+
+
+def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
+    found = command(*CALL, "a.txt", "--reference", "b.txt", *SHORT, "--json", "x.json", "--figure", "x.svg")
+    assert found.code == 0, found.err
+    assert found.last == "Wrote x.json and x.svg. Next: truesource cite"
+    for words in (
+        "lengths: KS",
+        "stopwords: KS of shares",
+        "Zipf exponent",
+        "different words",
+        "against the reference",
+    ):
+        assert words in found.out
+    records = json.loads(Path("x.json").read_text("utf-8"))
+    assert all({"name", "value", "low", "high", "signature", "source"} <= r.keys() for r in records)
+    by_name = {r["name"]: r for r in records if r["source"] == "a"}
+    assert by_name["length_mean_difference"]["value"] == pytest.approx(5.5 - 14 / 3)
+    assert by_name["unigram_tv"]["draws"] == 39
+    assert ElementTree.parse("x.svg").getroot().tag.endswith("svg")
+    assert command(*CALL, "a.txt", "--reference", "b.txt", "--json", "x.json").code == 2
+
+
+def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
+    call = (*CALL, "corpus", "mine=a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT)
+    found = command(*call, "--json", "x.json", "--figure", "x.svg")
+    assert found.code == 0, found.err
+    assert "against the exact distribution" in found.out
+    assert "symbols" not in {r["tendency"] for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert "no word of the class symbols is in the grammar" in found.err
+    rows = {(r["source"], r["name"]): r for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert rows["corpus", "length_ks"]["p"] > 0.01
+    assert rows["mine", "length_ks"]["p"] < 0.01
+    assert "toy" not in Path("x.svg").read_text("utf-8")
+
+
+def test_models_are_drawn_from(here: Path, command: Command) -> None:
+    save_model(here / "model")
+    found = command(
+        *CALL, "model", "m2=model", "--reference", "a.txt", "-n", 40, "--seed", 5, *SHORT, "--json", "x.json"
+    )
+    assert found.code == 0, found.err
+    assert "cut or empty and are left out" in found.err
+    rows = {(r["source"], r["name"]): r["value"] for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert rows["model", "length_ks"] == rows["m2", "length_ks"]
+
+
+def test_sentences_of_one_word_have_no_heaps_law(here: Path, command: Command) -> None:
+    found = command(*CALL, "words.txt", "--reference", "b.txt", *SHORT)
+    assert found.code == 0
+    assert "words: no heaps_beta; Heaps' law needs" in found.err
+    assert "words: no bigram_types" in found.err
+
+
+def test_texts_that_are_cut_in_different_ways_are_named(here: Path, command: Command) -> None:
+    found = command(*CALL, "raw.txt", "--reference", "b.txt", *SHORT)
+    assert found.code == 0
+    assert "Warning: raw and b are not cut alike: punctuation joined to words" in found.err
+    assert "Warning" not in command(*CALL, "a.txt", "--reference", "b.txt", *SHORT).err
+
+
+def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Command) -> None:
+    call = (*CALL, "french.txt", "--reference", "french.txt", *SHORT)
+    found = command(*CALL, "french.txt", "--reference", "same=french.txt", *SHORT)
+    assert found.code == 0
+    assert "one word a line: --stopwords FILE" in found.err
+    Path("list.txt").write_text("le\nun\n", encoding="utf-8")
+    found = command(*CALL, "french.txt", "--reference", "same=french.txt", "--stopwords", "list.txt", *SHORT)
+    assert "stopwords: KS of shares" in found.out
+    assert command(*call).code == 2  # one name for both
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("a.txt",), "give either --oracle GRAMMAR"),
+        (("a.txt", "--oracle", "toy.npz", "--reference", "b.txt"), "give either --oracle GRAMMAR"),
+        (("a.txt", "--reference", "b.txt", "--vocabulary", "m"), "--vocabulary goes with --oracle"),
+        (("a.txt", "--oracle", "toy.npz", "--variant", "paper"), "--variant paper goes with --reference"),
+        (("unknown.txt", "--oracle", "toy.npz", "--lengths", "2..9"), "--vocabulary MODEL"),
+        (("empty.txt", "--reference", "b.txt"), "empty"),
+        (("gap.txt", "--reference", "b.txt"), "gap.txt:2"),
+        (("nowhere.txt", "--reference", "b.txt"), "there is no such file"),
+        (("a.txt", "a.txt", "--reference", "b.txt"), "two samples are called 'a'"),
+        (("a.txt", "--reference", "b.txt", "--stopwords", "empty.txt"), "no word in this list"),
+        (("a.txt", "--reference", "b.txt", "--lengths", "30..40"), "none of the"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: tuple[str, ...], message: str, here: Path, command: Command) -> None:
+    found = command(*CALL, *arguments)
+    assert found.code == 2
+    assert message in found.err
+    assert found.err.rstrip().count("\n") == 0
+
+
+def test_sentences_of_one_beam_are_refused(here: Path, command: Command) -> None:
+    save_model(here / "model")
+    drawn = ("generate", "model", "-n", 12, "--decoding", "beam_sampling", "--beams", 3, "--keep", "all", "-o", "kept")
+    assert command(*drawn).code == 0
+    found = command(*CALL, "kept", "--reference", "b.txt")
+    assert found.code == 2
+    assert "not independent" in found.err

@@ -1,0 +1,247 @@
+"""Sampled text and PPLu in a run: the stages, what they leave, when they are skipped, their part of the report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from evaluation.pplu.reduction import PROTOCOLS, Reduced
+from evaluation.tendencies.against_sample import against_sample
+from evaluation.tendencies.against_truth import against_truth
+from evaluation.tendencies.shares import symbols
+from evaluation.tendencies.table import Options
+from evaluation.tendencies.truth import Truth
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from truesource.config import TendenciesConfig, load_config
+from truesource.report import build_report
+from truesource.report.figures_pplu import reduction_figure
+from truesource.report.figures_tendencies import tendencies_figure
+from truesource.report.tendencies import starred
+from truesource.runner import execute, plan
+from truesource.tendencies import Drawn, same_size
+
+GRAMMAR = """\
+S -> NP VP 0.6 | NP VP P 0.4
+NP -> D N 0.7 | N 0.3
+VP -> V NP 0.4 | V 0.6
+P -> . 1.0
+D -> the 0.6 | a 0.4
+N -> cat 0.5 | seat 0.3 | heath 0.2
+V -> sees 0.6 | eats 0.4
+"""
+CONFIG = """\
+name: toy
+seed: 3
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 2..6, splits: {train: 200, dev: 20, eval: 60}}
+models:
+  - {name: one, model: {architecture: ngram, order: 1}}
+  - {name: three, model: {architecture: ngram, order: 3}}
+evaluation:
+  pplu: true
+  tendencies: {schemes: [ancestral, {scheme: beam_sampling, beams: 3}], sentences: 150, chance: 39}
+"""
+NEW = [
+    *("pplu:one", "pplu:three", "samples:one", "samples:three"),
+    *("tendencies", "report"),
+]
+MASKED = "models=[{name: both, model: {architecture: bert, dim: 8, heads: 2, layers: 1}, training: {max_steps: 2}}]"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiny networks are slower on many threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, in a folder with its configuration."""
+    folder = tmp_path_factory.mktemp("tendencies")
+    (folder / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
+    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    run(folder)
+    return folder
+
+
+def run(folder: Path, *overrides: str) -> list[str]:
+    """Run the experiment; the stages that were made, not skipped."""
+    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
+    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
+    return [name for name, entry in stages.items() if not entry["skipped"]]
+
+
+def found(folder: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "runs" / "toy" / "tendencies" / "tendencies.json").read_text("utf-8"))
+    return value
+
+
+def section(folder: Path) -> tuple[str, str]:
+    """The section of the page, as it stands and as text."""
+    html = build_report(folder / "runs" / "toy").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(re.sub(r"<(meta|br)([^>]*)>", r"<\1\2/>", html.replace("<!DOCTYPE html>", "")))
+    ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
+    assert len(ids) == len(set(ids))
+    start = html.index('<section id="tendencies">')
+    part = html[start : html.index("</section>", start)]
+    plain = re.sub(r"<svg.*?</svg>", "", part, flags=re.DOTALL)
+    return part, re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain))
+
+
+def test_stages_are_there_when_asked_for(finished: Path) -> None:
+    stages = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
+    assert stages[-6:] == NEW
+    off = ["evaluation.tendencies=null", "evaluation.pplu=false"]
+    assert not set(NEW[:-1]) & {stage.name for stage in plan(load_config(finished / "toy.yaml", off))}
+    masked = [stage.name for stage in plan(load_config(finished / "toy.yaml", [MASKED]))]
+    assert masked[-2:] == ["pplu:both", "report"]  # it has no distribution to draw text from
+
+
+def test_what_the_stages_leave(finished: Path) -> None:
+    value = found(finished)
+    assert {(s["model"], s["scheme"]) for s in value["samples"]} == {
+        (model, scheme) for model in ("one", "three") for scheme in ("ancestral", "beam_sampling-3")
+    }
+    for s in value["samples"]:
+        record = json.loads(
+            (finished / "runs" / "toy" / "samples" / s["model"] / s["scheme"] / "record.json").read_text("utf-8")
+        )
+        assert s["cut"] == record["counts"]["sentences"] - record["counts"]["finished"]
+        assert s["sentences"] + s["cut"] + s["empty"] <= 150
+    rows = {(r["scheme"], r["source"], r["name"]): r for r in value["records"]}
+    assert all({"name", "value", "low", "high", "signature"} <= r.keys() for r in value["records"])
+    assert rows["ancestral", "oracle", "length_ks"]["value"] == rows["beam_sampling-3", "oracle", "length_ks"]["value"]
+    assert min(rows["ancestral", "oracle", name]["p"] for name in ("length_ks", "unigram_tv", "types")) > 0.01
+    assert rows["ancestral", "one", "length_ks"]["p"] < 0.01  # a unigram model's lengths are geometric
+    pplu = json.loads((finished / "runs" / "toy" / "pplu" / "three.json").read_text("utf-8"))
+    scores = {r["name"]: r["value"] for r in pplu["records"]}
+    assert scores["pplu"] == pytest.approx(scores["ppl"] / scores["ppl_unigram"])
+
+
+def test_the_report_has_a_section(finished: Path) -> None:
+    part, text = section(finished)
+    for words in (
+        "7 What the text looks like",
+        "ancestral",
+        "beam_sampling-3",
+        "oracle",
+        "chance",
+        "What differs most is",
+        "a length that no sentence can have",
+        "Perplexity over that of word frequencies (PPLu)",
+        "three causal",
+    ):
+        assert words in text, words
+    assert part.count("<svg ") == 2
+    assert "Left out:" in text
+    value = next(r for r in found(finished)["records"] if (r["source"], r["name"]) == ("one", "length_ks"))
+    assert f"{value['value']:.4f}*" in text
+    html = (finished / "runs" / "toy" / "report.html").read_text("utf-8")
+    assert "8 Provenance" in html
+
+
+def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = '<svg viewBox="0 0 1 1"></svg>'  # figures have tests of their own
+    monkeypatch.setattr("truesource.report.figures_tendencies.tendencies_figure", lambda found, salt: drawn)
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    assert set(run(copy)) <= {"report"}  # which the test before may have drawn anew
+    assert run(copy) == []
+    assert run(copy, "evaluation.tendencies.chance=19") == ["tendencies", "report"]
+    stands = (copy / "runs" / "toy" / "samples" / "one" / "ancestral" / "record.json").stat().st_mtime_ns
+    schemes = "evaluation.tendencies.schemes=[ancestral, {scheme: top_k, top_k: 2}]"
+    assert run(copy, schemes) == ["samples:one", "samples:three", "tendencies", "report"]
+    assert (copy / "runs" / "toy" / "samples" / "one" / "ancestral" / "record.json").stat().st_mtime_ns == stands
+    assert run(copy, "evaluation.pplu=false", schemes) == ["report"]
+    split = ("evaluation.tendencies.reference=split", "evaluation.tendencies.permutations=39")
+    assert run(copy, schemes, *split) == ["tendencies", "report"]
+    _, text = section(copy)
+    assert "compared with the evaluation sentences" in text
+    assert found(copy)["against"] == "sample"
+    (copy / "runs" / "toy" / "tendencies" / "ancestral.svg").write_text("<svg", encoding="utf-8")
+    with pytest.raises(InputError, match="figure is damaged"):
+        build_report(copy / "runs" / "toy")
+    (copy / "runs" / "toy" / "tendencies" / "tendencies.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"this file is damaged, expecting .*tendencies\.json"):
+        build_report(copy / "runs" / "toy")
+
+
+@pytest.mark.parametrize(
+    ("schemes", "message"),
+    [
+        (["nucleus"], "needs top_p"),
+        (["greedy"], "unknown decoding"),
+        ([{"scheme": "ancestral", "nonsense": 1}], "has no nonsense"),
+        ([{"scheme": "beam_sampling", "keep": "all"}], "not independent"),
+        (["beam"], "always gives the same"),
+        (["ancestral", "ancestral"], "stands twice"),
+        ([], "name one or more"),
+    ],
+)
+def test_schemes_are_checked(schemes: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TendenciesConfig(schemes=schemes)
+
+
+def test_names_of_schemes() -> None:
+    names = ["ancestral", "nucleus-0.9", "beam_sampling-5"]
+    assert list(TendenciesConfig().decodings()) == names
+
+
+def test_samples_that_lack_a_few_sentences_set_the_size_of_all() -> None:
+    drawn = [Drawn(str(n), "s", [["a"]] * n, 0, 0) for n in (100, 97, 40)]
+    assert [len(d.sentences) for d in same_size(drawn)] == [97, 97, 40]
+
+
+def test_stars_are_adjusted_within_the_table() -> None:
+    rows = {"x": {"length_ks": {"p": 0.02}, "types": {"p": 0.001}}, "y": {"length_ks": {"p": 0.04}, "types": {}}}
+    assert starred(rows, ["length_ks", "types"]) == {("x", "types"), ("x", "length_ks"), ("y", "length_ks")}
+    assert starred(rows, ["length_ks"]) == {("x", "length_ks"), ("y", "length_ks")}
+    assert starred({"x": {"length_ks": {"p": 0.03}}, "y": {"length_ks": {"p": 0.04}}}, ["length_ks"]) == set()
+
+
+TEXT = [["the", "cat", "sees", "a", "seat", "."], ["a", "heath", "eats"], ["cat", "eats", "."]] * 30
+
+
+def words(svg: str) -> str:
+    text = ElementTree.fromstring(svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1))
+    return " ".join("".join(n.itertext()) for n in text.iter("{http://www.w3.org/2000/svg}text"))
+
+
+def test_figures_of_odd_samples() -> None:
+    fast = Options({"symbols": symbols}, chance=19, permutations=19, draws=49)
+    truth = Truth(PCFG.from_text(GRAMMAR), LengthRange(2, 6))
+    samples = {"a $name": TEXT, "one word": [["cat"]] * 50, "few": TEXT[:2]}
+    text = words(tendencies_figure(against_truth(samples, truth, fast)))
+    assert all(name in text for name in samples)
+    assert "truth (exact)" in text
+    assert "shaded: 95% of samples of the truth" in text
+    text = words(tendencies_figure(against_sample(samples, TEXT[::-1], fast, name="other")))
+    assert "line the reference" in text
+    assert "other" in text
+    alone = words(tendencies_figure(against_sample({"w": [["cat"]] * 9}, [["cat"]] * 9, Options(), name="other")))
+    assert "total variation" in alone
+    assert "KS distances to" not in alone
+    many = {f"sample {i}": TEXT[i:] for i in range(7)}
+    text = words(tendencies_figure(against_sample(many, TEXT, fast)))
+    assert all(name in text for name in many)
+
+
+def test_the_figure_of_reduction() -> None:
+    rows = [Reduced(n, p, 9, 5.0, 9.0, 0.5, 0.1, 0.2) for n in (10, 100) for p in PROTOCOLS]
+    text = words(reduction_figure({"m": rows, "the truth": rows}))
+    assert all(part in text for part in ("PPL, m", "PPLu, the truth", "merge", "skip", "renormalise", "100"))
+    assert "PPL, m" in words(reduction_figure({"m": rows[:3]}))

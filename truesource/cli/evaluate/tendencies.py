@@ -1,0 +1,298 @@
+"""`truesource evaluate tendencies`: statistical tendencies of sampled text beside the truth or another text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import typer
+
+from truesource.cli.options import Force, Json, Lengths, Seed
+
+if TYPE_CHECKING:
+    from evaluation.tendencies.findings import Finding, Tendencies
+    from evaluation.tendencies.table import Options
+    from grammar.conditioning import LengthRange
+    from grammar.inference.exact import Variant
+    from lmtrain.decoding.decode import StepwiseModel
+
+NAME = "tendencies"
+SHOWN = (
+    ("length", "length_ks", "lengths: KS"),
+    ("length", "length_mean_difference", "  mean, difference"),
+    ("length", "length_impossible", "  share that cannot be"),
+    ("stopwords", "stopwords_ks", "stopwords: KS of shares"),
+    ("stopwords", "stopwords_mean_difference", "  mean share, difference"),
+    ("symbols", "symbols_ks", "symbols: KS of shares"),
+    ("symbols", "symbols_mean_difference", "  mean share, difference"),
+    ("unigram", "unigram_tv", "words: total variation"),
+    ("unigram", "unigram_linf", "  largest difference"),
+    ("rank-frequency", "rank_ks", "rank-frequency: KS"),
+    ("rank-frequency", "rank_ks_own_law", "  to its own Zipf law"),
+    ("rank-frequency", "rank_ks_reference_law", "  to the reference's law"),
+    ("rank-frequency", "zipf_exponent", "  Zipf exponent"),
+    ("type-token", "heaps_beta", "types: Heaps exponent"),
+    ("type-token", "heaps_beta_difference", "  difference"),
+    ("type-token", "heaps_dispersion", "  dispersion"),
+    ("type-token", "types_gap", "  at equal lengths, difference"),
+    ("vocabulary", "types", "different words, equal tokens"),
+    ("vocabulary", "bigram_types", "different pairs, equal pairs"),
+)  #: rows of the table; the JSON has all
+LEVEL = 0.05
+
+
+def command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SAMPLES...",
+            help="Folders of samples or corpora, text (a tokenised sentence a line), or model folders to draw from;"
+            " NAME=PATH names one.",
+        ),
+    ],
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="The grammar: compare with its exact distribution.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option("--reference", help="Or a corpus, text or treebank: compare with its sentences.")
+    ] = None,
+    lengths: Lengths = "none",
+    vocabulary: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--vocabulary", help="With --oracle: folder of the model that samples are from; other words are unknown."
+        ),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=2, help="Sentences to draw from a model folder.")] = 10_000,
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "test",
+    stopwords: Annotated[
+        Path | None,
+        typer.Option(help="Stopwords, one a line; default: an English list. Give your own for another language."),
+    ] = None,
+    chance: Annotated[
+        int, typer.Option(min=19, help="With --oracle: samples of the truth that show what chance does.")
+    ] = 99,
+    permutations: Annotated[int, typer.Option(min=19, help="With --reference: permutations of sentences.")] = 999,
+    variant: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="paper: laws of infinite support, tests as printed in Meister & Cotterell (2021)."),
+    ] = "default",
+    seed: Seed = 1,
+    json: Json = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw it to this SVG file.")] = None,
+    force: Force = False,
+) -> None:
+    """Compare how samples look with the truth: lengths, words, Zipf, Heaps, stopwords, symbols.
+
+    Every distance has a test that holds its size: sentences are independent, words of one sentence are not. p-values
+    marked * stay below .05 after adjustment for the whole table.
+    """
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from grammar.files import write_json, write_text
+    from truesource.cli.inputs import claim_file
+
+    if (oracle is None) == (reference is None):
+        raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
+    if variant == "paper" and oracle is not None:
+        raise InputError("the paper compares with a text: --variant paper goes with --reference, not with --oracle")
+    if vocabulary and oracle is None:
+        raise InputError("--vocabulary goes with --oracle; with --reference, words are compared as they are")
+    for file in (json, figure):
+        if file is not None:
+            claim_file(file, force)
+    condition = None if lengths == "none" else LengthRange.parse(lengths)
+    texts, known = read_samples(sources, n=n, seed=seed, split=split)
+    options = _options(stopwords, list(texts.values()), chance, permutations, variant, seed)
+    if oracle is not None:
+        known += [words_of_model(folder) for folder in vocabulary or []]
+        found = _against_truth(texts, oracle, condition, known, options)
+    else:
+        found = _against_text(texts, str(reference), condition, split, options)
+    print_table(found)
+    for note in found.notes:
+        typer.echo(note, err=True)
+    wrote = []
+    if json is not None:
+        write_json(json, found.records())
+        wrote.append(str(json))
+    if figure is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_tendencies import tendencies_figure
+
+        write_text(figure, standalone(tendencies_figure(found)))
+        wrote.append(str(figure))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: truesource cite")
+
+
+def read_samples(
+    sources: Sequence[str], *, n: int, seed: int, split: str
+) -> tuple[dict[str, list[list[str]]], list[tuple[str, ...]]]:
+    """Sentences by name, and the vocabularies of the models that some were drawn from here.
+
+    Raises:
+        InputError: two samples have one name, or one cannot be read.
+    """
+    from grammar.errors import InputError
+    from truesource.cli.evaluate.sources import read_source
+
+    texts: dict[str, list[list[str]]] = {}
+    known: list[tuple[str, ...]] = []
+    for given in sources:
+        title, separator, rest = given.partition("=")
+        path = Path(rest if separator and not Path(given).exists() else given)
+        if (path / "config.json").is_file():
+            name, text, words = _drawn(path, n, seed)
+            name = title if separator and not Path(given).exists() else name
+            known += [] if words is None else [words]
+        else:
+            _refuse_beams(path)
+            source = read_source(given, n=n, seed=seed, lengths=None, split=split)
+            name, text = source.name, source.sentences
+        if name in texts:
+            raise InputError(f"two samples are called {name!r}; name one, NAME={given}")
+        texts[name] = text
+        typer.echo(f"{name}: {len(text):,} sentences")
+    return texts, known
+
+
+def _refuse_beams(path: Path) -> None:
+    """Sentences of one beam are not independent, and every test here takes them to be."""
+    from grammar.errors import InputError
+    from lmtrain.decoding.folder import SampleFolder, is_sample_folder
+
+    if is_sample_folder(path) and SampleFolder.load(path).decoding.at_most > 1:
+        raise InputError("sentences of one beam are not independent, as every test needs; generate --keep best", path)
+
+
+def words_of_model(folder: Path) -> tuple[str, ...]:
+    """The words that a model tells apart.
+
+    Raises:
+        InputError: there is no such model, or it cuts words into pieces.
+    """
+    from grammar.errors import InputError
+    from lmtrain.models import load_model
+
+    words = load_model(folder).vocabulary
+    if words is None:
+        raise InputError("this model cuts words into pieces and has no list of words; leave --vocabulary out", folder)
+    return words
+
+
+def _drawn(folder: Path, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:
+    """Finished sentences of a model's own distribution."""
+    from grammar.errors import InputError
+    from lmtrain.decoding.decode import draw
+    from lmtrain.decoding.settings import Decoding
+    from lmtrain.models import load_model
+
+    model = load_model(folder)
+    if model.objective != "causal":
+        raise InputError("a masked model has no distribution over sentences to draw from", folder)
+    drawn = draw(cast("StepwiseModel", model), n, Decoding("ancestral"), seed=seed)
+    text = [s for s, finished in zip(drawn.sentences, drawn.finished, strict=True) if finished and s]
+    if len(text) < n:
+        typer.echo(f"{n - len(text):,} of {n:,} sentences of {model.name} were cut or empty and are left out", err=True)
+    return model.name, text, model.vocabulary
+
+
+def _options(
+    stopwords: Path | None,
+    texts: Sequence[list[list[str]]],
+    chance: int,
+    permutations: int,
+    variant: Variant,
+    seed: int,
+) -> Options:
+    from evaluation.tendencies.table import Options
+    from truesource.embedded import read_stopwords
+    from truesource.tendencies import classes_for
+
+    classes = classes_for(read_stopwords(stopwords, variant), texts)
+    if "stopwords" not in classes:
+        which = "the English list" if stopwords is None else str(stopwords)
+        typer.echo(
+            f"No word of the samples is in {which} of stopwords, so their shares are left out; give a list for the"
+            " language, one word a line: --stopwords FILE",
+            err=True,
+        )
+    return Options(classes, chance=chance, permutations=permutations, variant=variant, seed=seed)
+
+
+def _against_truth(
+    texts: dict[str, list[list[str]]],
+    grammar: Path,
+    lengths: LengthRange | None,
+    known: list[tuple[str, ...]],
+    options: Options,
+) -> Tendencies:
+    from evaluation.tendencies.against_truth import against_truth
+    from evaluation.tendencies.truth import Truth
+    from grammar.errors import InputError
+    from grammar.pcfg import PCFG
+
+    words = set.intersection(*map(set, known)) if known else None
+    if words is None:
+        for name, text in texts.items():
+            if any("<unk>" in sentence for sentence in text):
+                raise InputError(
+                    f"the sample {name!r} has unknown words (<unk>), and which they are is up to its model;"
+                    " name that: --vocabulary MODEL"
+                )
+    return against_truth(texts, Truth(PCFG.load(grammar), lengths, vocabulary=words), options)
+
+
+def _against_text(
+    texts: dict[str, list[list[str]]], given: str, lengths: LengthRange | None, split: str, options: Options
+) -> Tendencies:
+    from evaluation.tendencies.against_sample import against_sample
+    from evaluation.tendencies.same_tokens import differing_habits
+    from truesource.cli.evaluate.sources import read_source
+
+    source = read_source(given, n=1, seed=0, lengths=lengths, split=split)
+    for name, text in texts.items():
+        for habit in differing_habits(text, source.sentences):
+            typer.echo(f"Warning: {name} and {source.name} are not cut alike: {habit}", err=True)
+    return against_sample(texts, source.sentences, options, name=source.name)
+
+
+def print_table(found: Tendencies) -> None:
+    """A row a measure, a column a sample: value, p-value, and what chance gives."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    against = "the exact distribution" if found.against == "truth" else "the reference"
+    table = Table(
+        caption=f"against {against}; p: probability of such a value, or one farther off, by chance; * below"
+        f" {LEVEL} after adjustment (Holm); ~ mean by chance"
+    )
+    table.add_column("measure", no_wrap=True)
+    for name in found.findings:
+        table.add_column(escape(name), justify="right", overflow="fold")
+    for _, measure, title in SHOWN:
+        row = [found.findings[name].get(measure) for name in found.findings]
+        if any(row):
+            table.add_row(title, *(escape(_cell(finding)) for finding in row))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=40 + 36 * len(found.findings))
+    console.print(table)
+    first = next(iter(next(iter(found.findings.values())).values()))
+    typer.echo(str(first.score))
+
+
+def _cell(finding: Finding | None) -> str:
+    if finding is None:
+        return "-"
+    value = finding.score.value
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4f}"
+    if finding.test is None:
+        return text
+    star = "*" if finding.p_holm is not None and finding.p_holm <= LEVEL else ""
+    chance = finding.test.null_mean
+    usual = f"{chance:,.0f}" if abs(chance) >= 100 else f"{chance if abs(chance) >= 5e-5 else 0.0:.4f}"
+    return f"{text} ~{usual} p={finding.test.p:.3g}{star}"

@@ -1,0 +1,38 @@
+"""Stage: the perplexity of one model over that of word frequencies, beside the same of the truth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evaluation.pplu.compare import compare_pplu
+from generator.frame import preset_frame
+from grammar.files import digest_json, write_json
+from truesource.stages import score
+
+if TYPE_CHECKING:
+    from truesource.config import ModelEntry
+    from truesource.runner import Run
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Those of its scores: settings, seed, corpus, grammar, and the trained model."""
+    return score.inputs(run, model)
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``pplu/<name>.json``."""
+    from lmtrain.models import load_model
+
+    config = run.config.evaluation
+    trained = load_model(run.folder / "models" / model.name)
+    found = compare_pplu(
+        trained,
+        run.pcfg,
+        run.corpus.sentences(config.split)[: config.sentences],
+        lengths=run.corpus.lengths,
+        frame=preset_frame(config.frame, trained.objective),
+        seed=run.config.seed,
+    )
+    record = {"model": model.name, "objective": found.objective, "excluded": found.excluded, "records": found.records()}
+    write_json(run.folder / "pplu" / f"{model.name}.json", record)
+    return digest_json(record)

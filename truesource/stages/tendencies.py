@@ -1,0 +1,92 @@
+"""Stage: what the text of all causal models looks like beside the truth, scheme by scheme."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.tendencies.table import Options
+from evaluation.tendencies.truth import Truth
+from grammar.errors import InputError
+from grammar.files import digest_json, write_json, write_text
+from truesource.embedded import read_stopwords
+from truesource.stages.samples import applies
+from truesource.tendencies import Drawn, classes_for, compare, record_of, same_size
+
+if TYPE_CHECKING:
+    from truesource.config import TendenciesConfig
+    from truesource.runner import Run
+
+
+def inputs(run: Run) -> Any:
+    """Settings, stopwords, seed, grammar, samples, and what they are compared with."""
+    config = _config(run)
+    return {
+        "tendencies": config.model_dump(mode="json"),
+        "stopwords": _stopwords(run, config),
+        "split": run.config.evaluation.split if config.reference == "split" else None,
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "samples": {m.name: run.outputs[f"samples:{m.name}"] for m in run.config.models if applies(m)},
+    }
+
+
+def make(run: Run) -> str:
+    """Write ``tendencies/tendencies.json`` and a figure a scheme."""
+    from truesource.report.figures import standalone
+    from truesource.report.figures_tendencies import tendencies_figure
+
+    config = _config(run)
+    models = [model.name for model in run.config.models if applies(model)]
+    drawn = [_read(run, model, scheme) for scheme in config.decodings() for model in models]
+    kept = same_size([d for d in drawn if d.sentences])
+    if not kept:
+        raise InputError("no model ended a single sentence, so there is no text to compare", run.folder / "samples")
+    words = _words(run, models)
+    truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=words)
+    reference = run.corpus.sentences(run.config.evaluation.split) if config.reference == "split" else None
+    classes = classes_for(_stopwords(run, config), [*(d.sentences for d in kept), [list(truth.words)]])
+    options = Options(
+        classes,
+        chance=config.chance,
+        permutations=config.permutations,
+        seed=run.config.seed,
+    )
+    parts = compare(kept, truth, options, reference)
+    record = record_of(parts, [*kept, *(d for d in drawn if not d.sentences)], truth)
+    if "stopwords" not in classes:
+        record["notes"].append("No word is in the list of stopwords; evaluation.tendencies.stopwords takes another")
+    folder = run.folder / "tendencies"
+    for number, (scheme, found) in enumerate(parts.items()):
+        write_text(folder / f"{scheme}.svg", standalone(tendencies_figure(found, f"tendencies{number}")))
+    write_json(folder / "tendencies.json", record)
+    return digest_json(record)
+
+
+def _read(run: Run, model: str, scheme: str) -> Drawn:
+    from lmtrain.decoding.folder import SampleFolder
+
+    samples = SampleFolder.load(run.folder / "samples" / model / scheme)
+    finished = samples.sentences(cut=False)
+    kept = [sentence for sentence in finished if sentence]
+    return Drawn(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
+
+
+def _words(run: Run, models: list[str]) -> set[str] | None:
+    """The words that every model tells apart; None where all read pieces, and so every word."""
+    from lmtrain.models import load_model
+
+    known = [load_model(run.folder / "models" / model).vocabulary for model in models]
+    sets = [set(words) for words in known if words is not None]
+    return set.intersection(*sets) if sets else None
+
+
+def _stopwords(run: Run, config: TendenciesConfig) -> list[str]:
+    return read_stopwords(None if config.stopwords is None else Path(run.resolve(config.stopwords)))
+
+
+def _config(run: Run) -> TendenciesConfig:
+    config = run.config.evaluation.tendencies
+    assert config is not None
+    return config

@@ -1,0 +1,104 @@
+"""Samples of models by several decoding schemes, one comparison of all of them with the truth or a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from evaluation.tendencies.against_sample import against_sample
+from evaluation.tendencies.against_truth import against_truth
+from evaluation.tendencies.findings import Tendencies
+from evaluation.tendencies.shares import stopwords_among, symbols
+from evaluation.tendencies.table import Options
+from evaluation.tendencies.truth import Truth
+
+Sentences = list[list[str]]
+ORACLE = "oracle"  #: fresh samples of the truth
+_STREAM = 0x6F7261636C65  #: keeps these apart from the samples that show chance
+NEAR = 0.9  #: samples with more than this share of the sentences are cut to one size
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a model and a decoding scheme gave."""
+
+    model: str
+    scheme: str
+    sentences: Sentences  #: those that the model ended and that have words
+    cut: int  #: sentences that were cut at the greatest length, left out
+    empty: int  #: sentences without words, left out
+
+
+def classes_for(
+    stopwords: Sequence[str], texts: Sequence[Sentences]
+) -> dict[str, Callable[[Sequence[str]], Sequence[str]]]:
+    """Classes whose shares are measured; stopwords only if some of these texts have any."""
+    words = {word for text in texts for sentence in text for word in sentence}
+    if not stopwords_among(words, stopwords):
+        return {"symbols": symbols}
+    return {"stopwords": partial(stopwords_among, stopwords=stopwords), "symbols": symbols}
+
+
+def same_size(drawn: Sequence[Drawn]) -> list[Drawn]:
+    """Samples of the same number of sentences where few are missing, so that one chance distribution serves them."""
+    most = max((len(d.sentences) for d in drawn), default=0)
+    size = min((len(d.sentences) for d in drawn if len(d.sentences) >= NEAR * most), default=0)
+    return [replace(d, sentences=d.sentences[:size]) if len(d.sentences) >= size else d for d in drawn]
+
+
+def compare(
+    drawn: Sequence[Drawn], truth: Truth, options: Options, reference: Sentences | None = None
+) -> Mapping[str, Tendencies]:
+    """Compare all samples, and fresh ones of the truth, by scheme.
+
+    Args:
+        drawn: samples that are not empty.
+        truth: of the vocabulary that all are read in.
+        options: of the comparison.
+        reference: a text to compare with; None: the truth itself.
+
+    Returns:
+        For each scheme, findings and curves of ``oracle`` and of the models by name (and of ``reference``).
+    """
+    size = max(len(d.sentences) for d in drawn)
+    (fresh,) = truth.samples(size, 1, seed=options.seed + _STREAM)  # chance has the seed itself
+    words, codes, own = truth.words, iter(fresh.tokens.tolist()), []
+    for length in fresh.lengths.tolist():
+        own.append([words[next(codes)] for _ in range(length)])
+    sources: dict[str, Sentences] = {ORACLE: own}
+    keys = {f"{d.model} / {d.scheme}": d for d in drawn}
+    sources |= {key: truth.read(d.sentences) for key, d in keys.items()}
+    if reference is None:
+        found = against_truth(sources, truth, options)
+    else:
+        found = against_sample(sources, truth.read(reference), options)
+    parts = {}
+    for scheme in dict.fromkeys(d.scheme for d in drawn):
+        names = {ORACLE: ORACLE, **{key: d.model for key, d in keys.items() if d.scheme == scheme}}
+        if reference is not None:
+            names["reference"] = "reference"
+        parts[scheme] = replace(
+            found,
+            findings={name: found.findings[key] for key, name in names.items()},
+            curves={name: found.curves[key] for key, name in names.items()},
+        )
+    return parts
+
+
+def record_of(parts: Mapping[str, Tendencies], drawn: Sequence[Drawn], truth: Truth) -> dict[str, Any]:
+    """Everything but the curves, for JSON."""
+    first = next(iter(parts.values()))
+    return {
+        "against": first.against,
+        "grammar": truth.signature_part,
+        "words": len(truth.words),
+        "collapsed": truth.collapsed,
+        "samples": [
+            {"model": d.model, "scheme": d.scheme, "sentences": len(d.sentences), "cut": d.cut, "empty": d.empty}
+            for d in drawn
+        ],
+        "notes": list(first.notes),
+        "records": [{"scheme": scheme, **record} for scheme, found in parts.items() for record in found.records()],
+    }
