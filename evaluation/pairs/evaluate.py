@@ -1,0 +1,233 @@
+"""How a model prefers between the sentences of pairs, beside the truth."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evaluation.measures.bootstrap import Interval, resampled_ratios
+from evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
+from evaluation.pairs.pair import ALL, Pair
+from evaluation.pairs.sums import by_source, measures, pair_sums
+from evaluation.score import Score, signature
+from generator.language_model import LanguageModel
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
+ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
+IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
+CHOICES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  #: edges of the probability of a model's choice
+DISTANCES = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3-5", 3, 5), ("6+", 6, 10**9))
+
+
+@dataclass(frozen=True)
+class PairEvaluation:
+    """Log odds of a model and of the truth."""
+
+    model: str
+    objective: str
+    pairs: list[Pair]  #: those that count
+    truth: FloatArray  #: (P,) nats; infinite where the grammar cannot make one side
+    odds: FloatArray  #: (P,) of the model; infinite where it cannot make one side
+    left_out: dict[str, int]  #: pairs that do not count, by reason
+    parts: dict[str, object]  #: of the signature
+    seed: int
+
+    @property
+    def phenomena(self) -> list[str]:
+        """Of the pairs that count, in their order."""
+        return list(dict.fromkeys(pair.phenomenon for pair in self.pairs))
+
+    def scores(self) -> list[tuple[dict[str, str], Score]]:
+        """Every number, with what it is of.
+
+        By phenomenon, and for all together: the measures and counts; accuracy by stratum, and by |log odds| of the
+        truth; the mean log odds of model and truth in each of these bins; and the truth's probability of what the model
+        chooses, by the probability with which it does.
+        """
+        found: list[tuple[dict[str, str], Score]] = []
+        sums = pair_sums(self.truth, self.odds, self._unigram())
+        names = np.array([pair.phenomenon for pair in self.pairs])
+        for phenomenon in (ALL, *self.phenomena):
+            of = {"phenomenon": phenomenon}
+            own = np.ones(len(names), dtype=bool) if phenomenon == ALL else names == phenomenon
+            found += self._scores(of, measures(self._grouped(sums, own), seed=self.seed))
+            found += [(of, Score(name, n, signature({**self.parts, **of}))) for name, n in self._counts(own).items()]
+            found += self._binned(of, sums, own)
+            if phenomenon != ALL:
+                for (by, group), member in self._strata(own).items():
+                    at = {**of, "by": by, "group": group}
+                    found += self._scores(at, measures(self._grouped(sums, member), ("accuracy",), seed=self.seed))
+                    found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+        return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """`scores` for JSON: model, objective, phenomenon, ``by`` and ``group`` of a part, and the score."""
+        head = {"model": self.model, "objective": self.objective}
+        return [{**head, **of, **score.as_record()} for of, score in self.scores()]
+
+    def points(self) -> list[dict[str, Any]]:
+        """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite."""
+        return [
+            {"phenomenon": pair.phenomenon, "truth": _finite(x), "model": _finite(y)}
+            for pair, x, y in zip(self.pairs, self.truth.tolist(), self.odds.tolist(), strict=True)
+        ]
+
+    # -- parts ----------------------------------------------------------------------------------------
+
+    def _unigram(self) -> FloatArray:
+        return np.array([np.nan if p.unigram_log_odds is None else p.unigram_log_odds for p in self.pairs], dtype=float)
+
+    def _grouped(self, sums: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
+        return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
+
+    def _scores(self, of: dict[str, str], found: dict[str, Interval]) -> list[tuple[dict[str, str], Score]]:
+        told = signature({**self.parts, **of})
+        return [(of, Score(name, value.value, told, value.low, value.high)) for name, value in found.items()]
+
+    def _counts(self, own: NDArray[np.bool_]) -> dict[str, int]:
+        return {
+            "pairs": int(own.sum()),
+            "impossible": int(np.isinf(self.truth[own]).sum()),
+            "impossible_for_model": int(np.isinf(self.odds[own]).sum()),
+        }
+
+    def _strata(self, own: NDArray[np.bool_]) -> dict[tuple[str, str], NDArray[np.bool_]]:
+        members: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        for i in np.flatnonzero(own).tolist():
+            for name, value in self.pairs[i].strata.items():
+                if value is not None:
+                    members.setdefault((name, _group(value)), np.zeros(len(own), dtype=bool))[i] = True
+        return dict(sorted(members.items()))
+
+    def _binned(
+        self, of: dict[str, str], sums: FloatArray, own: NDArray[np.bool_]
+    ) -> list[tuple[dict[str, str], Score]]:
+        found = []
+        size = np.abs(self.truth)
+        bins = [
+            (name, own & (size >= low) & (size < high))
+            for name, (low, high) in zip(ODDS_BINS, pairwise(ODDS), strict=True)
+        ]
+        side = np.where(self.truth < 0.0, -1.0, 1.0)
+        for name, member in [*bins, (IMPOSSIBLE, own & np.isinf(self.truth))]:
+            if not member.any():
+                continue
+            at = {**of, "by": "log_odds", "group": name}
+            found += self._scores(at, measures(self._grouped(sums, member), ("accuracy",), seed=self.seed))
+            found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+            finite = member & np.isfinite(self.truth) & np.isfinite(self.odds)
+            if finite.any():
+                means = {"truth_log_odds": size, "model_log_odds": side * self.odds}
+                found += self._scores(at, self._means(means, finite))
+        chosen = np.where(self.odds < 0.0, -1.0, 1.0)
+        confidence, truth = expit(chosen * self.odds), expit(chosen * self.truth)
+        for low, high in pairwise(CHOICES):
+            member = own & (confidence >= low) & ((confidence < high) | (high == 1.0))
+            if member.any():
+                at = {**of, "by": "choice", "group": f"{low:g}-{high:g}"}
+                means = {"choice_of_model": confidence, "choice_of_truth": truth}
+                found += self._scores(at, self._means(means, member))
+                found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
+        return found
+
+    def _means(self, values: dict[str, FloatArray], member: NDArray[np.bool_]) -> dict[str, Interval]:
+        """Means over some pairs, (P,) values by name."""
+        table = np.stack([*values.values(), np.ones(len(member))], axis=1)
+        sums = self._grouped(table, member)
+        ends = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
+        means = table[member].mean(axis=0).tolist()
+        return {name: Interval(means[k], *ends[:, k].tolist()) for k, name in enumerate(values)}
+
+
+def evaluate_pairs(
+    model: LanguageModel,
+    pairs: Sequence[Pair],
+    pcfg: PCFG,
+    *,
+    lengths: LengthRange | None = None,
+    seed: int = 0,
+) -> PairEvaluation:
+    """Set a model's log odds beside those of the truth.
+
+    A causal model is compared with ln P(a)/P(b), a masked one with the difference of the grammar's exact sums of
+    ln P(word | all others). Pairs with a word outside the model's vocabulary are left out, and those of which the
+    grammar, or the model, can make neither side; `PairEvaluation.left_out` counts them.
+
+    Args:
+        model: anything that satisfies `LanguageModel`, the oracle included.
+        pairs: with the log probabilities of ``pcfg``.
+        pcfg: the grammar.
+        lengths: the condition that the pairs were drawn under, for the signature; odds do not depend on it.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: no pair is left, or a sentence is longer than the model takes.
+    """
+    reasons = {
+        "a word is outside the model's vocabulary": outside_vocabulary(model, pairs),
+        "the grammar can make neither sentence": np.array([pair.impossible == "both" for pair in pairs], dtype=bool),
+    }
+    left_out, kept = {}, np.ones(len(pairs), dtype=bool)
+    for reason, wrong in reasons.items():
+        left_out[reason] = int((kept & wrong).sum())
+        kept &= ~wrong
+    some = [pair for pair, keep in zip(pairs, kept, strict=True) if keep]
+    odds = model_log_odds(model, some)
+    wrong = np.isnan(odds)
+    left_out["the model can make neither sentence"] = int(wrong.sum())
+    some, odds = [pair for pair, bad in zip(some, wrong, strict=True) if not bad], odds[~wrong]
+    if not some:
+        told = "; ".join(f"{n} where {reason}" for reason, n in left_out.items() if n)
+        raise InputError(f"none of the {len(pairs)} pairs can be compared: {told or 'there are none'}")
+    parts: dict[str, object] = {
+        "objective": model.objective,
+        "odds": "sum" if model.objective == "causal" else "pseudo",
+        "drawn": "none" if lengths is None else str(lengths),
+        "ci": f"sentence-bootstrap95/seed{seed}",
+        "given": len(pairs),
+        "pairs": len(some),
+        "data": digest_pairs(some),
+        "grammar": pcfg.digest[:8],
+    }
+    reading = getattr(model, "reading", None)
+    if reading is not None:
+        parts["reading"] = reading
+    return PairEvaluation(
+        model.name, model.objective, some, truth_log_odds(some, pcfg, model), odds, _some(left_out), parts, seed
+    )
+
+
+def digest_pairs(pairs: Sequence[Pair]) -> str:
+    """First 8 hexadecimal digits of SHA-256 over phenomenon and sentences, a pair a line."""
+    sha = hashlib.sha256()
+    for pair in pairs:
+        sha.update(f"{pair.phenomenon}\t{' '.join(pair.a)}\t{' '.join(pair.b)}\n".encode())
+    return sha.hexdigest()[:8]
+
+
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {reason: n for reason, n in counts.items() if n}
+
+
+def _group(value: str | int | bool) -> str:
+    """A stratum as text; whole numbers in a few ranges."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return next((name for name, low, high in DISTANCES if low <= value <= high), str(value))
+    return value
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

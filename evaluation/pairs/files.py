@@ -1,0 +1,102 @@
+"""Pairs as lines of JSON, written and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from evaluation.pairs.pair import ALL, Pair, Words, differing
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.files import write_json_lines
+
+_LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
+_SIDES = {"good": "a", "bad": "b"}
+
+
+def write_pairs(path: str | Path, pairs: Sequence[Pair]) -> None:
+    """Write a pair a line, atomically."""
+    write_json_lines(path, (pair.as_record() for pair in pairs))
+
+
+def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | None = None) -> list[Pair]:
+    """Read pairs; sides stand as the file has them, and what the file says of probabilities is not believed.
+
+    The fields ``sentence_good`` and ``sentence_bad`` (words separated by spaces) are needed; ``phenomenon`` (by default
+    ``pairs``), ``strata``, ``facts``, ``source`` and ``drawn`` are kept, others are ignored.
+
+    Args:
+        path: lines of JSON, empty ones ignored.
+        words: those of the grammar.
+        lengths: the condition that the truth is under.
+
+    Raises:
+        InputError: the file cannot be read or holds no pair, or a line is malformed, has a word that the grammar does
+            not have, or a sentence outside ``lengths``; the message names file and line.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the pairs: {getattr(error, 'strerror', None) or 'not UTF-8'}", path) from error
+    known = frozenset(words)
+    pairs = [_read(line, number, path, known, lengths) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not pairs:
+        raise InputError(f"the file holds no pairs; a line is {_LINE}", path)
+    return pairs
+
+
+def _read(line: str, number: int, path: Path, known: frozenset[str], lengths: LengthRange | None) -> Pair:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"this line is not JSON; a pair is {_LINE}", path, number) from error
+    if not isinstance(record, dict):
+        raise InputError(f"this line is not a pair; a pair is {_LINE}", path, number)
+    a, b = (_sentence(record, key, path, number, known, lengths) for key in ("sentence_good", "sentence_bad"))
+    if a == b:
+        raise InputError("the two sentences of the pair are the same", path, number)
+    phenomenon, source, drawn = record.get("phenomenon", "pairs"), record.get("source", number), record.get("drawn")
+    strata, facts = record.get("strata", {}), record.get("facts", {})
+    if not isinstance(phenomenon, str) or phenomenon in ("", ALL):
+        raise InputError(f"the phenomenon of a pair is a text, not {ALL!r}, which stands for all pairs", path, number)
+    if type(source) is not int:
+        raise InputError(
+            "the source of a pair is a whole number, the same for pairs that belong together", path, number
+        )
+    if drawn not in (None, *_SIDES):
+        raise InputError("the drawn side of a pair is good, bad or null", path, number)
+    if not _plain(strata, (str, int, bool)) or not _plain(facts, (int, float)):
+        raise InputError("strata are texts, whole numbers or true and false by name; facts are numbers", path, number)
+    return Pair(
+        *(a, b, phenomenon, None, None, None, differing(a, b), source),
+        None if drawn is None else _SIDES[drawn],
+        strata,
+        facts,
+    )
+
+
+def _sentence(
+    record: dict[str, Any], key: str, path: Path, number: int, known: frozenset[str], lengths: LengthRange | None
+) -> Words:
+    text = record.get(key)
+    if not isinstance(text, str) or not text.split():
+        raise InputError(f"this line lacks {key}, a text of words separated by spaces", path, number)
+    words = tuple(text.split())
+    strange = [word for word in words if word not in known]
+    if strange:
+        raise InputError(f"the word {strange[0]!r} is not one of the grammar", path, number)
+    if lengths is not None and len(words) not in lengths:
+        raise InputError(
+            f"a sentence of {len(words)} words is outside the length range {lengths}; leave it out, or widen the range",
+            path,
+            number,
+        )
+    return words
+
+
+def _plain(value: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a value is a mapping of names to values of some kinds, or None."""
+    return isinstance(value, dict) and all(v is None or isinstance(v, kinds) for v in value.values())

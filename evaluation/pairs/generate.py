@@ -1,0 +1,168 @@
+"""Pairs of all phenomena from one stream of sentences, reproducible from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.pairs.constituents import Constituents
+from evaluation.pairs.drawn import Change, Drawn, outside_of
+from evaluation.pairs.lexicon import Lexicon
+from evaluation.pairs.odds import unigram_log_odds
+from evaluation.pairs.pair import Pair, Words
+from evaluation.pairs.phenomena.attachment import Attachment
+from evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
+from evaluation.pairs.phenomena.subcategorisation import Subcategorisation
+from evaluation.pairs.phenomena.subject_verb import SubjectVerb
+from evaluation.pairs.phenomena.word_order import WordOrder
+from evaluation.pairs.phenomenon import Phenomenon
+from evaluation.pairs.settings import PHENOMENA, Settings
+from generator.sampler import Sampler, random_state
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.progress import meter
+from grammar.surface import surface
+
+_STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
+_CHUNK = 64  #: sentences drawn at once
+
+REGISTRY: dict[str, Phenomenon] = {
+    p.name: p for p in (SubjectVerb(), DeterminerNoun(), Subcategorisation(), Attachment(), WordOrder())
+}
+assert tuple(REGISTRY) == PHENOMENA
+
+
+@dataclass(frozen=True)
+class Made:
+    """The pairs of a grammar."""
+
+    pairs: list[Pair]  #: by phenomenon, then in the order in which they were drawn
+    sentences: int  #: drawn
+    notes: list[str]  #: what could not be found, a sentence each
+
+
+@dataclass(frozen=True)
+class _Found:
+    phenomenon: Phenomenon
+    source: int
+    drawn: Drawn
+    change: Change
+
+
+def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | None = None) -> Made:
+    """Draw sentences, and change one thing in each.
+
+    A sentence gives at most one pair to each phenomenon; no two pairs of a phenomenon are the same. Each sentence is
+    changed by random numbers of its own, so that one phenomenon does not depend on which others are asked for.
+
+    Args:
+        pcfg: the grammar.
+        lengths: the length condition of the sentences.
+        settings: how many, and of what.
+
+    Raises:
+        InputError: none of the phenomena can be found in this grammar, or it cannot be sampled from.
+    """
+    settings = settings or Settings()
+    lexicon = Lexicon(pcfg, lengths, settings.forms)
+    notes, wanted = [], []
+    for name in settings.phenomena:
+        reason = REGISTRY[name].missing(lexicon)
+        if reason is None:
+            wanted.append(REGISTRY[name])
+        else:
+            notes.append(f"no pairs of {name}: {reason}")
+    if not wanted:
+        raise InputError(f"this grammar has none of the phenomena asked for; {notes[0]}")
+    found, sentences = _search(lexicon, wanted, settings)
+    for phenomenon in wanted:
+        if len(found[phenomenon.name]) < settings.number:
+            notes.append(
+                f"{len(found[phenomenon.name])} of {settings.number} pairs of {phenomenon.name}"
+                f" were found in {sentences:,} sentences"
+            )
+    flat = [entry for phenomenon in wanted for entry in found[phenomenon.name]]
+    if not flat:
+        raise InputError(f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena")
+    return Made(_finish(lexicon, flat), sentences, notes)
+
+
+def _search(lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: Settings) -> tuple[dict[str, list[_Found]], int]:
+    found: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
+    seen: set[tuple[str, frozenset[Words]]] = set()
+    drawn = 0
+
+    def wanted_outside() -> bool:
+        return any(p.outside and len(found[p.name]) < settings.number for p in wanted)
+
+    with meter("minimal pairs", settings.number * len(wanted)) as bar:
+        for number, sentence in enumerate(_sentences(lexicon, settings, wanted_outside)):
+            open_still = [p for p in wanted if len(found[p.name]) < settings.number]
+            if not open_still:
+                break
+            drawn, words = number + 1, sentence.words
+            for phenomenon in open_still:
+                rng = np.random.default_rng([settings.seed, number, PHENOMENA.index(phenomenon.name)])
+                change = phenomenon.change(sentence, settings, rng)
+                if change is None or change.words == words:
+                    continue
+                key = (phenomenon.name, frozenset((words, change.words)))
+                if key not in seen and not (settings.possible and np.isinf(lexicon.pcfg.log_prob(change.words))):
+                    seen.add(key)
+                    found[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
+                    bar.advance()
+    return found, drawn
+
+
+def _sentences(lexicon: Lexicon, settings: Settings, outside: Callable[[], bool]) -> Iterator[Drawn]:
+    sampler = Sampler(lexicon.pcfg, lexicon.lengths)
+    most = settings.number * settings.tries
+    for chunk in range(-(-most // _CHUNK)):
+        state: NDArray[np.uint64] = random_state(settings.seed, _STREAM, chunk)
+        size = min(_CHUNK, most - chunk * _CHUNK)
+        words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(sampler.draw(size, state))]
+        computed = outside_of(lexicon, words) if outside() else [None] * size
+        for sentence, weights in zip(words, computed, strict=True):
+            yield Drawn(lexicon, sentence, weights)
+
+
+def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
+    """Log probabilities, the more probable sentence first, strata of its best tree."""
+    pcfg = lexicon.pcfg
+    sentences = list(dict.fromkeys(words for entry in found for words in (entry.drawn.words, entry.change.words)))
+    values = dict(zip(sentences, pcfg.exact.string_log_probs(sentences).tolist(), strict=True))
+
+    @cache
+    def tree(words: Words) -> Constituents:
+        return Constituents(surface(pcfg.exact.viterbi(words)[0], pcfg))
+
+    pairs = []
+    with meter("trees of pairs", len(found)) as bar:
+        for entry in found:
+            change, phenomenon = entry.change, entry.phenomenon
+            swapped = values[change.words] > values[entry.drawn.words]
+            a, b = (change.words, entry.drawn.words) if swapped else (entry.drawn.words, change.words)
+            log_p_a, log_p_b = (values[words] if np.isfinite(values[words]) else None for words in (a, b))
+            log_odds = None if log_p_a is None or log_p_b is None else log_p_a - log_p_b
+            pairs.append(
+                Pair(
+                    a,
+                    b,
+                    phenomenon.name,
+                    log_p_a,
+                    log_p_b,
+                    unigram_log_odds(lexicon, a, b),
+                    change.positions,
+                    entry.source,
+                    "b" if swapped else "a",
+                    phenomenon.strata(tree(a), a, change, lexicon),
+                    phenomenon.facts(change, swapped, log_odds),
+                )
+            )
+            bar.advance()
+    return pairs

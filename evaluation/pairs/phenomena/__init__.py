@@ -1,0 +1,1 @@
+"""What the sentences of a pair differ in: one module each."""

@@ -1,0 +1,82 @@
+"""Agreement of determiner and noun in number: the determiner exchanged, or after *a* and *an* the noun."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.pairs.constituents import Constituents
+from evaluation.pairs.drawn import Change, Drawn
+from evaluation.pairs.lexicon import Lexicon
+from evaluation.pairs.pair import Stratum, Words
+from evaluation.pairs.phenomenon import Phenomenon
+from evaluation.pairs.settings import Settings
+
+_NOUNS = ("NN", "NNS")
+_BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
+WIDEST = 2  #: words between determiner and noun, where there are no tags to tell what they are
+
+
+class DeterminerNoun(Phenomenon):
+    """*this dog* / *these dog*; *a dog* / *a dogs*.
+
+    Strata: ``exchanged`` (determiner or noun), ``number`` and ``distance``, words between the two.
+    """
+
+    name = "determiner-noun"
+
+    def missing(self, lexicon: Lexicon) -> str | None:
+        """Why the grammar can have no such pairs; None: it may."""
+        determiners, nouns = (lexicon.forms.table[kind] for kind in ("determiner", "noun"))
+        if not determiners:
+            return "the grammar has no determiner that shows number (this, these, that, those, a, an; tag DT)"
+        if not any(form.other for form in (*determiners.values(), *nouns.values())):
+            return "the grammar has no two forms of a determiner or noun that differ in number"
+        return None
+
+    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+        """One of its determiners or nouns in the other number, at random; None: it has none."""
+        forms = drawn.lexicon.forms
+        found = []
+        for i, word in enumerate(drawn.words):
+            form = forms.of("determiner", word)
+            if form is None or form.tag not in (None, drawn.tag(i, settings.sure)):
+                continue
+            noun = _noun(drawn, i, settings.sure)
+            if noun is None:
+                continue
+            other = forms.of("noun", drawn.words[noun])
+            if form.other is not None:
+                found.append((i, form.other, "determiner", noun - i - 1))
+            elif other is not None and other.other is not None and other.number == form.number:
+                found.append((noun, other.other, "noun", noun - i - 1))
+        if not found:
+            return None
+        at, word, exchanged, distance = found[int(rng.integers(len(found)))]
+        return Change(drawn.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
+
+    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+        """Of the more probable sentence; the tree is not looked at."""
+        exchanged = change.strata["exchanged"]
+        form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
+        assert form is not None
+        return {"exchanged": exchanged, "number": form.number, "distance": int(change.strata["distance"])}
+
+
+def _noun(drawn: Drawn, determiner: int, sure: float) -> int | None:
+    """The noun of a determiner: the last of the first run of nouns after it, with nothing but modifiers between."""
+    forms = drawn.lexicon.forms
+    if not forms.tagged:
+        for j in range(determiner + 1, min(determiner + 2 + WIDEST, len(drawn))):
+            if forms.of("noun", drawn.words[j]) is not None:
+                return j
+            if forms.of("determiner", drawn.words[j]) or forms.of("verb", drawn.words[j]):
+                return None
+        return None
+    last = None
+    for j in range(determiner + 1, len(drawn)):
+        tag = drawn.tag(j, sure)
+        if tag in _NOUNS:
+            last = j
+        elif last is not None or tag not in _BETWEEN:
+            break
+    return last

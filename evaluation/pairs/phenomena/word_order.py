@@ -1,0 +1,40 @@
+"""Word order: two neighbours exchanged, so that both sentences have the same unigram probability exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.pairs.constituents import Constituents
+from evaluation.pairs.drawn import Change, Drawn
+from evaluation.pairs.lexicon import Lexicon
+from evaluation.pairs.pair import Stratum, Words
+from evaluation.pairs.phenomenon import Phenomenon
+from evaluation.pairs.settings import Settings
+
+
+class WordOrder(Phenomenon):
+    """*the dog barks* / *dog the barks*.
+
+    Stratum ``boundary``: *within*, the two are children of one constituent, or *across* the boundary of one.
+    """
+
+    name = "word-order"
+
+    def missing(self, lexicon: Lexicon) -> str | None:
+        """Any grammar with sentences of two words will do."""
+        return None
+
+    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+        """Two different neighbours, neither a mark, exchanged, at random; None: there are none."""
+        words = drawn.words
+        plain = [any(c.isalnum() for c in word) for word in words]
+        places = [i for i in range(len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
+        if not places:
+            return None
+        at = places[int(rng.integers(len(places)))]
+        return Change((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
+
+    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+        """Of the more probable sentence."""
+        left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
+        return {"boundary": "within" if left == right else "across"}

@@ -1,0 +1,51 @@
+"""What a kind of pair has to offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from evaluation.pairs.constituents import Constituents
+from evaluation.pairs.drawn import Change, Drawn
+from evaluation.pairs.lexicon import Lexicon
+from evaluation.pairs.pair import Stratum, Words
+from evaluation.pairs.settings import Settings
+
+
+class Phenomenon(ABC):
+    """One controlled difference between two sentences."""
+
+    name: ClassVar[str]
+    outside: ClassVar[bool] = False  #: it looks at `Drawn.log_odds` of most sentences
+
+    @abstractmethod
+    def missing(self, lexicon: Lexicon) -> str | None:
+        """Why the grammar can have no such pairs; None: it may."""
+
+    @abstractmethod
+    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+        """A changed sentence of the same length, at random; None where this one has nothing to change."""
+
+    @abstractmethod
+    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+        """Properties to report by.
+
+        Args:
+            tree: the most probable one of ``words``, with treebank labels.
+            words: the more probable sentence of the pair.
+            change: what was done.
+            lexicon: of the grammar.
+        """
+
+    def facts(self, change: Change, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
+        """Other exact numbers of the pair.
+
+        Args:
+            change: what was done.
+            swapped: the changed sentence is the more probable one.
+            log_odds: ln P(more probable) / P(less probable); None where the latter is zero.
+        """
+        return {}

@@ -1,0 +1,116 @@
+"""`truesource evaluate pairs`: what it prints and writes, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from agreement_grammar import agreement_grammar
+from command_line import Command
+
+from evaluation.pairs.settings import PHENOMENA
+
+MAKE = ("evaluate", "pairs", "--oracle", "g.npz", "--lengths", "3..9", "-n", "6", "--tries", "60", "--tolerance", "0.8")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    agreement_grammar().save(tmp_path / "g.npz")
+    return tmp_path
+
+
+@pytest.fixture
+def model(here: Path, command: Command) -> str:
+    assert command("sample", "g.npz", "-n", 400, "-o", "c", "--lengths", "3..9").code == 0
+    assert command("train", "c", "--model", "ngram", "--set", "model.order=2", "-o", "m").code == 0
+    return "m"
+
+
+def test_pairs_are_made_and_written(here: Path, command: Command) -> None:
+    found = command(*MAKE, "--pairs", "p.jsonl", "--seed", 3)
+    assert (found.code, found.err) == (0, "")
+    assert (
+        found.last == "Wrote 30 pairs to p.jsonl. Next: truesource evaluate pairs MODEL --oracle g.npz --given p.jsonl"
+    )
+    lines = (here / "p.jsonl").read_text("utf-8")
+    records = [json.loads(line) for line in lines.splitlines()]
+    assert [r["phenomenon"] for r in records] == [name for name in PHENOMENA for _ in range(6)]
+    assert command(*MAKE, "--pairs", "q.jsonl", "--seed", 3).code == 0
+    assert (here / "q.jsonl").read_text("utf-8") == lines
+
+
+def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
+    found = command(*MAKE, model, "--pairs", "p.jsonl", "--json", "p.json", "--figure", "p.svg")
+    assert (found.code, found.err) == (0, "")
+    assert "subject-verb" in found.out
+    assert "log odds: " in found.out
+    assert found.last == f"Wrote p.jsonl and p.json and p.svg. Next: truesource score {model} CORPUS --oracle g.npz"
+    records = json.loads((here / "p.json").read_text("utf-8"))
+    assert {r["phenomenon"] for r in records} == {"all", *PHENOMENA}
+    assert all(r["model"] == "m" and r["objective"] == "causal" for r in records)
+    assert all("drawn:3..9" in r["signature"] and "seed1" in r["signature"] for r in records)
+    accuracy = next(r for r in records if r["name"] == "accuracy" and r["phenomenon"] == "all" and "by" not in r)
+    assert 0.5 < accuracy["low"] < accuracy["value"] <= accuracy["high"] <= 1.0
+    assert ElementTree.parse(here / "p.svg").getroot().tag.endswith("svg")
+    again = command(*MAKE, model, "--given", "p.jsonl", "--json", "again.json")
+    assert again.code == 0
+    assert (here / "again.json").read_text("utf-8") == (here / "p.json").read_text("utf-8")
+    assert again.last.startswith("Wrote again.json. Next: ")
+    assert command(*MAKE, model).last.startswith("Nothing written; --json FILE keeps these numbers. Next: ")
+
+
+def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command) -> None:
+    agreement_grammar(relabel={"DT": "D"}).save(here / "bare.npz")
+    call = ("evaluate", "pairs", "--oracle", "bare.npz", "--lengths", "3..9", "-n", 3, "--pairs", "p.jsonl")
+    found = command(*call, "--phenomena", "determiner-noun, word-order")
+    assert found.code == 0
+    assert found.err == (
+        "Note: no pairs of determiner-noun: the grammar has no determiner that shows number"
+        " (this, these, that, those, a, an; tag DT).\n"
+    )
+    assert {json.loads(line)["phenomenon"] for line in (here / "p.jsonl").read_text("utf-8").splitlines()} == {
+        "word-order"
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "name a model to score, or --pairs FILE to keep the pairs"),
+        (
+            ("--pairs", "p", "--json", "j"),
+            "--json and --figure are of a model's scores; name a model, or leave them out",
+        ),
+        (("--pairs", "g.npz"), "will not overwrite g.npz without --force"),
+        (
+            ("nothing", "--given", "good.jsonl"),
+            "there is no trained model here; train one, or finish its training (nothing)",
+        ),
+        (("nothing", "--given", "broken.jsonl"), "(broken.jsonl:2)"),
+        (("nothing", "--given", "strange.jsonl"), "the word 'unicorn' is not one of the grammar (strange.jsonl:1)"),
+        (("--pairs", "p", "--phenomena", "islands"), "word-order"),
+        (("--pairs", "p", "--tolerance", "0"), "the tolerance of frequency and the margin of frames are nats above 0"),
+        (("--pairs", "p", "--forms", "nothing.txt"), "cannot read the forms: No such file or directory (nothing.txt)"),
+        (
+            ("--pairs", "p", "--phenomena", "subject-verb", "--forms", "empty.txt"),
+            "(tags VBZ and VBP, or was and were)",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence(args: tuple[str, ...], message: str, here: Path, command: Command) -> None:
+    good = '{"sentence_good": "the dog sleeps", "sentence_bad": "the dog sleep"}\n'
+    (here / "good.jsonl").write_text(good, "utf-8")
+    (here / "broken.jsonl").write_text(good + '{"sentence_good": "the dog sleeps"\n', "utf-8")
+    (here / "strange.jsonl").write_text(good.replace("dog", "unicorn"), "utf-8")
+    (here / "empty.txt").write_text("# nothing\n", "utf-8")
+    call = list(MAKE)
+    if "--tolerance" in args:
+        del call[call.index("--tolerance") : call.index("--tolerance") + 2]
+    found = command(*call, *args)
+    assert found.code == 2
+    assert found.err.startswith("truesource: ")
+    assert found.err.rstrip().endswith(message)
+    assert found.err.count("\n") == 1

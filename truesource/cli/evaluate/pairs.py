@@ -1,0 +1,137 @@
+"""`truesource evaluate pairs`: minimal pairs from the grammar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json, Lengths, Seed
+
+if TYPE_CHECKING:
+    from evaluation.pairs.pair import Pair
+    from evaluation.pairs.settings import Settings
+    from grammar.conditioning import LengthRange
+    from grammar.pcfg import PCFG
+
+NAME = "pairs"
+
+
+def command(
+    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar: it makes the pairs, and gives the true odds.")],
+    model: Annotated[
+        Path | None,
+        typer.Argument(help="Folder of a trained model; left out, pairs are only made.", show_default=False),
+    ] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--number", min=1, help="At most so many pairs of each phenomenon.")
+    ] = 200,
+    phenomena: Annotated[
+        str | None,
+        typer.Option(
+            help="Of subject-verb, determiner-noun, subcategorisation, attachment, word-order, by commas; all."
+        ),
+    ] = None,
+    lengths: Lengths = "6..25",
+    given: Annotated[
+        Path | None, typer.Option("--given", help="Score the pairs of this JSON lines file instead.")
+    ] = None,
+    pairs: Annotated[Path | None, typer.Option("--pairs", help="Write the pairs to this file, JSON lines.")] = None,
+    forms: Annotated[
+        Path | None,
+        typer.Option(help="Forms that differ in number: verb|determiner|noun SINGULAR PLURAL a line; default English."),
+    ] = None,
+    tolerance: Annotated[float, typer.Option(help="Nats by which frequencies of exchanged words may differ.")] = 0.5,
+    tries: Annotated[int, typer.Option(min=1, help="At most so many sentences drawn for each pair wanted.")] = 10,
+    attached: Annotated[float, typer.Option(help="Posterior from which an attachment is nearly sure.")] = 0.8,
+    possible: Annotated[
+        bool, typer.Option("--possible", help="Only pairs of which the grammar can make both sentences.")
+    ] = False,
+    seed: Seed = 1,
+    json: Json = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", help="Draw accuracy and log odds to this SVG file.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Pairs of sentences that differ in one controlled thing, and which of the two a model prefers.
+
+    Pairs are drawn from the grammar, with exact log odds ln P(a)/P(b): agreement in number, verbs in the wrong frame,
+    attachment, word order. Printed is how often the model prefers what the truth prefers, and how far its odds are off.
+    """
+    from evaluation.pairs.files import read_pairs, write_pairs
+    from evaluation.pairs.lexicon import Lexicon
+    from evaluation.pairs.odds import with_truth
+    from evaluation.pairs.settings import PHENOMENA, Settings
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from grammar.files import write_json, write_text
+    from grammar.pcfg import PCFG
+    from truesource.cli.evaluate.pairs_tables import print_measures, print_pairs, print_parts
+    from truesource.cli.inputs import claim_file
+
+    if model is None and pairs is None:
+        raise InputError("name a model to score, or --pairs FILE to keep the pairs")
+    if model is None and (json is not None or figure is not None):
+        raise InputError("--json and --figure are of a model's scores; name a model, or leave them out")
+    for file in (pairs, json, figure):
+        if file is not None:
+            claim_file(file, force)
+    wanted = PHENOMENA if phenomena is None else tuple(part.strip() for part in phenomena.split(","))
+    settings = Settings(
+        number,
+        wanted,
+        seed,
+        tries,
+        tolerance,
+        attached=attached,
+        possible=possible,
+        forms=forms,
+    )
+    condition = LengthRange.parse(lengths)
+    pcfg = PCFG.load(oracle)
+    if given is not None:
+        found = with_truth(read_pairs(given, pcfg.terminals, condition), Lexicon(pcfg, condition))
+    else:
+        found = _make(pcfg, condition, settings)
+    wrote = []
+    if pairs is not None:
+        write_pairs(pairs, found)
+        wrote.append(str(pairs))
+    if model is None:
+        print_pairs(found)
+        typer.echo(
+            f"Wrote {len(found):,} pairs to {pairs}."
+            f" Next: truesource evaluate pairs MODEL --oracle {oracle} --given {pairs}"
+        )
+        return
+    from evaluation.pairs.evaluate import evaluate_pairs
+    from lmtrain.models import load_model  # torch, after the quick checks
+
+    measured = evaluate_pairs(load_model(model), found, pcfg, lengths=condition, seed=seed)
+    for reason, n in measured.left_out.items():
+        typer.echo(f"{n} of {len(found)} pairs left out: {reason}", err=True)
+    records = measured.records()
+    print_measures(records)
+    print_parts(records)
+    if json is not None:
+        write_json(json, records)
+        wrote.append(str(json))
+    if figure is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_pairs import pairs_figure
+
+        write_text(figure, standalone(pairs_figure(measured.objective, {measured.model: records})))
+        wrote.append(str(figure))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: truesource score {model} CORPUS --oracle {oracle}")
+
+
+def _make(pcfg: PCFG, lengths: LengthRange | None, settings: Settings) -> list[Pair]:
+    from evaluation.pairs.generate import make_pairs
+
+    made = make_pairs(pcfg, lengths, settings)
+    for note in made.notes:
+        typer.echo(f"Note: {note}.", err=True)
+    return made.pairs

@@ -1,0 +1,116 @@
+"""Stages: minimal pairs from the grammar, and what each model prefers."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.oracle import Oracle
+from evaluation.pairs.evaluate import PairEvaluation, evaluate_pairs
+from evaluation.pairs.files import read_pairs, write_pairs
+from evaluation.pairs.generate import make_pairs
+from evaluation.pairs.lexicon import Lexicon
+from evaluation.pairs.odds import with_truth
+from evaluation.pairs.settings import Settings
+from grammar.files import digest_file, digest_json, write_json
+
+if TYPE_CHECKING:
+    from truesource.config import ModelEntry, PairsConfig
+    from truesource.runner import Run
+
+log = logging.getLogger("truesource")
+
+
+def source_inputs(run: Run) -> Any:
+    """Settings, lengths, seed, grammar, and a file of pairs or forms where one is given."""
+    config = _config(run)
+    return {
+        "pairs": config.model_dump(mode="json"),
+        "lengths": str(run.config.corpus.lengths),
+        "seed": run.config.seed,
+        "grammar": run.outputs["grammar"],
+        "files": [None if file is None else digest_file(file) for file in _files(run)],
+    }
+
+
+def make_source(run: Run) -> str:
+    """Write ``pairs/pairs.jsonl`` and ``pairs/summary.json``."""
+    config, lengths = _config(run), run.config.corpus.lengths
+    given, forms = _files(run)
+    notes: list[str] = []
+    if given is not None:
+        pairs = with_truth(read_pairs(given, run.pcfg.terminals, lengths), Lexicon(run.pcfg, lengths))
+    else:
+        settings = Settings(
+            config.number,
+            tuple(config.phenomena),
+            run.config.seed,
+            config.tries,
+            config.tolerance,
+            attached=config.attached,
+            possible=config.possible,
+            forms=forms,
+        )
+        made = make_pairs(run.pcfg, lengths, settings)
+        pairs, notes = made.pairs, made.notes
+    for note in notes:
+        log.info("%s", note)
+    phenomena = list(dict.fromkeys(pair.phenomenon for pair in pairs))
+    best = sorted(pairs, key=lambda pair: not pair.possible)  # a pair of two possible sentences, where there is one
+    examples = [next(pair for pair in best if pair.phenomenon == name).as_record() for name in phenomena]
+    truth = evaluate_pairs(
+        Oracle(run.pcfg, "causal", lengths=lengths), pairs, run.pcfg, lengths=lengths, seed=run.config.seed
+    )
+    summary = {"notes": notes, "examples": examples, "pairs": len(pairs), "oracle": _record("oracle", truth)}
+    write_pairs(run.folder / "pairs" / "pairs.jsonl", pairs)
+    write_json(run.folder / "pairs" / "summary.json", summary)
+    return digest_file(run.folder / "pairs" / "pairs.jsonl")
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """The pairs, the seed, and the trained model."""
+    return {
+        "pairs": run.outputs["pairs"],
+        "lengths": str(run.config.corpus.lengths),
+        "seed": run.config.seed,
+        "grammar": run.outputs["grammar"],
+        "model": run.outputs[f"train:{model.name}"],
+    }
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``pairs/models/<name>.json``."""
+    from lmtrain.models import load_model
+
+    lengths = run.config.corpus.lengths
+    pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)
+    pairs = with_truth(pairs, Lexicon(run.pcfg, lengths))
+    trained = load_model(run.folder / "models" / model.name)
+    found = evaluate_pairs(trained, pairs, run.pcfg, lengths=lengths, seed=run.config.seed)
+    record = _record(model.name, found)
+    write_json(run.folder / "pairs" / "models" / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def _record(name: str, found: PairEvaluation) -> dict[str, Any]:
+    return {
+        "model": name,
+        "objective": found.objective,
+        "left_out": found.left_out,
+        "records": found.records(),
+        "points": found.points(),
+    }
+
+
+def _files(run: Run) -> tuple[Path | None, Path | None]:
+    """The files of pairs and of forms that the configuration names."""
+    config = _config(run)
+    given, forms = (None if name is None else Path(run.resolve(name)) for name in (config.file, config.forms))
+    return given, forms
+
+
+def _config(run: Run) -> PairsConfig:
+    config = run.config.evaluation.pairs
+    assert config is not None
+    return config
