@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 FOLDER = "snapshots"
+_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")  #: besides the weights
 _NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -76,6 +77,40 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
             raise InputError("this snapshot is damaged; train the model again", path) from error
         found.append((int(step), path))
     return sorted(found)
+
+
+def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
+    """The snapshots of a trained model in order, and last the model itself: (step, model folder), none left out.
+
+    Raises:
+        InputError: the folder holds no finished model or it was trained without snapshots, a snapshot lacks files, or
+            one that its training has made is missing; the message names the step.
+    """
+    folder = Path(folder)
+    found = dict(snapshots(folder))
+    try:
+        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+        last, settings = int(training["steps"]), training["training"]
+        expected = schedule(TrainConfig(**settings), int(training["planned_steps"])) if settings else frozenset()
+    except FileNotFoundError:
+        raise InputError("there is no trained model here; train one, or finish its training", folder) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError("the record of the training is damaged; train the model again", folder) from error
+    if not expected:
+        how = "an n-gram model has no steps" if settings is None else "train it with --set training.snapshots=log"
+        raise InputError(f"this model has no snapshots along its training: {how}", folder)
+    absent = sorted({step for step in expected if step < last} - found.keys())
+    if absent:
+        more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+        raise InputError(f"the snapshot of step {absent[0]} is missing{more}; train the model again", folder / FOLDER)
+    made = [(step, path) for step, path in found.items() if step < last] + [(last, folder)]
+    for step, path in made:
+        lacking = [name for name in _FILES if not (path / name).is_file()]
+        if not any(path.glob("*.safetensors")):
+            lacking.append("model.safetensors")
+        if lacking:
+            raise InputError(f"the snapshot of step {step} is unfinished, it lacks {', '.join(lacking)}", path)
+    return made
 
 
 def drop_later(folder: Path, step: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.oracle import Oracle
-from generator.language_model import DistributionModel, LogDistributions
+from generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from grammar.errors import InputError
 from grammar.inference.batch import Batch
 from grammar.progress import meter
@@ -54,7 +54,7 @@ class Events:
         return len(self.source)
 
 
-def events_of(model: DistributionModel, oracle: Oracle) -> Events:
+def events_of(model: LanguageModel, oracle: Oracle) -> Events:
     """The events that model and truth share.
 
     Raises:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from evaluation.comparison import oracle_for
-from evaluation.divergence.blocks import Events, TruthBlock, batches_of, events_of, matched, truth_blocks
+from evaluation.divergence.blocks import Events, FloatArray, TruthBlock, batches_of, events_of, matched, truth_blocks
 from evaluation.divergence.measures import NAMES, measure_rows
+from evaluation.oracle import Oracle
 from generator.language_model import DistributionModel
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -32,11 +33,24 @@ class CachedTruth:
     contexts: int  #: their positions
     groups: tuple[tuple[tuple[tuple[str, ...], ...], tuple[TruthBlock, ...]], ...]  #: sentences (W,), their blocks
     events: Events
+    oracle: Oracle
+    inputs: tuple[tuple[str, ...], ...]  #: the sentences that were looked at, the impossible ones too
 
     @property
     def memory(self) -> int:
         """Bytes of the probabilities that are kept."""
-        return sum(block.log_prob.nbytes for _, blocks in self.groups for block in blocks)
+        return sum(block.log_prob.nbytes + block.states.nbytes for _, blocks in self.groups for block in blocks)
+
+    def blocks(self, model: DistributionModel) -> Iterator[tuple[TruthBlock, FloatArray]]:
+        """Truth and model, (W, E) ln Q, at every position that is kept.
+
+        Raises:
+            InputError: the model has another objective or other words than the one that this was made for.
+        """
+        if model.objective != self.objective or model.vocabulary != self.words:
+            raise InputError("the truth was kept for a model of another objective or other words; keep it anew")
+        for rows, blocks in self.groups:
+            yield from matched(iter(blocks), model.distributions(rows), len(self.events))
 
     def compare(self, model: DistributionModel) -> dict[str, float]:
         """Where a model stands now.
@@ -49,19 +63,16 @@ class CachedTruth:
         Raises:
             InputError: the model has another objective or other words than the one that this was made for.
         """
-        if model.objective != self.objective or model.vocabulary != self.words:
-            raise InputError("the truth was kept for a model of another objective or other words; keep it anew")
         totals, gap, infinite = np.zeros(len(_KEPT)), 0.0, 0
         columns = [NAMES.index(name) for name in _KEPT]
-        for rows, blocks in self.groups:
-            for block, q in matched(iter(blocks), model.distributions(rows), len(self.events)):
-                p = np.asarray(block.log_prob, dtype=np.float64)
-                weight = np.array([len(members) for members in block.members], dtype=np.float64)
-                values = measure_rows(p, q, top=1).values
-                at = np.arange(len(p)), block.observed
-                totals += weight @ values[:, columns]
-                gap += float(weight @ (p[at] - q[at]))
-                infinite += int(weight @ np.isinf(values[:, 0]))
+        for block, q in self.blocks(model):
+            p = np.asarray(block.log_prob, dtype=np.float64)
+            weight = np.array([len(members) for members in block.members], dtype=np.float64)
+            values = measure_rows(p, q, top=1).values
+            at = np.arange(len(p)), block.observed
+            totals += weight @ values[:, columns]
+            gap += float(weight @ (p[at] - q[at]))
+            infinite += int(weight @ np.isinf(values[:, 0]))
         found = {name: float(total) / self.contexts for name, total in zip(_KEPT, totals, strict=True)}
         mean = gap / self.contexts
         found["relative_ppl"] = math.exp(mean) if mean < math.log(np.finfo(np.float64).max) else math.inf
@@ -78,6 +89,7 @@ def cache_truth(
     lengths: LengthRange | None,
     contexts: int = CONTEXTS,
     dtype: DTypeLike = np.float32,
+    states: bool = False,
 ) -> CachedTruth:
     """Compute and keep the exact distributions of the first sentences.
 
@@ -91,6 +103,7 @@ def cache_truth(
         lengths: the length condition of the corpus.
         contexts: at most so many positions, but for the first sentence.
         dtype: float32 or float64.
+        states: keep what the symbols of the next word weigh too, which classes of words need.
 
     Raises:
         InputError: the truth can make none of these sentences, or one is empty.
@@ -108,7 +121,8 @@ def cache_truth(
             blocks = []
             for block in truth_blocks(oracle, batch, events):
                 part = block.rows(np.flatnonzero(block.whole))
-                blocks.append(replace(part, log_prob=part.log_prob.astype(dtype), states=np.empty((0, 0))))
+                kept_states = part.states if states else np.empty((len(part.members), 0))
+                blocks.append(replace(part, log_prob=part.log_prob.astype(dtype), states=kept_states))
             progress.advance(sum(len(members) for members in batch.members))
             members = blocks[0].members
             if members:
@@ -117,4 +131,13 @@ def cache_truth(
                 positions += sum(map(len, members)) * len(blocks)
     if not groups:
         raise InputError(f"the grammar can make none of the {len(some)} sentences, so there is nothing to compare with")
-    return CachedTruth(oracle.objective, model.vocabulary, kept, positions, tuple(groups), events)
+    return CachedTruth(
+        oracle.objective,
+        model.vocabulary,
+        kept,
+        positions,
+        tuple(groups),
+        events,
+        oracle,
+        tuple(tuple(sentence) for sentence in some),
+    )

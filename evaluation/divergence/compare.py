@@ -10,10 +10,12 @@ import numpy as np
 
 from evaluation.comparison import oracle_for, vocabulary_part
 from evaluation.divergence.breakdown import Row, by_context, by_group
+from evaluation.divergence.cached import CachedTruth
 from evaluation.divergence.calibration import Reliability
 from evaluation.divergence.contexts import Contexts, measure_contexts
 from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from evaluation.score import Score, digest_sentences, signature
+from evaluation.tag_classes import PENN, TagClasses
 from generator.language_model import DistributionModel
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -55,7 +57,10 @@ def compare_distributions(
     lengths: LengthRange | None,
     top: int = 10,
     by: Sequence[By] = (),
+    classes: TagClasses = PENN,
     seed: int = 0,
+    truth: CachedTruth | None = None,
+    signed: Mapping[str, object] | None = None,
 ) -> Divergence:
     """Compare what a model expects with what the truth expects, in every context of some sentences.
 
@@ -70,16 +75,24 @@ def compare_distributions(
         lengths: the length condition that they were drawn under.
         top: k of ``top_k_overlap``.
         by: tables to make: ``position``, ``length`` of the sentence, ``class`` of the next word, its ``frequency``.
+        classes: of the table by ``class``.
         seed: of the bootstrap.
+        truth: kept for such a model, with its states for the table by ``class``, about these very sentences
+            (``truth.inputs``); None: computed here.
+        signed: further parts of every signature.
 
     Raises:
-        InputError: an unknown ``by``, or as `evaluation.divergence.contexts.measure_contexts`.
+        InputError: an unknown ``by``, a ``truth`` about other sentences, or as
+            `evaluation.divergence.contexts.measure_contexts`.
     """
     unknown = [name for name in by if name not in BY]
     if unknown or top < 1:
         raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")
-    oracle = oracle_for(model, pcfg, lengths)
-    found = measure_contexts(model, oracle, sentences, top=top, by=by)
+    if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
+        raise InputError("the truth was kept about other sentences; compare on those")
+    oracle = oracle_for(model, pcfg, lengths) if truth is None else truth.oracle
+    blocks = None if truth is None else truth.blocks(model)
+    found = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
     shared: dict[str, object] = {
         "objective": model.objective,
         "given": oracle.condition,
@@ -93,11 +106,13 @@ def compare_distributions(
         "contexts": len(found.values),
         "data": digest_sentences(sentences),
         "grammar": pcfg.digest[:8],
+        **(signed or {}),
     }
     tables: dict[str, list[Row]] = {}
     for name in by:
         if name in found.divided:
-            tables[name] = by_group(found.divided[name], {**shared, "by": name}, seed)
+            told = {"classes": classes.origin} if name == "class" else {}
+            tables[name] = by_group(found.divided[name], {**shared, "by": name, **told}, seed)
         else:
             key = found.position + 1 if name == "position" else found.length
             tables[name] = by_context(found, key, {**shared, "by": name}, seed)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.blocks import FloatArray, events_of, paired_blocks
+from evaluation.divergence.blocks import FloatArray, TruthBlock, events_of, paired_blocks
 from evaluation.divergence.calibration import Reliability
 from evaluation.divergence.groups import frequency_bands, word_classes
 from evaluation.divergence.measures import NAMES, measure_rows
 from evaluation.oracle import Oracle
+from evaluation.tag_classes import PENN, TagClasses
 from generator.language_model import DistributionModel
 from grammar.errors import InputError
 
@@ -64,6 +65,8 @@ def measure_contexts(
     *,
     top: int = 10,
     by: Sequence[str] = (),
+    classes: TagClasses = PENN,
+    blocks: Iterable[tuple[TruthBlock, FloatArray]] | None = None,
 ) -> Contexts:
     """Compare the full distributions of model and truth in every context of some sentences.
 
@@ -76,6 +79,8 @@ def measure_contexts(
         sentences: at least one token each.
         top: size of the sets of most probable events.
         by: ``class`` and ``frequency`` divide the divergence among groups of words.
+        classes: of ``class``.
+        blocks: both sides at every position of these very sentences, if they are at hand; None: computed here.
 
     Raises:
         InputError: a sentence is empty or too long for the model, the truth can make none of them, or the two sides
@@ -90,11 +95,13 @@ def measure_contexts(
     possible = np.zeros(len(sentences), dtype=bool)
     reliability = Reliability()
     bands, names = frequency_bands(oracle, events) if "frequency" in by else (None, ())
-    classes = word_classes(oracle) if "class" in by else None
+    divider = word_classes(oracle, classes) if "class" in by else None
     collect = {"frequency": _Collect(names, len(sentences))} if "frequency" in by else {}
-    if classes is not None:
-        collect["class"] = _Collect(classes.names, len(sentences))
-    for block, q in paired_blocks(model, oracle, sentences, events, "divergence from the truth"):
+    if divider is not None:
+        collect["class"] = _Collect(divider.names, len(sentences))
+    if blocks is None:
+        blocks = paired_blocks(model, oracle, sentences, events, "divergence from the truth")
+    for block, q in blocks:
         kept = np.flatnonzero(block.whole)
         if len(kept) == 0:
             continue
@@ -110,8 +117,8 @@ def measure_contexts(
         possible[which] = True
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
-        if classes is not None:
-            share, part = classes.divide(oracle, events, block.rows(kept), q)
+        if divider is not None:
+            share, part = divider.divide(oracle, events, block.rows(kept), q)
             collect["class"].add(which, share[rows], part[rows])
     if not possible.any():
         raise InputError(f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to compare")

@@ -9,24 +9,12 @@ from numpy.typing import NDArray
 
 from evaluation.divergence.blocks import Events, FloatArray, TruthBlock
 from evaluation.oracle import UNKNOWN, Oracle
+from evaluation.tag_classes import PENN, TagClasses, tags_of
 from grammar.inference.expected import expected_counts
 
 IntArray = NDArray[np.int64]
 END = "(end)"
 RAREST = -7  #: power of ten; rarer words are in one band
-
-_CLASSES = {
-    "nouns": "NN NNS NNP NNPS",
-    "verbs": "VB VBD VBG VBN VBP VBZ MD",
-    "adjectives": "JJ JJR JJS",
-    "adverbs": "RB RBR RBS WRB",
-    "pronouns": "PRP PRP$ WP WP$ EX",
-    "function words": "DT IN CC TO RP PDT WDT POS",
-    "numbers": "CD",
-    "punctuation": ". , : `` '' ( ) -LRB- -RRB- ? ! # $ HYPH NFP",
-    "other": "FW UH SYM LS ADD AFX GW XX",
-}
-PENN = {tag: name for name, tags in _CLASSES.items() for tag in tags.split()}  #: class of each Penn Treebank tag
 
 
 def frequency_bands(oracle: Oracle, events: Events) -> tuple[IntArray, tuple[str, ...]]:
@@ -56,7 +44,7 @@ def _band(power: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class WordClasses:
-    """Classes of the preterminals of a grammar: Penn tags in a few, other labels each for itself."""
+    """Classes of the preterminals of a grammar."""
 
     names: tuple[str, ...]  #: (C,) the end of a sentence is the last, if causal
     of_state: FloatArray  #: (S, C) 1 where a symbol is in a class
@@ -85,17 +73,17 @@ class WordClasses:
         return share, divided
 
 
-def word_classes(oracle: Oracle) -> WordClasses:
-    """The classes of an oracle's grammar."""
+def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> WordClasses:
+    """The classes of an oracle's grammar.
+
+    Raises:
+        InputError: ``classes`` miss one of its tags.
+    """
     grammar = oracle.language
-    makes_words = np.zeros(len(grammar.symbols), dtype=bool)
-    makes_words[grammar.lexical[:, 0]] = True
-    classes = [PENN.get(label, label) if used else "" for label, used in zip(grammar.labels, makes_words, strict=True)]
-    known = [name for name in _CLASSES if name in classes]
-    names = [*known, *sorted(set(classes) - set(known) - {""})]
-    ends = [END] if oracle.objective == "causal" else []
-    of_state = np.zeros((len(classes), len(names) + len(ends)))
-    for state, name in enumerate(classes):
-        if name:
-            of_state[state, names.index(name)] = 1.0
+    tags = tags_of(grammar)
+    names, of_tag = classes.table(tags)
+    ends = (END,) if oracle.objective == "causal" else ()
+    of_state = np.zeros((len(grammar.symbols), len(names) + len(ends)))
+    for state in np.unique(grammar.lexical[:, 0]).tolist():
+        of_state[state, : len(names)] = of_tag[tags.index(grammar.labels[state])]
     return WordClasses((*names, *ends), of_state)

@@ -16,7 +16,7 @@ from evaluation.tokenisation.curves import order_curves, sample_curves, temperat
 from evaluation.tokenisation.documents import Documents, documents
 from evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
 from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents, seed_of
+from evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
 from evaluation.tokenisation.evaluation import Run
 from grammar.errors import InputError
 
@@ -54,6 +54,21 @@ def test_cumulative_sums_in_the_order_of_q_and_of_p(read: Documents) -> None:
     records = found.records()
     assert len(records) == 2 * n
     assert records[0]["ppl"] == pytest.approx(math.exp(-own / 6))  # T* is the first cut in the order of Q
+
+
+def test_scores_that_are_not_the_tokenisers_begin_with_its_own_cut_all_the_same() -> None:
+    read = documents(MODEL, TEXTS, LatticeBuilder(INVENTORY, -BUILDER.scores))
+    own = [MODEL.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in read.documents]
+    ranked = [n_best(d.lattice, 6).each() for d in read.documents]
+    assert any(
+        not any(np.array_equal(cut, d.best) for cut in cuts) for cuts, d in zip(ranked, read.documents, strict=True)
+    )
+    found = order_curves(MODEL, read, 6)
+    assert found.log_p["tokeniser"][0] == pytest.approx(math.fsum(own), abs=1e-10) == found.one_best
+    runs = {f"{k}": Run("nbest", Settings(samples=k)) for k in range(1, 7)}
+    nbest = evaluate_runs(MODEL, read, runs)
+    assert found.log_p["tokeniser"] == pytest.approx([nbest.total(label).log_p for label in runs], abs=1e-10)
+    assert (np.diff(found.log_p["tokeniser"]) > 0.0).all()
 
 
 def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:

@@ -196,6 +196,9 @@ def test_documents_of_several_sentences_are_products() -> None:
     assert joined.n_sentences.tolist() == [4] * 10
     for name, score in alone.scores().items():
         assert joined.scores()[name].value == pytest.approx(score.value), name
+    wide, narrow = (found.scores()["distance"].signature.split("|") for found in (alone, joined))
+    assert "sentences-a-document:4" in narrow
+    assert not any(part.startswith("sentences-a-document") for part in wide)
 
 
 # -- what is set aside ------------------------------------------------------------------------------

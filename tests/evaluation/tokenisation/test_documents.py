@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
 from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Unreadable, check_window, documents, longest_cut
+from evaluation.tokenisation.documents import Unreadable, check_window, documents, fitting, longest_cut
 from grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -26,7 +26,6 @@ def test_texts_that_cannot_be_read_are_set_aside_and_counted() -> None:
     assert found.numbers == (0, 2)
     assert found.unreadable == (Unreadable(1, (",", "c")), Unreadable(3, ("é",)))
     assert [document.text.spelling for document in found.documents] == ["▁ab▁ba", "▁aba▁ab"]
-    assert found.altered == (2,)
     assert found.documents[1].text.original == "  aba\t ab "
 
 
@@ -90,3 +89,18 @@ def test_the_window_must_hold_the_longest_cut_and_the_token_before_it() -> None:
         with pytest.raises(InputError, match="a text may have 6 tokens in its longest cut, the model reads 5"):
             check_window(ToyPieceModel(INVENTORY, end=end, longest=5), document)
     check_window(ToyPieceModel(INVENTORY), document)
+
+
+def test_texts_that_do_not_fit_are_set_aside() -> None:
+    found = documents(MODEL, ["abab", "x", "ab", "ababab", "a"], BUILDER)
+    assert [len(document.best) for document in found.documents] == [2, 1, 3, 1]
+    narrow = ToyPieceModel(INVENTORY, longest=4)  # one of them for the token before the text
+    fit = fitting(narrow, found)
+    assert (fit.numbers, fit.too_long, fit.unreadable) == ((2, 4), (0, 3), found.unreadable)
+    assert [document.text.original for document in fit.documents] == ["ab", "a"]
+    own = fitting(narrow, found, every_cut=False)
+    assert (own.numbers, own.too_long) == ((0, 2, 3, 4), ())
+    assert fitting(narrow, own).too_long == (0, 3)
+    assert fitting(MODEL, found) == found
+    with pytest.raises(InputError, match="the window of toy, 1 tokens, is too short for all of the texts"):
+        fitting(ToyPieceModel(INVENTORY, longest=1), found, every_cut=False)

@@ -11,7 +11,7 @@ from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, toy_inventory
 
 from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Documents, documents
+from evaluation.tokenisation.documents import Documents, documents, fitting
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
 from evaluation.tokenisation.evaluation import Run
@@ -145,10 +145,11 @@ def test_what_cannot_be_run_is_refused_before_anything_is_scored(read: Documents
     with pytest.raises(InputError, match="text 1: the window of toy is too short"):
         evaluate_documents(model, read, ["wr"], FEW)
     assert model.rows_scored == 0
-    kept = evaluate_documents(model, read, ["wr"], FEW, leave_out_long=True)
+    kept = evaluate_documents(model, fitting(model, read), ["wr"], FEW)
     assert kept.numbers.tolist() == [1, 2, 4]
     assert [text.number for text in kept.left_out] == [0, 3]
-    assert "too short" in kept.left_out[0].reason
+    assert kept.left_out[0].reason == "some cut has more tokens than the 8 that the model reads"
+    assert "left-out:2" in parts(kept.signed("wr"))
     assert evaluate_documents(model, read, ["nbest"], replace(FEW, samples=1)).total("nbest").bound == "lower"
 
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from guided_estimates import AB, THREE_WORDS, document_of
 from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_inventory
+from reference_inference import all_strings, rules_of
 
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.estimators.particle_filter import particle_filter
-from evaluation.tokenisation.words import word_log_probs
+from evaluation.tokenisation.evaluate import evaluate_documents, seed_of
+from evaluation.tokenisation.word_table import word_surprisals
+from evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from grammar.conditioning import LengthRange
 from grammar.errors import InputError
+from grammar.pcfg import PCFG
 
 ALL = Settings(candidates=100, particles=10**4)
 NETWORK = ToyPieceModel(AB, order=None, seed=2)
@@ -113,6 +121,29 @@ def test_after_the_tokenisers_own_cut() -> None:
     assert found.log_end == pytest.approx(TRIGRAM.expects(before)[END] - boundary(TRIGRAM, before), abs=1e-11)
 
 
+@pytest.mark.parametrize(
+    "model", [NETWORK, TRIGRAM, ToyPieceModel(AB, end=False)], ids=["network", "trigram", "no-end"]
+)
+def test_with_one_cut(model: ToyPieceModel) -> None:
+    words = THREE_WORDS.split()
+    found = one_cut_log_probs(model, document_of(model, THREE_WORDS))
+    read: list[int] = []
+    sums = [0.0]
+    for word in words:
+        read += AB.ids[model.pieces.read(word).cut].tolist()
+        own = math.fsum(model.expects(read[:i])[token] for i, token in enumerate(read))
+        sums.append(own + boundary(model, read))
+    assert found.words == tuple(words)
+    assert found.log_p == pytest.approx(np.diff(sums), abs=1e-11)
+    if model.around[1]:
+        assert found.log_end is not None
+        assert found.log_p.sum() + found.log_end == pytest.approx(model.log_prob_of(read), abs=1e-11)
+    else:
+        assert found.log_end is None
+    assert not found.exact
+    assert (found.log_p[0], found.exact) < (word_log_probs(model, document_of(model, THREE_WORDS), ALL).log_p[0], True)
+
+
 @pytest.mark.parametrize("replicates", [1, 3])
 def test_words_and_end_add_up_to_the_filters_estimate(replicates: int) -> None:
     settings = Settings(candidates=4, particles=3, seed=8, replicates=replicates)
@@ -162,15 +193,81 @@ def test_words_that_are_not_cut_on_their_own_are_refused() -> None:
     for contexts in ("all", "one-best"):
         with pytest.raises(InputError, match="a piece reaches from one word into the next"):
             word_log_probs(model, document_of(model, "a a"), ALL, contexts=contexts)  # type: ignore[arg-type]
+    flat = replace(document_of(model, "a a"), best=np.array([2]))
+    with pytest.raises(InputError, match="a piece reaches from one word into the next"):
+        one_cut_log_probs(model, flat)
 
 
 def test_a_text_of_probability_zero_is_refused() -> None:
     model = ToyPieceModel(AB, order=2, forbidden={BOS: AB.ids.tolist()})
     with pytest.raises(InputError, match="probability zero"):
         word_log_probs(model, document_of(model, "ab a"), ALL)
+    with pytest.raises(InputError, match="probability zero"):
+        one_cut_log_probs(model, document_of(model, "ab a"))
 
 
 def test_words_of_the_closed_model_are_all_its_words() -> None:
     """The test above would be no test of a sum if the model could write others."""
     spelt = {a + b for a, b in itertools.product(["_a", "_b"], ["", "a", "b"])} | {"_ab"}
     assert {x.strip("_") for x in spelt} == set(WORDS)
+
+
+# -- the table --------------------------------------------------------------------------------------
+
+GRAMMAR = PCFG.from_text("S -> A B 0.5 | A S 0.5\nA -> ab 0.5 | ba 0.25 | abab 0.25\nB -> aba 0.75 | ba 0.25")
+LENGTHS = LengthRange(2, 3)
+
+
+def test_each_word_has_three_surprisals() -> None:
+    texts = ["ab aba", "abab ab ba", "ba  aba", "aba aba", "ba ba"]  # one is altered, one the grammar cannot make
+    read = documents(TRIGRAM, texts, LatticeBuilder(AB))
+    found = word_surprisals(
+        TRIGRAM, evaluate_documents(TRIGRAM, read, [], ALL), ALL, truth=GRAMMAR, lengths=LENGTHS, seed=4
+    )
+    rows = found.rows()
+    assert [(row["document"], row["position"]) for row in rows] == [
+        (number, i) for number, text in enumerate(texts) for i in range(len(text.split()))
+    ]
+    assert [row["word"] for row in rows] == " ".join(texts).split()
+    strings = {s: p for table in all_strings(rules_of(GRAMMAR), 3)["S"] for s, p in table.items() if len(s) in LENGTHS}
+
+    def begins(words: Sequence[str]) -> float:
+        return math.log(math.fsum(p for s, p in strings.items() if s[: len(words)] == tuple(words)))
+
+    for row in rows:
+        words = texts[row["document"]].split()[: row["position"] + 1]
+        sums = [whole_words(TRIGRAM, words[:t]) for t in (len(words) - 1, len(words))]
+        assert row["surprisal_marginal"] == pytest.approx(sums[0] - sums[1], abs=1e-10)
+        own = one_cut_log_probs(TRIGRAM, read.documents[row["document"]])
+        assert row["surprisal"] == -own.log_p[row["position"]]
+        if row["document"] in (2, 3):
+            assert row["surprisal_truth"] is None
+        else:
+            assert row["surprisal_truth"] == pytest.approx(begins(words[:-1]) - begins(words), abs=1e-10)
+    means = {name: score.value for name, score in found.scores.items()}
+    n, known = len(rows), [row for row in rows if row["surprisal_truth"] is not None]
+    assert means["surprisal"] == pytest.approx(math.fsum(row["surprisal"] for row in rows) / n)
+    assert means["surprisal_difference"] == pytest.approx(means["surprisal"] - means["surprisal_marginal"])
+    assert means["surprisal_difference"] > 0.0
+    excess = math.fsum(row["surprisal_marginal"] - row["surprisal_truth"] for row in known) / len(known)
+    assert means["surprisal_excess"] == pytest.approx(excess)
+    truth = found.scores["surprisal_truth"]
+    assert truth.low is not None
+    assert truth.high is not None
+    assert truth.low <= truth.value <= truth.high
+    assert {"exact:5", "given:2..3", "eos:out"} <= set(truth.signature.split("|"))
+
+
+def test_a_table_without_truth_and_with_few_particles() -> None:
+    texts = ["ab aba abab", "abab"]
+    read = documents(NETWORK, texts, LatticeBuilder(AB))
+    few = Settings(candidates=2, particles=2, seed=3)
+    found = word_surprisals(NETWORK, evaluate_documents(NETWORK, read, [], few), few)
+    assert list(found.scores) == ["surprisal", "surprisal_marginal", "surprisal_difference"]
+    assert [record["model"] for record in found.records()] == ["toy"] * 3
+    assert "exact:0" in found.scores["surprisal"].signature.split("|")
+    assert "surprisal_truth" not in found.rows()[0]
+    seeds = [seed_of(3, number) for number in range(2)]
+    for seed, document, values in zip(seeds, read.documents, (found.all_cuts[:3], found.all_cuts[3:]), strict=True):
+        expected = word_log_probs(NETWORK, document, replace(few, seed=seed))
+        assert values.tolist() == (-expected.log_p).tolist()

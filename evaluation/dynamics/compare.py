@@ -1,0 +1,232 @@
+"""The checkpoints of a model against the truth: how far from it each is, by kinds of words and of places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.comparison import BothScored
+from evaluation.divergence.cached import CONTEXTS
+from evaluation.divergence.compare import By as ExactBy
+from evaluation.dynamics import groupings
+from evaluation.dynamics.averages import group_means, group_medians, median_intervals
+from evaluation.dynamics.derivations import TAGS, Structure, Tags, drawn_structure, expected_structure, tree_structure
+from evaluation.dynamics.groupings import BY, By, Grouping, Places
+from evaluation.dynamics.milestones import milestones
+from evaluation.dynamics.table import Curves, Dynamics
+from evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
+from evaluation.measures.paired import Paired
+from evaluation.oracle import Oracle
+from evaluation.tag_classes import PENN, TagClasses, tags_of
+from generator.frame import preset_frame
+from generator.language_model import LanguageModel
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.progress import meter
+from grammar.tree import Tree
+
+FloatArray = NDArray[np.float64]
+THRESHOLD = 0.2  #: nats a token
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How dynamics are measured."""
+
+    by: Sequence[By] = BY
+    classes: TagClasses = PENN
+    tags: Tags = "expected"
+    trees: Sequence[Tree] | None = None  #: derivation of each sentence with treebank labels, for ``tags="paper"``
+    frame: str = "default"  #: which positions count, see `generator.frame.preset_frame`
+    threshold: float = THRESHOLD  #: nats a token
+    contexts: int = CONTEXTS  #: about so many positions for the exact divergence; 0: none
+    seed: int = 0  #: of the bootstrap, and of drawn derivations
+
+    def check(self, pcfg: PCFG, sentences: int) -> None:
+        """Refuse what cannot be measured.
+
+        Raises:
+            InputError: an unknown ``by`` or ``tags``, derivations are missing, the threshold is not above 0, or the
+                classes miss a tag of the grammar.
+        """
+        unknown = [name for name in self.by if name not in BY]
+        if unknown or not self.by:
+            raise InputError(f"dynamics are by {', '.join(BY)}, got {', '.join(unknown) or 'none'}")
+        if self.tags not in TAGS:
+            raise InputError(f"tags are {', '.join(TAGS)}, not {self.tags!r}")
+        if self.tags == "paper" and (self.trees is None or len(self.trees) != sentences):
+            raise InputError("tags 'paper' are those of the sampled derivations, one a sentence; give them, or 'drawn'")
+        if not 0.0 < self.threshold < np.inf:
+            raise InputError(f"the threshold is a number of nats above 0, got {self.threshold}")
+        if "class" in self.by:
+            self.classes.table(tags_of(pcfg))
+
+
+def learning_dynamics(
+    checkpoints: Iterable[tuple[int, LanguageModel]],
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    name: str,
+    lengths: LengthRange | None,
+    settings: Settings | None = None,
+) -> Dynamics:
+    """Measure every checkpoint of one model against the exact truth.
+
+    The truth is computed once, and one model is held at a time.
+
+    * ``log_ratio``: mean of ln Q - ln P over the tokens of a group, which is minus what they add to KL(P || Q). A token
+      that is in a class by half counts half.
+    * ``log_ratio_median``: the median, which the published curves show (a token by half has half a weight).
+    * ``kl``: the exact KL(P || Q) of a group in about the first ``settings.contexts`` positions, of models of whole
+      words; see `evaluation.divergence.compare.compare_distributions`. By class, it asks for the symbol of the next
+      word given its left context (or, masked, given all others). There is none by depth.
+
+    Args:
+        checkpoints: steps, rising, with models of one objective and one vocabulary.
+        pcfg: the grammar that the sentences were drawn from.
+        sentences: to measure on.
+        name: of the model.
+        lengths: the length condition of the sentences.
+        settings: None: the default ones.
+
+    Raises:
+        InputError: as `Settings.check`; there are no checkpoints, their steps do not rise, they differ in objective or
+            vocabulary; no sentence is possible for all of them and the truth.
+    """
+    settings = settings or Settings()
+    settings.check(pcfg, len(sentences))
+    exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
+    steps: list[int] = []
+    scored: list[BothScored] = []
+    tables: list[dict[str, ExactTable]] = []
+    beside: TruthBeside | None = None
+    for step, model in checkpoints:
+        if steps and step <= steps[-1]:
+            raise InputError(f"the steps of checkpoints rise, but {step} comes after {steps[-1]}")
+        if beside is None:
+            beside = truth_beside(
+                model,
+                pcfg,
+                sentences,
+                lengths=lengths,
+                frame=preset_frame(settings.frame, model.objective),
+                contexts=settings.contexts,
+                states="class" in settings.by,
+            )
+        steps.append(step)
+        scored.append(beside.score(step, model, settings.seed))
+        signed = {"model": name, "step": step}
+        tables.append(beside.exact(model, exactly, classes=settings.classes, seed=settings.seed, signed=signed))
+    if beside is None:
+        raise InputError("there are no checkpoints to compare")
+    places, gaps = _together([both.paired for both in scored], sentences)
+    parts = {
+        **scored[-1].parts,
+        "sentences": len(places.kept),
+        "excluded": len(sentences) - len(places.kept),
+        "tokens": places.paired.tokens,
+        "tags": settings.tags,
+        "classes": settings.classes.origin,
+        "model": name,
+    }
+    return Dynamics(
+        name,
+        beside.objective,
+        tuple(steps),
+        {
+            grouping.by: _curves(grouping, gaps, places, steps, tables, settings)
+            for grouping in _groupings(places, beside, settings)
+        },
+        settings.threshold,
+        0 if beside.cached is None else beside.cached.contexts,
+        places.paired.tokens,
+        len(places.kept),
+        len(sentences) - len(places.kept),
+        parts,
+    )
+
+
+def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tuple[Places, FloatArray]:
+    """The positions that count at every checkpoint, and ln Q - ln P of each, (T, C)."""
+    excluded = np.unique(np.concatenate([paired.excluded for paired in found]))
+    kept = [~np.isin(paired.sentence, excluded) for paired in found]
+    if not kept[0].any():
+        raise InputError(f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth")
+    gaps = np.stack([(p.model - p.oracle)[own] for p, own in zip(found, kept, strict=True)], axis=1)
+    first, own = found[0], kept[0]
+    paired = replace(
+        first,
+        model=first.model[own],
+        oracle=first.oracle[own],
+        sentence=first.sentence[own],
+        position=first.position[own],
+        excluded=excluded.astype(np.int32),
+    )
+    return Places(paired, sentences, np.unique(paired.sentence).astype(np.int64)), gaps
+
+
+def _groupings(places: Places, beside: TruthBeside, settings: Settings) -> list[Grouping]:
+    structure = _structure(places, beside.oracle, settings) if {"class", "depth"} & set(settings.by) else None
+    found = []
+    for by in (by for by in BY if by in settings.by):
+        if by == "all":
+            found.append(groupings.by_all(places))
+        elif by == "length":
+            found.append(groupings.by_length(places))
+        elif by == "position":
+            found.append(groupings.by_position(places))
+        elif by == "frequency":
+            found.append(groupings.by_frequency(places, beside.events, beside.oracle))
+        elif structure is not None:
+            found.append(
+                groupings.by_class(places, structure, settings.classes)
+                if by == "class"
+                else groupings.by_depth(places, structure)
+            )
+    return found
+
+
+def _structure(places: Places, oracle: Oracle, settings: Settings) -> Structure:
+    kept = places.kept.tolist()
+    if settings.tags == "paper" and settings.trees is not None:
+        return tree_structure(settings.trees[i] for i in kept)
+    own = [places.sentences[i] for i in kept]
+    return drawn_structure(oracle, own, settings.seed) if settings.tags == "drawn" else expected_structure(oracle, own)
+
+
+def _curves(
+    grouping: Grouping,
+    gaps: FloatArray,
+    places: Places,
+    steps: Sequence[int],
+    tables: Sequence[dict[str, ExactTable]],
+    settings: Settings,
+) -> Curves:
+    sentence, weight, seed = places.paired.sentence, grouping.weight, settings.seed
+    means = group_means(gaps, weight, sentence, seed=seed)
+    with meter(f"medians by {grouping.by}", gaps.shape[1]) as progress:
+        rows = []
+        for column in gaps.T:
+            rows.append(group_medians(column, weight))
+            progress.advance(1)
+    exact = [table.get(grouping.by, ExactTable({}, {})) for table in tables]
+    return Curves(
+        grouping.by,
+        grouping.names,
+        weight.sum(axis=0),
+        means.value,
+        means.low,
+        means.high,
+        np.stack(rows),
+        median_intervals(gaps[:, -1], weight, sentence, seed=seed),
+        tuple(table.scores for table in exact),
+        tuple(table.infinite for table in exact),
+        tuple(milestones(steps, -means.value, -means.resampled, None)),
+        tuple(milestones(steps, -means.value, -means.resampled, settings.threshold)),
+    )

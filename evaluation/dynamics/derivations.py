@@ -1,0 +1,113 @@
+"""What derivations say about the words of a sentence: their tags, and how deep they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.oracle import Oracle
+from grammar.errors import InputError
+from grammar.inference.posterior import posterior
+from grammar.pcfg import PCFG
+from grammar.progress import meter
+from grammar.tree import Tree
+
+FloatArray = NDArray[np.float64]
+#: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
+#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
+#: posterior.
+Tags = Literal["expected", "paper", "drawn"]
+TAGS: tuple[Tags, ...] = get_args(Tags)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """What is known of the T words of some sentences, one sentence after the other."""
+
+    labels: tuple[str, ...]  #: (L,)
+    tags: FloatArray  #: (T, L) share of each label in the symbol that makes the word; rows sum to one
+    #: (T,) constituents above that symbol, the root included; nodes that binarisation made (``@``) do not count
+    depth: FloatArray
+
+
+def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> Structure:
+    """Posterior tags and expected depths given whole sentences, exact.
+
+    The grammar reads every word. Only a sentence with a word that it does not have is read as the model reads it, with
+    ``<unk>``.
+
+    Raises:
+        InputError: the grammar cannot make one of the sentences.
+    """
+    known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
+    labels = tuple(dict.fromkeys(oracle.pcfg.labels))
+    found = []
+    with meter("posterior of tags", len(sentences)) as progress:
+        for sentence in map(tuple, sentences):
+            if sentence not in known:
+                known[sentence] = _expected(*_readable(oracle, sentence), labels)
+            found.append(known[sentence])
+            progress.advance(1)
+    return Structure(labels, np.concatenate([tags for tags, _ in found]), np.concatenate([depth for _, depth in found]))
+
+
+def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: int) -> Structure:
+    """Tags and depths of one derivation of each sentence, drawn from its exact posterior; words as above."""
+    rng = np.random.default_rng(seed)
+    label_of = dict(zip(oracle.pcfg.symbols, oracle.pcfg.labels, strict=True))
+
+    def draw() -> Iterable[Tree]:
+        with meter("derivations drawn", len(sentences)) as progress:
+            for sentence in sentences:
+                yield posterior(*_readable(oracle, sentence)).sample(rng)
+                progress.advance(1)
+
+    return tree_structure(draw(), label_of)
+
+
+def tree_structure(trees: Iterable[Tree], label_of: Mapping[str, str] | None = None) -> Structure:
+    """Tags and depths of given derivations; ``label_of`` names the label of each node, None: nodes have labels."""
+    tags: list[str] = []
+    depth: list[float] = []
+    for tree in trees:
+        stack: list[tuple[Tree, int]] = [(tree, 0)]
+        while stack:
+            node, above = stack.pop()
+            label = node.label if label_of is None else label_of[node.label]
+            if node.is_preterminal:
+                tags.append(label)
+                depth.append(float(above))
+            else:
+                below = above + (not label.startswith("@"))
+                stack.extend((child, below) for child in reversed(node.children) if isinstance(child, Tree))
+    labels = tuple(dict.fromkeys(tags))
+    table = np.zeros((len(tags), len(labels)))
+    table[np.arange(len(tags)), [labels.index(tag) for tag in tags]] = 1.0
+    return Structure(labels, table, np.array(depth))
+
+
+def _readable(oracle: Oracle, sentence: Sequence[str]) -> tuple[PCFG, Sequence[str]]:
+    if all(word in oracle.pcfg.word_ids for word in sentence):
+        return oracle.pcfg, sentence
+    if not oracle.collapsed:
+        unknown = next(word for word in sentence if word not in oracle.pcfg.word_ids)
+        raise InputError(f"the grammar has no word {unknown!r}, so the tags of its sentence are unknown")
+    return oracle.language, oracle.read(sentence)
+
+
+def _expected(pcfg: PCFG, sentence: Sequence[str], labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    found = posterior(pcfg, sentence)
+    order = [found.labels.index(label) for label in labels]
+    plain = np.array([not label.startswith("@") for label in pcfg.labels])
+    n = len(found)
+    nodes = np.zeros((n, n + 1))  #: expected constituents over tokens i to j-1
+    expected = (found.closed * found.inside) @ plain.astype(np.float64)
+    for j in range(1, n + 1):
+        nodes[:j, j] = expected[j * (j - 1) // 2 : j * (j + 1) // 2]
+    covering = np.cumsum(np.cumsum(nodes, axis=0)[:, ::-1], axis=1)[:, ::-1]
+    above = covering[np.arange(n), np.arange(n) + 1] - found.preterminals @ plain
+    return found.tags[:, order], above

@@ -1,0 +1,141 @@
+"""What is found of a model in training: curves of every group, and when each is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.dynamics.groupings import By
+from evaluation.dynamics.milestones import Milestone
+from evaluation.score import Score, signature
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """G groups at C checkpoints."""
+
+    by: By
+    names: tuple[str, ...]  #: (G,)
+    tokens: FloatArray  #: (G,) expected tokens of each
+    mean: FloatArray  #: (C, G) of ln Q - ln P, nats
+    low: FloatArray  #: (C, G) lower end of the 95% interval
+    high: FloatArray  #: (C, G)
+    median: FloatArray  #: (C, G) of ln Q - ln P, nats
+    median_ends: FloatArray  #: (2, G) 95% interval of the last row
+    kl: tuple[Mapping[str, Score], ...]  #: at each checkpoint, the exact KL(P || Q) of groups that have one
+    infinite: tuple[Mapping[str, int], ...]  #: at each checkpoint, contexts in which that of a group is infinite
+    half: tuple[Milestone, ...]  #: (G,) below half of the first divergence, which is minus the mean
+    threshold: tuple[Milestone, ...]  #: (G,) below the threshold
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """What `evaluation.dynamics.compare.learning_dynamics` found."""
+
+    model: str
+    objective: str
+    steps: tuple[int, ...]  #: (C,) of the checkpoints, rising
+    curves: Mapping[By, Curves]
+    level: float  #: the threshold, nats a token
+    contexts: int  #: that the exact divergence is of; 0: there is none
+    tokens: int
+    sentences: int
+    excluded: int  #: sentences that the truth or a checkpoint cannot make
+    parts: Mapping[str, object]  #: of every signature
+
+    def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
+        """One value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""
+        found = self.curves[by]
+        if measure == "kl":
+            return found.kl[c].get(found.names[g])
+        signed = self._signature(by, g, c)
+        if measure == "log_ratio":
+            ends = float(found.low[c, g]), float(found.high[c, g])
+            return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
+        low, high = found.median_ends[:, g].tolist() if c == len(self.steps) - 1 else (None, None)
+        return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A record a checkpoint, group and measure, then the milestones (value None: not reached), for JSON."""
+        rows: list[dict[str, Any]] = []
+        for by, found in self.curves.items():
+            for c, step in enumerate(self.steps):
+                for g, name in enumerate(found.names):
+                    head = self._head(by, g) | {"step": step}
+                    scores = [self.score(by, g, c, m) for m in ("log_ratio", "log_ratio_median", "kl")]
+                    rows += [{**head, **score.as_record()} for score in scores if score is not None]
+                    if infinite := found.infinite[c].get(name, 0):
+                        rows[-1]["infinite"] = infinite
+        for by, found in self.curves.items():
+            for g in range(len(found.names)):
+                rows += [
+                    {
+                        **self._head(by, g),
+                        "name": name,
+                        "value": reached[g].step,
+                        "low": reached[g].low,
+                        "high": reached[g].high,
+                        "signature": signature(
+                            {**self._signed(by, g), "unit": "steps", "steps": "/".join(map(str, self.steps)), **told}
+                        ),
+                    }
+                    for name, reached, told in (
+                        ("half_step", found.half, {}),
+                        ("threshold_step", found.threshold, {"below": self.level}),
+                    )
+                ]
+        return rows
+
+    def as_record(self) -> dict[str, Any]:
+        """The curves as plain lists, for figures and reports."""
+        return {
+            "model": self.model,
+            "objective": self.objective,
+            "steps": list(self.steps),
+            "threshold": self.level,
+            "contexts": self.contexts,
+            "tokens": self.tokens,
+            "sentences": self.sentences,
+            "excluded": self.excluded,
+            "signature": signature(self.parts),
+            "curves": {by: _plain(found) for by, found in self.curves.items()},
+        }
+
+    def _head(self, by: By, g: int) -> dict[str, Any]:
+        found = self.curves[by]
+        place = {"by": by, "group": found.names[g], "tokens": float(found.tokens[g])}
+        return {"model": self.model, "objective": self.objective, **place}
+
+    def _signed(self, by: By, g: int) -> dict[str, object]:
+        return {**self.parts, "by": by, "group": self.curves[by].names[g]}
+
+    def _signature(self, by: By, g: int, c: int) -> str:
+        return signature({**self._signed(by, g), "step": self.steps[c]})
+
+
+def _plain(found: Curves) -> dict[str, Any]:
+    def column(values: Sequence[Mapping[str, Score]], end: str) -> list[list[float | None]]:
+        return [[getattr(row.get(name), end, None) for name in found.names] for row in values]
+
+    def steps(reached: Sequence[Milestone]) -> list[list[float | None]]:
+        return [[m.step, m.low, m.high] for m in reached]
+
+    return {
+        "names": list(found.names),
+        "tokens": found.tokens.tolist(),
+        "mean": {"value": found.mean.tolist(), "low": found.low.tolist(), "high": found.high.tolist()},
+        "median": {
+            "value": found.median.tolist(),
+            "low": found.median_ends[0].tolist(),
+            "high": found.median_ends[1].tolist(),
+        },
+        "kl": {end: column(found.kl, end) for end in ("value", "low", "high")},
+        "half": steps(found.half),
+        "reached": steps(found.threshold),
+    }

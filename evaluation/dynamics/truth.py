@@ -1,0 +1,141 @@
+"""The truth beside checkpoints of one kind, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from evaluation.comparison import BothScored, oracle_for, score_both
+from evaluation.divergence.blocks import Events, events_of
+from evaluation.divergence.cached import CachedTruth, cache_truth
+from evaluation.divergence.compare import By as ExactBy
+from evaluation.divergence.compare import compare_distributions
+from evaluation.dynamics.groupings import ALL
+from evaluation.oracle import Oracle
+from evaluation.score import Score
+from evaluation.tag_classes import TagClasses
+from generator.frame import ScoringFrame
+from generator.language_model import DistributionModel, LanguageModel, TokenScores
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+
+
+@dataclass(frozen=True, eq=False)
+class ExactTable:
+    """The exact divergence of some groups."""
+
+    scores: dict[str, Score]
+    infinite: dict[str, int]  #: contexts in which it is infinite, which the score leaves out
+
+
+@dataclass(frozen=True, eq=False)
+class TruthBeside:
+    """What is known of the truth for all models of one objective and vocabulary; made by `truth_beside`."""
+
+    pcfg: PCFG
+    sentences: Sequence[Sequence[str]]
+    lengths: LengthRange | None
+    frame: ScoringFrame
+    objective: str
+    vocabulary: tuple[str, ...] | None
+    oracle: Oracle
+    events: Events
+    scores: TokenScores
+    cached: CachedTruth | None  #: None: the models have no full distributions, or they are not wanted
+
+    def score(self, step: int, model: LanguageModel, seed: int) -> BothScored:
+        """A checkpoint and the truth on the same positions.
+
+        Raises:
+            InputError: it has another objective or vocabulary, or no sentence is possible for both.
+        """
+        if (model.objective, model.vocabulary) != (self.objective, self.vocabulary):
+            raise InputError(f"the checkpoint of step {step} has another objective or vocabulary than the first one")
+        return score_both(
+            model,
+            self.pcfg,
+            self.sentences,
+            lengths=self.lengths,
+            frame=self.frame,
+            seed=seed,
+            truth=self.scores,
+        )
+
+    def exact(
+        self,
+        model: LanguageModel,
+        by: Sequence[ExactBy],
+        *,
+        classes: TagClasses,
+        seed: int,
+        signed: Mapping[str, object],
+    ) -> dict[str, ExactTable]:
+        """The exact divergence of a checkpoint, of all tokens and by what is asked for; nothing without a cache."""
+        if self.cached is None:
+            return {}
+        found = compare_distributions(
+            cast("DistributionModel", model),  # a truth is kept only for such models
+            self.pcfg,
+            self.cached.inputs,
+            lengths=self.lengths,
+            by=by,
+            classes=classes,
+            seed=seed,
+            truth=self.cached,
+            signed=signed,
+        )
+        whole = found.scores.get("kl") or found.scores.get("kl_where_finite")
+        infinite = round(found.scores["kl_infinite"].value * found.contexts)
+        tables = {"all": ExactTable({} if whole is None else {ALL: whole}, {ALL: infinite} if infinite else {})}
+        for name, rows in found.tables.items():
+            tables[name] = ExactTable(
+                {row.group: row.scores["kl"] for row in rows if "kl" in row.scores},
+                {row.group: row.infinite for row in rows if row.infinite},
+            )
+        return tables
+
+
+def truth_beside(
+    model: LanguageModel,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    lengths: LengthRange | None,
+    frame: ScoringFrame,
+    contexts: int,
+    states: bool,
+) -> TruthBeside:
+    """Score the truth for models like this one, and keep its distributions in about so many contexts.
+
+    Raises:
+        InputError: the truth can make none of the sentences.
+    """
+    oracle = oracle_for(model, pcfg, lengths)
+    scores = oracle_for(model, pcfg, lengths, frame).score(sentences, frame)
+    cached = None
+    if contexts and hasattr(model, "distributions"):
+        cached = cache_truth(
+            cast("DistributionModel", model),
+            pcfg,
+            sentences,
+            lengths=lengths,
+            contexts=contexts,
+            dtype=np.float64,
+            states=states,
+        )
+    return TruthBeside(
+        pcfg,
+        sentences,
+        lengths,
+        frame,
+        model.objective,
+        model.vocabulary,
+        oracle,
+        events_of(model, oracle),
+        scores,
+        cached,
+    )

@@ -1,0 +1,499 @@
+"""Learning dynamics against slow loops over enumerated trees, and the parts that they are made of."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_inference import all_strings, derivations, rules_of
+from toy_models import END, Table
+
+from evaluation.divergence.compare import compare_distributions
+from evaluation.dynamics.averages import group_means, group_medians, median_intervals
+from evaluation.dynamics.compare import Settings, learning_dynamics
+from evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
+from evaluation.dynamics.findings import findings
+from evaluation.dynamics.groupings import BY
+from evaluation.dynamics.milestones import first_below, milestones
+from evaluation.dynamics.table import Dynamics
+from evaluation.measures.bootstrap import REPLICATES, TAILS, resampled_ratio, resampled_times
+from evaluation.oracle import Oracle
+from evaluation.tag_classes import PENN, TagClasses, read_classes, tags_of
+from generator.corpus import Corpus
+from generator.frame import ScoringFrame
+from generator.language_model import Objective, TokenScores
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.tree import Tree
+
+# words of several tags, a unary chain, and a symbol that binarisation made
+TAGGED = PCFG.from_text(
+    "S -> NP VP 0.75 | VP 0.25\nNP -> NN 0.5 | DT NN 0.25 | NX NN 0.25\nNX -> DT JJ 1.0\nVP -> VB 0.5 | VB NP 0.5\n"
+    "NN -> a 0.5 | b 0.25 | c 0.25\nVB -> b 0.5 | a 0.25 | d 0.25\nDT -> c 1.0\nJJ -> a 0.5 | c 0.5\n%label NX @NP"
+)
+LENGTHS = LengthRange(1, 5)
+CLASSES = {"NN": "nouns", "VB": "verbs", "DT": "function words", "JJ": "adjectives"}
+ROW = {"a": 0.3, "b": 0.2, "c": 0.15, "d": 0.05, "<unk>": 0.05, END: 0.25}
+
+
+def checkpoint(sharpness: float, objective: Objective = "causal", words: tuple[str, ...] = tuple("dbac")) -> Table:
+    """A model whose words depend a little on the one before."""
+    rows = {"<s>": ROW}
+    for i, word in enumerate((*words, "<unk>")):
+        weights = {w: p * math.exp(sharpness * ((i + k) % 3)) for k, (w, p) in enumerate(ROW.items())}
+        rows[word] = {w: p / sum(weights.values()) for w, p in weights.items()}
+    return Table(rows, words, objective)
+
+
+def strings() -> list[list[str]]:
+    """Some strings of the language, one of them twice."""
+    found = all_strings(rules_of(TAGGED), LENGTHS.high)["S"]
+    rng = np.random.default_rng(5)
+    every = [list(s) for m in range(LENGTHS.low, LENGTHS.high + 1) for s in found[m] if found[m][s] > 0.0]
+    picked = [every[i] for i in rng.choice(len(every), 24, replace=False)]
+    return [*picked, picked[0]]
+
+
+SENTENCES = strings()
+
+
+def tagged_words(tree: Tree, above: int = 0) -> list[tuple[str, int]]:
+    """Tag and depth of each word, ``@`` nodes not counted, by recursion."""
+    if tree.is_preterminal:
+        return [(tree.label, above)]
+    down = above + (tree.label != "NX")
+    return [pair for child in tree.children if isinstance(child, Tree) for pair in tagged_words(child, down)]
+
+
+def shares(sentence: list[str]) -> tuple[list[dict[str, float]], list[float]]:
+    """Posterior of tags and expected depth of each word, summed over all trees."""
+    trees = derivations(rules_of(TAGGED), sentence)
+    total = math.fsum(p for _, p in trees)
+    tags: list[dict[str, float]] = [defaultdict(float) for _ in sentence]
+    depth = [0.0] * len(sentence)
+    for tree, p in trees:
+        for i, (tag, above) in enumerate(tagged_words(tree)):
+            tags[i][tag] += p / total
+            depth[i] += above * p / total
+    return tags, depth
+
+
+def measured(objective: Objective = "causal", **options: object) -> Dynamics:
+    """Three checkpoints."""
+    made = ((step, checkpoint(x, objective)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
+    given = Settings(seed=3, **options)  # type: ignore[arg-type]
+    return learning_dynamics(made, TAGGED, SENTENCES, name="toy", lengths=LENGTHS, settings=given)
+
+
+@pytest.fixture(scope="module")
+def causal() -> Dynamics:
+    return measured()
+
+
+# -- classes and depths -----------------------------------------------------------------------------
+
+
+def test_posterior_tags_and_depths_are_those_of_all_trees() -> None:
+    found = expected_structure(Oracle(TAGGED), SENTENCES)
+    at = 0
+    ambiguous = False
+    for sentence in SENTENCES:
+        tags, depth = shares(sentence)
+        for own, above in zip(tags, depth, strict=True):
+            ambiguous = ambiguous or 0.01 < max(own.values()) < 0.99
+            for label, share in zip(found.labels, found.tags[at], strict=True):
+                assert share == pytest.approx(own.get(label, 0.0), abs=1e-12)
+            assert found.depth[at] == pytest.approx(above, abs=1e-12)
+            at += 1
+    assert at == len(found.tags) == len(found.depth)
+    assert ambiguous
+
+
+def test_a_sentence_with_a_word_that_the_grammar_lacks_is_read_as_the_model_reads_it() -> None:
+    oracle = Oracle(TAGGED, vocabulary=("a", "b", "c"))  # d reads <unk>
+    found = expected_structure(oracle, [["zebra"], ["d"]])
+    assert found.tags[0][found.labels.index("VB")] == pytest.approx(1.0)
+    np.testing.assert_allclose(found.tags[0], found.tags[1])
+    with pytest.raises(InputError, match="no word 'zebra'"):
+        expected_structure(Oracle(TAGGED), [["zebra"]])
+
+
+def test_tags_of_drawn_derivations_have_the_posterior() -> None:
+    sentence = max(SENTENCES, key=lambda s: len(derivations(rules_of(TAGGED), s)))
+    n = 4000
+    drawn = drawn_structure(Oracle(TAGGED), [sentence] * n, seed=1)
+    tags, depth = shares(sentence)
+    table = drawn.tags.reshape(n, len(sentence), -1)
+    for i, own in enumerate(tags):
+        for k, label in enumerate(drawn.labels):
+            p = own.get(label, 0.0)
+            assert abs(table[:, i, k].mean() - p) <= 4.5 * math.sqrt(p * (1 - p) / n) + 1e-12
+    found = drawn.depth.reshape(n, -1)
+    assert np.all(np.abs(found.mean(axis=0) - depth) <= 4.5 * found.std(axis=0) / math.sqrt(n) + 1e-12)
+
+
+def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
+    corpus = Corpus.sample(TAGGED, {"eval": 30}, seed=1, lengths=LENGTHS, path=tmp_path / "corpus")
+    sentences, trees = corpus.sentences("eval"), list(corpus.trees("eval"))
+    found = tree_structure(trees)
+    plain = [pair for tree in trees for pair in tagged_words(tree)]
+    assert [found.labels[k] for k in found.tags.argmax(axis=1)] == [tag for tag, _ in plain]
+    assert found.depth.tolist() == [above for _, above in plain]
+    models = [(0, checkpoint(0.5))]
+    given = Settings(tags="paper", trees=trees, by=("class",), contexts=0)
+    curves = learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given).curves["class"]
+    for name, tokens in zip(curves.names, curves.tokens, strict=True):
+        assert tokens == (len(sentences) if name == "(end)" else sum(CLASSES[tag] == name for tag, _ in plain))
+
+
+# -- curves -----------------------------------------------------------------------------------------
+
+
+def slow_median(pairs: list[tuple[float, float]]) -> float:
+    """Of (value, weight): where the sorted weights reach half, and where they exceed it."""
+    pairs = sorted(pairs)
+    half, reached, ends = math.fsum(w for _, w in pairs) / 2, 0.0, []
+    for value, weight in pairs:
+        reached += weight
+        if not ends and reached >= half - 1e-12:
+            ends.append(value)
+        if ends and reached > half + 1e-12:
+            return (ends[0] + value) / 2
+    raise AssertionError
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_means_and_medians_are_those_of_slow_loops(objective: Objective) -> None:
+    found = measured(objective, contexts=0)
+    truth = Oracle(TAGGED, objective, lengths=LENGTHS, vocabulary=tuple("abcd")).score(SENTENCES, ScoringFrame())
+    for c, x in enumerate((1.5, 0.8, 0.1)):
+        model = checkpoint(x, objective).score(SENTENCES, ScoringFrame())
+        groups: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        for s, p, q, r in zip(truth.sentence, truth.position, model.log_prob, truth.log_prob, strict=True):
+            sentence, gap = SENTENCES[s], float(q - r)
+            tags, depth = shares(sentence)
+            groups["all", "all tokens"].append((gap, 1.0))
+            groups["length", str(len(sentence))].append((gap, 1.0))
+            groups["position", str(p + 1)].append((gap, 1.0))
+            if p == len(sentence):
+                for by in ("class", "frequency", "depth"):
+                    groups[by, "(end)"].append((gap, 1.0))
+                continue
+            groups["depth", str(math.floor(depth[p] + 0.5))].append((gap, 1.0))
+            for tag, share in tags[p].items():
+                groups["class", CLASSES[tag]].append((gap, share))
+        for by in ("all", "class", "length", "position", "depth"):
+            curves = found.curves[by]  # type: ignore[index]
+            assert set(curves.names) == {name for kind, name in groups if kind == by}
+            for g, name in enumerate(curves.names):
+                own = groups[by, name]
+                total = math.fsum(w for _, w in own)
+                assert curves.tokens[g] == pytest.approx(total, abs=1e-10)
+                assert curves.mean[c, g] == pytest.approx(math.fsum(v * w for v, w in own) / total, abs=1e-10)
+                assert curves.median[c, g] == pytest.approx(slow_median(own), abs=1e-10)
+
+
+def test_counts_of_every_grouping_sum_to_the_tokens(causal: Dynamics) -> None:
+    masked = measured("masked", contexts=0)
+    for found, tokens in ((causal, sum(len(s) + 1 for s in SENTENCES)), (masked, sum(map(len, SENTENCES)))):
+        assert set(found.curves) == set(BY)
+        assert found.tokens == tokens
+        for curves in found.curves.values():
+            assert curves.tokens.sum() == pytest.approx(tokens, abs=1e-9)
+            assert curves.tokens @ curves.mean[-1] == pytest.approx(tokens * found.curves["all"].mean[-1, 0], abs=1e-9)
+    assert "(end)" in causal.curves["class"].names
+    assert "(end)" not in masked.curves["class"].names
+
+
+def test_frequency_bands_are_of_exact_probabilities(causal: Dynamics) -> None:
+    curves = causal.curves["frequency"]
+    words = [w for s in SENTENCES for w in s]
+    assert dict(zip(curves.names, curves.tokens.tolist(), strict=True)) == {
+        "1/10 to 1": sum(w in "abc" for w in words),
+        "1/100 to 1/10": words.count("d"),
+        "(end)": len(SENTENCES),
+    }
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_the_oracles_own_curve_is_zero(objective: Objective) -> None:
+    truth = Oracle(TAGGED, objective, lengths=LENGTHS)
+    found = learning_dynamics([(0, truth), (8, truth)], TAGGED, SENTENCES, name="oracle", lengths=LENGTHS)
+    for record in found.records():
+        if "step" in record:
+            assert (record["value"], record["low"] or 0.0, record["high"] or 0.0) == (0.0, 0.0, 0.0)
+        elif record["name"] == "half_step":
+            assert record["value"] is None
+        else:
+            assert record["value"] == 0.0
+    assert {r["name"] for r in found.records()} >= {"log_ratio", "log_ratio_median", "kl"}
+
+
+def test_the_exact_divergence_is_that_of_a_comparison_of_its_own(causal: Dynamics) -> None:
+    by = ("class", "length", "position", "frequency")
+    alone = compare_distributions(checkpoint(0.1), TAGGED, SENTENCES, lengths=LENGTHS, by=by, seed=3)
+    assert causal.contexts == sum(len(s) + 1 for s in SENTENCES)
+    assert causal.curves["all"].kl[-1]["all tokens"].value == pytest.approx(alone.scores["kl"].value, abs=1e-12)
+    for name in by:
+        for row in alone.tables[name]:
+            score = causal.curves[name].kl[-1][row.group]  # type: ignore[index]
+            for end in ("value", "low", "high"):
+                assert getattr(score, end) == pytest.approx(getattr(row.scores["kl"], end), abs=1e-12)
+    assert not causal.curves["depth"].kl[-1]
+
+
+def test_a_smaller_vocabulary_is_collapsed_on_both_sides() -> None:
+    small = Table(dict.fromkeys(("<s>", "a", "b", "<unk>"), ROW), ("a", "b"))
+    small = replace(small, table={w: {**ROW, "<unk>": 0.2, "c": 0.0, "d": 0.0} for w in small.table})
+    found = learning_dynamics([(1, small)], TAGGED, SENTENCES, name="small", lengths=LENGTHS)
+    assert "<unk>" in found.curves["frequency"].names
+    words = [w for s in SENTENCES for w in s]
+    unknown = found.curves["frequency"].names.index("<unk>")
+    assert found.curves["frequency"].tokens[unknown] == sum(w in "cd" for w in words)
+    assert "vocab:2/" in found.records()[0]["signature"]
+
+
+class Pieces:
+    """The oracle's scores made worse by a known amount: a model of every word without full distributions."""
+
+    name, objective, vocabulary, reading = "pieces", "causal", None, "sum"
+
+    def __init__(self, loss: float) -> None:
+        self._loss = loss
+
+    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+        scores = Oracle(TAGGED, lengths=LENGTHS).score(sentences, frame)
+        return replace(scores, log_prob=scores.log_prob - self._loss)
+
+
+def test_a_model_without_full_distributions_has_no_exact_divergence() -> None:
+    models = [(0, Pieces(1.0)), (1, Pieces(0.75)), (3, Pieces(0.25))]
+    found = learning_dynamics(models, TAGGED, SENTENCES, name="pieces", lengths=LENGTHS)  # type: ignore[arg-type]
+    assert found.contexts == 0
+    assert not any(r["name"] == "kl" for r in found.records())
+    assert "reading:sum" in found.records()[0]["signature"]
+    for curves in found.curves.values():
+        np.testing.assert_allclose(curves.mean, np.repeat([[-1.0], [-0.75], [-0.25]], len(curves.names), axis=1))
+        np.testing.assert_allclose([m.step for m in curves.half], 2 * 2**0.5 - 1)  # half way from 1 + 1 to 1 + 3
+        assert {m.step for m in curves.threshold} == {None}
+
+
+def test_the_published_frame_counts_fewer_positions() -> None:
+    found = measured(frame="paper", contexts=0)
+    assert found.tokens == sum(len(s) - 1 for s in SENTENCES)
+    assert "(end)" not in found.curves["class"].names
+    assert found.curves["class"].tokens.sum() == pytest.approx(found.tokens)
+
+
+def test_a_probability_of_zero_counts_as_infinite_where_it_is_exact_and_leaves_the_sentence_out_elsewhere() -> None:
+    broken = replace(checkpoint(0.1), table={w: {**r, "d": 0.0} for w, r in checkpoint(0.1).table.items()})
+    made = [(0, checkpoint(1.0)), (4, broken)]
+    found = learning_dynamics(made, TAGGED, SENTENCES, name="broken", lengths=LENGTHS)
+    assert found.excluded == sum("d" in s for s in SENTENCES) > 0
+    assert found.curves["class"].infinite[1]["verbs"] > 0
+    assert any("infinite" in record for record in found.records())
+    json.dumps(found.records(), allow_nan=False)
+
+
+# -- averages and intervals -------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12))
+def test_a_weight_of_n_is_n_equal_tokens(pairs: list[tuple[int, int]]) -> None:
+    values = np.array([v for v, _ in pairs], dtype=np.float64)
+    weight = np.array([w for _, w in pairs], dtype=np.float64)
+    repeated = np.repeat(values, weight.astype(int))
+    assert group_medians(values, weight[:, None])[0] == np.median(repeated)
+    assert group_medians(values, weight[:, None] / 8.0)[0] == np.median(repeated)
+
+
+def test_intervals_are_those_of_resampled_sentences() -> None:
+    rng = np.random.default_rng(2)
+    sentence = np.repeat(np.arange(12), rng.integers(1, 5, 12)).astype(np.int32)
+    values = rng.normal(size=(len(sentence), 2))
+    weight = rng.dirichlet([1.0, 1.0], len(sentence))
+    means = group_means(values, weight, sentence, seed=7)
+    medians = median_intervals(values[:, 1], weight, sentence, seed=7)
+    times = np.concatenate(list(resampled_times(12, seed=7)))
+    assert times.shape == (REPLICATES, 12)
+    for g in range(2):
+        for c in range(2):
+            total = np.bincount(sentence, weight[:, g] * values[:, c])
+            ends = resampled_ratio(total, np.bincount(sentence, weight[:, g]), seed=7)
+            np.testing.assert_allclose([means.low[c, g], means.high[c, g]], ends, rtol=1e-12)
+        drawn = [
+            slow_median([(values[t, 1], n[s] * weight[t, g]) for t, s in enumerate(sentence) if n[s]]) for n in times
+        ]
+        np.testing.assert_allclose(medians[:, g], np.quantile(drawn, TAILS), rtol=1e-9)
+
+
+# -- what is learned when ---------------------------------------------------------------------------
+
+
+def test_steps_are_interpolated_on_the_logarithmic_axis() -> None:
+    steps = (0, 1, 3, 7)  # 1 + step: 1, 2, 4, 8
+    curve = np.array([8.0, 8.0, 4.0, 0.0])
+
+    def at(level: float, values: np.ndarray = curve) -> float:
+        return float(first_below(steps, values, np.float64(level)[...]))
+
+    assert at(4.0) == pytest.approx(3.0)
+    assert at(2.0) == pytest.approx(4 * 2**0.5 - 1)
+    assert at(6.0) == pytest.approx(2 * 2**0.5 - 1)
+    assert at(9.0) == 0.0
+    assert at(0.0) == math.inf
+    assert at(5.0, np.array([8.0, 1.0, 9.0, 0.0])) == pytest.approx(2 ** (3 / 7) - 1)  # the first time counts
+
+
+def test_milestones_have_intervals_and_none_for_never() -> None:
+    steps = (0, 1, 3)
+    value = np.array([[4.0, 1.0, -0.5], [2.0, 1.0, -0.2], [1.0, 0.9, -0.1]])
+    drawn = np.stack([value, value, value + 0.5, value - 0.5])
+    half, never, negative = milestones(steps, value, drawn, None)
+    assert half.step == pytest.approx(1.0)
+    assert half.low is not None
+    assert half.high is not None
+    assert half.low <= half.step <= half.high
+    assert (never.step, never.high) == (None, None)
+    assert negative.step is None
+    reached = milestones(steps, value, drawn, 0.95)
+    assert reached[1].step == pytest.approx(2**1.5 - 1)
+    assert reached[2].step == 0.0
+
+
+def test_the_milestones_of_a_model_follow_from_its_curve(causal: Dynamics) -> None:
+    curves = causal.curves["class"]
+    for g, reached in enumerate(curves.half):
+        gap = -curves.mean[:, g]
+        if gap[0] > 0.0:
+            wanted = first_below(causal.steps, gap, np.float64(gap[0] / 2)[...])
+            assert (reached.step or math.inf) == pytest.approx(float(wanted))
+
+
+def test_findings_are_made_from_the_numbers(causal: Dynamics) -> None:
+    said = findings(causal)
+    whole = -causal.curves["all"].mean[-1, 0]
+    assert f"{whole:.3f} nats" in said[0]
+    assert "step 16" in said[0]
+    names, gap = causal.curves["class"].names, -causal.curves["class"].mean[-1]
+    worst = names[int(gap.argmax())]
+    assert f"is the class of {'sentence ends' if worst == '(end)' else worst} (" in said[1]
+
+
+# -- records and settings ---------------------------------------------------------------------------
+
+
+def test_records_name_checkpoint_and_group_and_their_signatures_differ(causal: Dynamics) -> None:
+    rows = [r for r in causal.records() if "step" in r]
+    assert {r["step"] for r in rows} == {0, 4, 16}
+    assert len({(r["name"], r["signature"]) for r in rows}) == len(rows)
+    some = next(r for r in rows if (r["by"], r["group"], r["step"]) == ("class", "nouns", 16))
+    for part in ("by:class", "group:nouns", "step:16", "tags:expected", "classes:penn", "given:1..5"):
+        assert part in some["signature"].split("|")
+    plain = causal.as_record()
+    json.dumps(plain, allow_nan=False)
+    g = plain["curves"]["class"]["names"].index("nouns")
+    assert plain["curves"]["class"]["mean"]["value"][2][g] == some["value"]
+    assert measured(classes=TagClasses(CLASSES, "own", complete=True), contexts=0).parts["classes"] == "own"
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "message"),
+    [
+        ([], {}, "no checkpoints"),
+        ([4, 4], {}, "4 comes after 4"),
+        ([1], {"by": ("tag",)}, "got tag"),
+        ([1], {"tags": "best"}, "not 'best'"),
+        ([1], {"tags": "paper"}, "give them, or 'drawn'"),
+        ([1], {"threshold": 0.0}, "above 0, got 0.0"),
+        ([1], {"classes": TagClasses({"NN": "n", "VB": "v"}, "x", complete=True)}, "miss the tag 'DT' \\(and 1 more"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(steps: list[int], options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        learning_dynamics(
+            [(step, checkpoint(0.1)) for step in steps],
+            TAGGED,
+            SENTENCES,
+            name="m",
+            lengths=LENGTHS,
+            settings=Settings(**options),  # type: ignore[arg-type]
+        )
+
+
+def test_checkpoints_of_other_models_are_refused() -> None:
+    made = [(0, checkpoint(0.1)), (1, checkpoint(0.1, words=("a", "b", "c")))]
+    with pytest.raises(InputError, match="step 1 has another objective or vocabulary"):
+        learning_dynamics(made, TAGGED, SENTENCES, name="m", lengths=LENGTHS)
+
+
+# -- files of classes -------------------------------------------------------------------------------
+
+
+def test_classes_are_read_from_every_kind_of_file(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text("NN\tthings\n\n#\tsigns\nVB\tdeeds\n", encoding="utf-8")
+    (tmp_path / "c.json").write_text('{"NN": "things", "#": "signs", "VB": "deeds"}', encoding="utf-8")
+    (tmp_path / "c.yaml").write_text('NN: things\n"#": signs\nVB: deeds\n', encoding="utf-8")
+    found = [read_classes(tmp_path / name) for name in ("c.tsv", "c.json", "c.yaml")]
+    for classes in found:
+        assert classes.of_tag == {"NN": "things", "#": "signs", "VB": "deeds"}
+        assert classes.complete
+    assert len({classes.origin for classes in found}) == 3
+    names, table = found[0].table(["VB", "NN"])
+    assert names == ("things", "deeds")
+    assert table.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("c.tsv", "NN\tnouns\nVB verbs\n", r"expecting a tag, a tab and a class, got 'VB verbs' .*c\.tsv:2"),
+        ("c.tsv", "NN\tnouns\tmore\n", r"c\.tsv:1"),
+        ("c.tsv", "NN\tnouns\nNN\tverbs\n", r"'NN' has two classes.*c\.tsv:2"),
+        ("c.tsv", "\n", "no classes"),
+        ("c.json", '{"NN": \n', r"not JSON.*c\.json:2"),
+        ("c.json", '{"NN": "a", "NN": "b"}', "'NN' stands twice"),
+        ("c.json", '["NN"]', "expecting a mapping"),
+        ("c.yaml", "NN: nouns\nVB: [a\n", "not YAML"),
+        ("c.yaml", "NN: 3\n", "got 'NN': 3"),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_classes(tmp_path / name)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot read the classes"):
+        read_classes(tmp_path / "none.tsv")
+
+
+def test_penn_tags_have_the_seven_published_classes_and_others_their_own() -> None:
+    assert set(PENN.of_tag.values()) == {
+        "adjectives", "function words", "adverbs", "verbs", "nouns", "punctuation", "pronouns"
+    }  # fmt: skip
+    assert PENN.table(["NN", "X", "DT", "NNS"])[0] == ("function words", "nouns", "X")
+    assert tags_of(TAGGED) == ("NN", "VB", "DT", "JJ")
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 10_000))
+def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    model = checkpoint(float(rng.uniform(0, 2)))
+    given_ = Settings(by=("all",), seed=seed)
+    found = learning_dynamics([(0, model)], TAGGED, SENTENCES, name="m", lengths=LENGTHS, settings=given_)
+    alone = compare_distributions(model, TAGGED, SENTENCES, lengths=LENGTHS, seed=seed).scores["kl_paired"]
+    score = found.score("all", 0, 0, "log_ratio")
+    assert score is not None
+    assert (-score.value, -score.high, -score.low) == pytest.approx((alone.value, alone.low, alone.high))  # type: ignore[operator]

@@ -1,0 +1,141 @@
+"""Whole experiments on vectors whose content is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evaluation.probing.controls import one_hot, random_labels
+from evaluation.probing.experiment import Experiment, Options, WordValues
+from evaluation.probing.results import Probing, best_layer, confusion_of, task_parts
+from evaluation.probing.targets import Targets
+from lmtrain.probing.linear import fit_linear
+
+N, TYPES, LABELS = 4000, 400, 4
+
+
+def make(seed: int = 0, certain: bool = False) -> tuple[Targets, np.ndarray]:
+    """Items of equally frequent types with a posterior each, and vectors that are its logarithm, rotated."""
+    rng = np.random.default_rng(seed)
+    words = rng.integers(TYPES, size=N)
+    posterior = rng.dirichlet(np.full(LABELS, 0.5), size=N)
+    if certain:
+        posterior = one_hot(posterior.argmax(axis=1), LABELS)
+    posterior = np.maximum(posterior, 1e-3 * (not certain))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    turned, _ = np.linalg.qr(rng.normal(size=(LABELS, LABELS)))
+    x = (posterior if certain else np.log(posterior)) @ turned
+    place = np.arange(N)
+    targets = Targets(
+        "tag", "sentence", "argmax", tuple("abcd"), posterior, posterior.argmax(axis=1), place // 10, place % 10,
+        place % 10, tuple(f"w{i}" for i in words), (),
+    )  # fmt: skip
+    return targets, x
+
+
+def test_what_is_coded_linearly_is_found_whole() -> None:
+    targets, x = make(certain=True)
+    found = Experiment(targets, fit_linear, Options(mdl=False)).probe(x, 1)
+    assert found.measures["accuracy"].value == found.measures["mcc"].value == 1.0
+    assert found.measures["cross_entropy"].value < 0.01
+    assert found.measures["selectivity"].value > 0.5
+
+
+def test_a_soft_probe_comes_as_near_as_the_posteriors_own_entropy() -> None:
+    targets, x = make()
+    soft, hard = (
+        Experiment(targets, fit_linear, Options(soft=soft, mdl=False, control="none")).probe(x, 0)
+        for soft in (True, False)
+    )
+    floor = soft.measures["entropy"].value
+    assert floor > 0.3
+    assert floor <= soft.measures["cross_entropy"].value < floor + 0.005
+    assert soft.measures["accuracy"].value > 0.97
+    assert hard.measures["kl"].value > 5 * soft.measures["kl"].value  # hard labels make it too sure
+    assert set(soft.measures) == {
+        "accuracy", "expected_accuracy", "cross_entropy", "entropy", "kl", "group_accuracy", "mcc"
+    }  # fmt: skip
+
+
+def test_random_labels_are_at_chance() -> None:
+    targets, x = make(3)
+    experiment = Experiment(targets, fit_linear, Options())
+    found = experiment.chance(x)
+    n = len(experiment.split.test)
+    right = round(found["random_accuracy"].value * n)
+    assert stats.binomtest(right, n, found["random_chance"].value).pvalue > 0.01
+    share = np.bincount(random_labels(targets.truth, 1)) / N
+    assert share.min() - 0.05 < found["random_chance"].value < share.max() + 0.05
+
+
+def test_the_control_task_is_learnt_by_heart_from_vectors_that_name_the_type() -> None:
+    targets, _ = make(1, certain=True)
+    numbers = np.array([int(key[1:]) for key in targets.key])
+    x = one_hot(numbers, TYPES)
+    by_tokens = Experiment(targets, fit_linear, Options(mdl=False)).probe(x, 0).measures
+    assert by_tokens["control_accuracy"].value > 0.95
+    assert by_tokens["selectivity"].value < 0.0  # the labels of the task have nothing to do with the types
+    by_types = Experiment(targets, fit_linear, Options(mdl=False, control="split")).probe(x, 0).measures
+    assert by_types["control_accuracy"].value < 0.5  # at chance by construction
+    assert by_types["task_accuracy"] == by_types["accuracy"]
+
+
+def test_an_experiment_repeats_and_its_records_are_signed() -> None:
+    targets, x = make(2)
+    values = WordValues(np.linspace(-9, -1, N), np.linspace(-9, -2, N))
+    values.truth[::7] = np.nan
+    runs = []
+    for _ in range(2):
+        experiment = Experiment(targets, fit_linear, Options())
+        noise = np.random.default_rng(0).normal(size=x.shape)
+        layers = [experiment.probe(x + 2 * noise, 0, 8, full=False), experiment.probe(x + 2 * noise, 0, 9)]
+        layers.append(experiment.probe(x, 1, 9, values=values))
+        best = best_layer(layers[1:])
+        runs.append(
+            Probing("m", "causal", layers, experiment.baselines(), experiment.chance(x), targets.labels,
+                    confusion_of(experiment, best), task_parts(experiment))
+        )  # fmt: skip
+    first, again = (run.records() for run in runs)
+    assert first == again
+    assert runs[0].best.layer == 1
+    assert runs[0].steps == [8, 9]
+    assert [found.step for found in runs[0].final] == [9, 9]
+    names = {r["name"] for r in first if r["layer"] == 1}
+    assert {"mdl", "compression", "selectivity", "rho_truth", "rho_difference", "confusion"} <= names
+    assert {r["name"] for r in first if r["step"] == 8} & {"mdl", "selectivity"} == set()
+    confused = [r for r in first if r["name"] == "confusion"]
+    assert sum(r["value"] for r in confused) == len(Experiment(targets, fit_linear, Options()).split.test)
+    mdl = next(r for r in first if r["name"] == "mdl" and r["layer"] == 1)
+    assert "target:tag|posterior-given:sentence|right:argmax|trained:soft|probe:linear-l2" in mdl["signature"]
+    assert "layer:1" in mdl["signature"]
+    assert mdl["signature"].count("unit:bits/label") == 1
+    ratio = next(r for r in first if r["name"] == "compression" and r["layer"] == 1)
+    assert ratio["low"] <= ratio["value"] <= ratio["high"]
+    assert ratio["value"] == pytest.approx(2.0 / mdl["value"])
+
+
+def test_baselines_and_limits() -> None:
+    targets, _ = make(4)
+    experiment = Experiment(targets, fit_linear, Options(split_by="position"))
+    found = experiment.baselines()
+    test = experiment.split.test
+    common = np.bincount(targets.truth[experiment.split.train]).argmax()
+    assert found["majority_accuracy"].value == pytest.approx((targets.truth[test] == common).mean())
+    assert found["unseen_labels"].value == 0.0
+    assert found["expected_accuracy_limit"].value == pytest.approx(targets.posterior[test].max(axis=1).mean())
+    by_type = Experiment(targets, fit_linear, Options()).baselines()
+    assert by_type["identity_accuracy"] == by_type["majority_accuracy"]  # all types of the test part are new
+
+
+def test_spans_are_the_vectors_of_both_ends() -> None:
+    targets, _ = make()
+    words = np.arange(24.0).reshape(12, 2)
+    spans = Targets(
+        "span", "sentence", "argmax", ("x", "y"), one_hot(np.arange(12) % 2, 2), np.arange(12) % 2,
+        np.repeat([0, 1, 3], 4), np.zeros(12, int), np.arange(12) % 2 + 1, tuple(map(str, range(12))), (2,),
+    )  # fmt: skip
+    experiment = Experiment(spans, fit_linear, Options(split_by="position"))
+    rows = experiment.vectors(words, np.array([0, 3, 6, 9]))
+    assert rows[5].tolist() == [6.0, 7.0, 10.0, 11.0]  # sentence 1 starts at word 3; its words 0 and 2
+    assert Experiment(targets, fit_linear, Options()).vectors(np.arange(N), np.arange(0, N, 10))[13] == 13

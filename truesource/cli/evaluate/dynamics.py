@@ -1,0 +1,180 @@
+"""`truesource evaluate dynamics`: what a model learns when, against the exact truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from truesource.cli.options import Force, Json, Seed
+
+if TYPE_CHECKING:
+    from evaluation.dynamics.groupings import By
+    from evaluation.dynamics.milestones import Milestone
+    from evaluation.dynamics.table import Dynamics
+
+NAME = "dynamics"
+HEADS = {
+    "all": "",
+    "class": "class",
+    "length": "words in sentence",
+    "position": "position",
+    "frequency": "frequency",
+    "depth": "constituents above",
+}
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Model folder that truesource train made with training.snapshots.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    classes: Annotated[
+        Path | None,
+        typer.Option("--classes", help="Class of each tag: lines of tag, tab, class; or .json, .yaml. Default: Penn."),
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", help="Show only these classes, by commas; --json has all.")
+    ] = None,
+    tags: Annotated[
+        Literal["expected", "paper", "drawn"],
+        typer.Option(help="expected: exact posterior shares; paper: of the sampled trees; drawn: of trees drawn anew."),
+    ] = "expected",
+    by: Annotated[
+        str, typer.Option("--by", help="Further tables: length, position, frequency, depth (by commas).")
+    ] = "",
+    measure: Annotated[
+        Literal["mean", "median", "kl"],
+        typer.Option(help="What the figure shows: mean or median of ln Q - ln P, or the exact KL."),
+    ] = "mean",
+    threshold: Annotated[float, typer.Option(help="Nats a token below which a class counts as learned.")] = 0.2,
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    sentences: Annotated[int | None, typer.Option("--sentences", min=2, help="Only the first so many.")] = None,
+    contexts: Annotated[
+        int, typer.Option("--contexts", min=0, help="Positions for the exact KL, about; 0: leave it out.")
+    ] = 2000,
+    frame: Annotated[
+        Literal["default", "paper"], typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
+    ] = "default",
+    lengths: Annotated[
+        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
+    ] = None,
+    seed: Seed = 1,
+    json: Json = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    force: Force = False,
+) -> None:
+    """Compare every snapshot of a model with the exact truth: which words it learns first, and where it still fails.
+
+    ln Q - ln P, model less truth, of each token, averaged by class of word, sentence length, position, word frequency
+    and depth in the tree; 0 is perfect. Needs snapshots: truesource train ... --set training.snapshots=log
+    """
+    from evaluation.divergence.groups import END
+    from evaluation.dynamics.compare import Settings
+    from evaluation.dynamics.findings import findings
+    from evaluation.dynamics.groupings import BY
+    from evaluation.tag_classes import PENN, read_classes, tags_of
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from grammar.files import write_json, write_text
+    from grammar.pcfg import PCFG
+    from lmtrain.snapshots import checkpoints
+    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.dynamics import measure_checkpoints, sampled_trees
+
+    parts = {part.strip() for part in by.split(",") if part.strip()}
+    asked: list[By] = [name for name in BY if name in parts]
+    if len(asked) < len(parts):
+        raise InputError(f"--by takes {', '.join(BY)}, by commas; got {by!r}")
+    for file in (json, plot):
+        if file is not None:
+            claim_file(file, force)
+    table = PENN if classes is None else read_classes(classes)
+    checkpoints(model)
+    text, drawn = read_sentences(corpus, split)
+    text = text[:sentences]
+    pcfg = PCFG.load(oracle)
+    shown = [] if only is None else [part.strip() for part in only.split(",")]
+    names = (*table.table(tags_of(pcfg))[0], END)
+    unknown = [name for name in shown if name not in names]
+    if unknown:
+        raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
+    warn_of_other_grammar(corpus, pcfg)
+    warn_of_conditions(corpus, split)
+    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    settings = Settings(
+        classes=table,
+        tags=tags,
+        trees=sampled_trees(corpus, split, sentences) if tags == "paper" else None,
+        frame=frame,
+        threshold=threshold,
+        contexts=contexts,
+        seed=seed,
+    )
+    name = model.resolve().name
+    found = measure_checkpoints(model, pcfg, text, name=name, lengths=condition, settings=settings)
+    if found.excluded:
+        typer.echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
+    for kind in dict.fromkeys(("all", "class", *asked)):
+        print_table(found, kind, shown if kind == "class" else [])
+    for sentence in findings(found):
+        typer.echo(sentence)
+    typer.echo(f"{found.score('all', 0, len(found.steps) - 1, 'log_ratio')}")
+    wrote = []
+    if json is not None:
+        write_json(json, found.records())
+        wrote.append(str(json))
+    if plot is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_dynamics import dynamics_figure
+
+        write_text(plot, standalone(dynamics_figure(found.as_record(), measure, shown)))
+        wrote.append(str(plot))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: truesource evaluate divergence {model} {corpus} --oracle {oracle} --by class")
+
+
+def print_table(found: Dynamics, by: By, only: list[str]) -> None:
+    """The groups at the last checkpoint, and when each was learned; classes in the order of learning."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    curves = found.curves[by]
+    groups = [g for g, name in enumerate(curves.names) if not only or name in only]
+    if by == "class":
+        groups.sort(key=lambda g: float("inf") if (step := curves.half[g].step) is None else step)
+    last = len(found.steps) - 1
+    table = Table(
+        title=f"{found.model} ({found.objective}) at step {found.steps[-1]:,}, {found.tokens:,} tokens"
+        if by == "all"
+        else f"by {by}"
+    )
+    table.add_column(HEADS[by], no_wrap=True)
+    for head in ("tokens", "ln Q - ln P", "", "median", "KL", "half at step", f"below {found.level:g} at"):
+        table.add_column(head, justify="left" if not head else "right", no_wrap=True)
+    for g in groups:
+        mean, median, exact = (found.score(by, g, last, m) for m in ("log_ratio", "log_ratio_median", "kl"))
+        assert mean is not None and median is not None
+        table.add_row(
+            escape(curves.names[g]),
+            f"{curves.tokens[g]:,.1f}" if by == "class" else f"{curves.tokens[g]:,.0f}",
+            f"{mean.value:+.4f}",
+            escape(f"[{mean.low:+.3f}, {mean.high:+.3f}]"),
+            f"{median.value:+.4f}",
+            "-" if exact is None else f"{exact.value:.4f}",
+            _reached(curves.half[g]),
+            _reached(curves.threshold[g]),
+        )
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=130)
+    console.print(table)
+
+
+def _reached(milestone: Milestone) -> str:
+    if milestone.step is None:
+        return "-"
+    high = "..." if milestone.high is None else f"{milestone.high:,.0f}"
+    low = "..." if milestone.low is None else f"{milestone.low:,.0f}"
+    return f"{milestone.step:,.0f} ({low} to {high})"

@@ -1,0 +1,51 @@
+"""Measures the checkpoints of a trained model: what the verb and the stage share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from evaluation.dynamics.compare import Settings, learning_dynamics
+from evaluation.dynamics.table import Dynamics
+from generator.corpus import Corpus
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from grammar.progress import track
+from grammar.tree import Tree
+
+
+def sampled_trees(corpus: Path, split: str, most: int | None) -> list[Tree]:
+    """The derivations that the first sentences of a corpus were sampled with.
+
+    Raises:
+        InputError: this is no corpus folder, or it was sampled without trees.
+    """
+    if not (corpus / "record.json").is_file():
+        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
+    return list(islice(Corpus.load(corpus).trees(split), most))
+
+
+def measure_checkpoints(
+    folder: Path,
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    name: str,
+    lengths: LengthRange | None,
+    settings: Settings,
+) -> Dynamics:
+    """Measure all snapshots of a model folder, the model itself last.
+
+    Raises:
+        InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`.
+    """
+    from lmtrain.snapshots import checkpoints
+
+    settings.check(pcfg, len(sentences))
+    found = checkpoints(folder)
+    from lmtrain.models import load_model  # torch, after the quick checks
+
+    models = ((step, load_model(path)) for step, path in track(found, "checkpoints", len(found)))
+    return learning_dynamics(models, pcfg, sentences, name=name, lengths=lengths, settings=settings)

@@ -1,0 +1,75 @@
+"""Stage: all snapshots of one model beside the truth, by classes of words and of places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.dynamics.compare import Settings
+from evaluation.dynamics.findings import findings
+from evaluation.tag_classes import PENN, read_classes
+from grammar.files import digest_file, digest_json, write_json
+from truesource.dynamics import measure_checkpoints, sampled_trees
+
+if TYPE_CHECKING:
+    from truesource.config import DynamicsConfig, ModelEntry
+    from truesource.runner import Run
+
+
+def applies(model: ModelEntry) -> bool:
+    """Whether a model keeps snapshots while it is trained."""
+    return model.keeps_snapshots
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Settings, classes, sentences, seed, corpus, grammar, and the trained model."""
+    config, evaluation = _config(run), run.config.evaluation
+    file = _classes(run)
+    return {
+        "dynamics": config.model_dump(mode="json"),
+        "classes": None if file is None else digest_file(file),
+        "evaluation": {"split": evaluation.split, "sentences": evaluation.sentences, "frame": evaluation.frame},
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "model": run.outputs[f"train:{model.name}"],
+    }
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``dynamics/<name>.json``."""
+    config, evaluation = _config(run), run.config.evaluation
+    most = config.sentences or evaluation.sentences
+    file = _classes(run)
+    settings = Settings(
+        by=("all", *config.by),
+        classes=PENN if file is None else read_classes(file),
+        tags=config.tags,
+        trees=sampled_trees(run.corpus.path, evaluation.split, most) if config.tags == "paper" else None,
+        frame=evaluation.frame,
+        threshold=config.threshold,
+        contexts=config.contexts,
+        seed=run.config.seed,
+    )
+    found = measure_checkpoints(
+        run.folder / "models" / model.name,
+        run.pcfg,
+        run.corpus.sentences(evaluation.split)[:most],
+        name=model.name,
+        lengths=run.corpus.lengths,
+        settings=settings,
+    )
+    record = {**found.as_record(), "findings": findings(found), "records": found.records()}
+    write_json(run.folder / "dynamics" / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def _classes(run: Run) -> Path | None:
+    name = _config(run).classes
+    return None if name is None else Path(run.resolve(name))
+
+
+def _config(run: Run) -> DynamicsConfig:
+    config = run.config.evaluation.dynamics
+    assert config is not None
+    return config
