@@ -141,15 +141,20 @@ def score_both(
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
     seed: int = 0,
+    truth: TokenScores | None = None,
 ) -> BothScored:
     """Score a model and the truth on the same positions; the arguments are those of `compare`.
+
+    ``truth`` is what `oracle_for` such a model scores, where it is known already: models of one objective and one
+    vocabulary share it.
 
     Raises:
         InputError: no sentence is possible for both sides.
     """
     frame = frame or ScoringFrame()
     oracle = oracle_for(model, pcfg, lengths, frame)
-    scores, truth = model.score(sentences, frame), oracle.score(sentences, frame)
+    scores = model.score(sentences, frame)
+    truth = oracle.score(sentences, frame) if truth is None else truth
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
     if open_skips:
         truth = at_positions_of(truth, scores)

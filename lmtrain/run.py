@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,15 @@ class Run:
         dev_split: CodedSentences,
         seed: int,
         probe: Probe | None = None,
+        tokenizer: PreTrainedTokenizerFast | None = None,
     ) -> None:
         self.config, self.training, self.seed, self.probe = model, training, seed, probe
         _check_precision(training)
         self.architecture: Architecture = ARCHITECTURES[model.architecture]
         objective = self.architecture.objective
-        self.tokenizer: PreTrainedTokenizerFast = make_tokenizer(model, train_split, objective)
+        self.tokenizer: PreTrainedTokenizerFast = (
+            make_tokenizer(model, train_split, objective) if tokenizer is None else deepcopy(tokenizer)
+        )
         if model.longest is not None:
             self.tokenizer.model_max_length = model.longest
         self.vocabulary = encoder_of(self.tokenizer)

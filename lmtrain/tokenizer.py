@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -116,6 +117,11 @@ def build_tokenizer(
     backend = Tokenizer(WordLevel(ids, unk_token=UNK))
     backend.pre_tokenizer = WhitespaceSplit()
     return with_specials(backend, objective)
+
+
+def digest_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
+    """SHA-256 of all that it does with text, hexadecimal."""
+    return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
 
 
 class Vocabulary:

@@ -1,0 +1,115 @@
+"""Losses of many trained models on the same sentences, and what they might have been with other seeds and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.bootstrap import REPLICATES, resampled_sums
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Summed over the scored positions of each of N sentences, for C models; nats."""
+
+    excess: FloatArray  #: (C, N) ln P - ln Q of each model
+    truth: FloatArray  #: (N,) -ln P
+    counts: FloatArray  #: (N,) scored positions
+
+    def __post_init__(self) -> None:
+        n = len(self.counts)
+        if self.excess.ndim != 2 or self.excess.shape[1] != n or self.truth.shape != (n,):
+            raise ValueError(f"expecting excess (C, {n}) and truth ({n},), got {self.excess.shape}, {self.truth.shape}")
+        if not np.isfinite(self.excess).all():
+            raise InputError("a model gives one of the sentences no probability, so its loss is infinite")
+
+    @property
+    def reducible(self) -> FloatArray:
+        """Estimated KL(P || Q) of each model, nats a token, (C,): its loss less that of the truth."""
+        return np.asarray(self.excess.sum(axis=1) / self.counts.sum())
+
+    @property
+    def irreducible(self) -> float:
+        """Loss of the truth, nats a token: the cross-entropy that no model can go below, on these sentences."""
+        return float(self.truth.sum() / self.counts.sum())
+
+    def take(self, rows: Sequence[int]) -> Losses:
+        """Only some of the models."""
+        return Losses(self.excess[list(rows)], self.truth, self.counts)
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """Replicates of the losses of `Losses`, R of them; NaN where a reducible loss came out at zero or below."""
+
+    reducible: FloatArray  #: (R, C)
+    irreducible: FloatArray  #: (R,)
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Replicates in which every reducible loss is above zero, (R,)."""
+        return np.asarray(np.isfinite(self.reducible).all(axis=1))
+
+    def take(self, rows: Sequence[int]) -> Resampled:
+        """Only some of the models."""
+        return Resampled(self.reducible[:, list(rows)], self.irreducible)
+
+
+def resample(
+    losses: Losses, settings: Sequence[Hashable], *, seed: int, replicates: int = REPLICATES
+) -> tuple[Resampled, FloatArray]:
+    """Bootstrap over evaluation sentences and over the seeds of equal settings.
+
+    Sentences are drawn with replacement, the same for all models and the truth. Then each group of models of equal
+    settings draws its members anew; with r members, deviations from the group's mean of ln KL are stretched by
+    sqrt(r / (r - 1)), so that their variance is not too small by that factor. A group of one has only the spread of
+    sentences: how much seeds matter is then unknown.
+
+    Args:
+        losses: of C models.
+        settings: (C,) equal for models that differ in their seed alone.
+        seed: of the resampling.
+        replicates: R.
+
+    Returns:
+        The replicates, and the standard deviation of ln KL of each model by sentences alone, (C,).
+    """
+    sums = resampled_sums(
+        np.column_stack([losses.excess.T, losses.truth, losses.counts]), seed=seed, replicates=replicates
+    )
+    values = sums[:, :-1] / sums[:, -1:]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs = np.where(values[:, :-1] > 0.0, np.log(values[:, :-1]), np.nan)
+    spread = _deviation(logs)
+    rng = np.random.default_rng([seed, 1])
+    for group in groups_of(settings):
+        if len(group) > 1:
+            mean = logs[:, group].mean(axis=1, keepdims=True)
+            drawn = rng.integers(0, len(group), (replicates, len(group)))
+            deviations = np.take_along_axis(logs[:, group] - mean, drawn, axis=1)
+            logs[:, group] = mean + np.sqrt(len(group) / (len(group) - 1)) * deviations
+    return Resampled(np.exp(logs), values[:, -1]), spread
+
+
+def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:
+    """Row numbers of equal settings, in order of first appearance."""
+    found: dict[Hashable, list[int]] = {}
+    for row, key in enumerate(settings):
+        found.setdefault(key, []).append(row)
+    return list(found.values())
+
+
+def _deviation(logs: FloatArray) -> FloatArray:
+    """Standard deviation of each column, its NaN left out; 0 where fewer than two values are left."""
+    there = np.isfinite(logs)
+    n = np.maximum(there.sum(axis=0), 1)
+    kept = np.where(there, logs, 0.0)
+    mean = kept.sum(axis=0) / n
+    squares = np.where(there, (logs - mean) ** 2, 0.0)
+    return np.asarray(np.sqrt(squares.sum(axis=0) / n))

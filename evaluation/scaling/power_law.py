@@ -1,0 +1,156 @@
+"""A power law of the reducible loss, KL(x) = A x^-alpha: a straight line of logarithms, fitted by maximum likelihood.
+
+The loss of a model is that of the truth and the divergence on top. Laws of the loss have the first as a free constant
+(Hestness et al. 2017; Kaplan et al. 2020; Hoffmann et al. 2022); here it is known, so only the divergence is fitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.stats import f as f_distribution
+
+from grammar.errors import InputError
+
+FloatArray = NDArray[np.float64]
+LEAST = 3  #: different x that a power law needs, to be more than a line through its points
+_ROUNDING = 1e-24  #: mean squares of residuals that rounding alone leaves
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """Y = coefficient * x ** -exponent."""
+
+    coefficient: float
+    exponent: float
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Its value at each x, (K,)."""
+        return np.asarray(self.coefficient * x**-self.exponent)
+
+
+@dataclass(frozen=True)
+class PowerLawFit:
+    """A fitted law, and how well it fits."""
+
+    law: PowerLaw
+    r2: float  #: share of the variance of ln y that it explains; 1 where there is none
+    residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
+    between: float  #: of that, what is not sampling error of the evaluation sentences
+    lack_of_fit: float | None  #: p-value of the F-test that the line is enough, against the spread of equal x
+    weights: FloatArray  #: (K,) of the points, inverse variances of ln y up to a factor
+
+
+def check_points(x: FloatArray, y: FloatArray, least: int = LEAST, what: str = "a power law") -> None:
+    """Refuse what no law can be fitted to.
+
+    Raises:
+        InputError: there are fewer than ``least`` different x, or a value has no logarithm.
+    """
+    different = len(np.unique(x))
+    if different < least:
+        raise InputError(
+            f"{what} needs at least {least} different x; there {'is' if different == 1 else 'are'} {different}"
+        )
+    if not (np.isfinite(y).all() and (y > 0.0).all()):
+        raise InputError(
+            f"the reducible loss of a model is {y[~(y > 0.0)].min():.4g} nats on these sentences: it has no logarithm;"
+            " evaluate more sentences"
+        )
+    if not (np.isfinite(x).all() and (x > 0.0).all()):
+        raise InputError("every x of a power law is above zero")
+
+
+def fit_power_law(x: FloatArray, y: FloatArray, spread: FloatArray | None = None) -> PowerLawFit:
+    """Fit ln y = ln A - alpha ln x + e, e normal with variance ``spread**2`` + s^2; A, alpha, s by maximum likelihood.
+
+    Equal x are replicates. Where all ``spread`` are equal this is least squares of the logarithms.
+
+    Args:
+        x: (K,) above zero.
+        y: (K,) above zero.
+        spread: (K,) standard deviation of each ln y known beforehand; None: 0.
+
+    Raises:
+        InputError: fewer than 3 different x, or values without logarithm.
+    """
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    check_points(x, y)
+    design, target = log_design(x), np.log(y)
+    known = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
+
+    def solved(variance: float) -> tuple[FloatArray, float]:
+        weights = 1.0 / (known + variance)
+        line = weighted_line(design, weights, target)
+        residuals = target - design @ line
+        return line, float((np.log(known + variance) + weights * residuals**2).sum())
+
+    flat = weighted_line(design, np.ones(len(x)), target)
+    squares = max(float(((target - design @ flat) ** 2).mean()), _ROUNDING)
+    if np.ptp(known) == 0.0:
+        variance, weights = max(0.0, squares - float(known[0])), np.ones(len(x))
+    else:
+        low = np.log(squares) - 30.0
+        best = minimize_scalar(lambda t: solved(np.exp(t))[1], bounds=(low, np.log(squares) + 10.0), method="bounded")
+        variance = float(np.exp(best.x))
+        weights = 1.0 / (known + variance)
+    line = weighted_line(design, weights, target)
+    residuals = target - design @ line
+    return PowerLawFit(
+        law=law_of(line, x),
+        r2=explained(target, residuals),
+        residual=float(np.sqrt((residuals**2).sum() / (len(x) - 2))),
+        between=float(np.sqrt(variance)),
+        lack_of_fit=lack_of_fit(x, target),
+        weights=weights,
+    )
+
+
+def log_design(x: FloatArray) -> FloatArray:
+    """Columns 1 and -ln x, (K, 2); ln x counted from its middle, so that the two do not go together."""
+    logs = np.log(x)
+    return np.column_stack([np.ones(len(x)), -(logs - _middle(x))])
+
+
+def _middle(x: FloatArray) -> float:
+    logs = np.log(x)
+    return float((logs.min() + logs.max()) / 2.0)
+
+
+def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) -> FloatArray:
+    """Coefficients of weighted least squares, (2,), or (2, R) of targets (K, R)."""
+    weighted = design.T * weights
+    return np.asarray(np.linalg.solve(weighted @ design, weighted @ targets))
+
+
+def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
+    """The law of a line in the columns of `log_design` of ``x``."""
+    return PowerLaw(float(np.exp(line[0] + line[1] * _middle(x))), float(line[1]))
+
+
+def explained(target: FloatArray, residuals: FloatArray) -> float:
+    """R squared, unweighted."""
+    total = float(((target - target.mean()) ** 2).sum())
+    return 1.0 if total == 0.0 else 1.0 - float((residuals**2).sum()) / total
+
+
+def lack_of_fit(x: FloatArray, target: FloatArray) -> float | None:
+    """P-value of the F-test of a straight line in ln x against one mean for every x (Draper and Smith 1998, 2.1).
+
+    None without replicates, or where replicates are equal to the last digits.
+    """
+    values, group = np.unique(x, return_inverse=True)
+    free, pure = len(values) - 2, len(x) - len(values)
+    if pure < 1 or free < 1:
+        return None
+    means = np.bincount(group, target) / np.bincount(group)
+    error = float(((target - means[group]) ** 2).sum())
+    design = log_design(x)
+    residuals = target - design @ weighted_line(design, np.ones(len(x)), target)
+    if error <= _ROUNDING * len(x):
+        return None
+    ratio = max(0.0, float((residuals**2).sum()) - error) / free / (error / pure)
+    return float(f_distribution.sf(ratio, free, pure))

@@ -1,0 +1,149 @@
+"""`truesource evaluate scaling`: corpus size, model size and compute against the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.options import Force, Json, Runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from truesource.sweep.results import Sweep
+
+NAME = "scaling"
+
+
+def command(
+    sweep: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONFIG_OR_FOLDER",
+            help="YAML configuration, data/scaling.yaml is a documented example; or the folder of a sweep: only what"
+            " is finished there, nothing is trained.",
+        ),
+    ],
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a key: --set axes.seeds=[1,2,3]")] = None,
+    runs: Runs = Path("runs"),
+    shard: Annotated[
+        str | None, typer.Option("--shard", help="Only a share of the cells: 0/4 is the first of four jobs.")
+    ] = None,
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Train models on more and more text, larger and larger, and fit laws to their distance from the truth.
+
+    The irreducible loss is known here, so a power law of the rest is a straight line of logarithms, and one sees how
+    well the usual fit would have found it. Finished cells are kept; after Ctrl-C or a kill the same command goes on.
+    """
+    from grammar.errors import InputError
+    from grammar.files import write_json
+    from grammar.parallel import Share
+    from truesource.cli.inputs import claim_file
+
+    share = Share() if shard is None else Share.parse(shard)
+    if json is not None:
+        claim_file(json, force)
+    if sweep.is_dir():
+        if set_ or shard is not None:
+            raise InputError("--set and --shard go with a configuration; this is the folder of a sweep", sweep)
+        folder = sweep
+    else:
+        folder = train(sweep, set_, runs, share)
+    from truesource.report.scaling import build_scaling_report
+    from truesource.sweep.results import read_sweep
+
+    found = read_sweep(folder)
+    if found.missing and shard is not None:
+        typer.echo(
+            f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
+            " not finished. Next: the other jobs; the last to end writes the report."
+        )
+        return
+    if not found.rows:
+        raise InputError("no cell of this sweep is finished; give its configuration to train them", folder)
+    if found.missing:
+        typer.echo(
+            f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished and left out",
+            err=True,
+        )
+    show(found)
+    records = found.records()
+    write_json(folder / "scaling.json", records)
+    if json is not None:
+        write_json(json, records)
+    report = build_scaling_report(found, folder)[-1]
+    also = "" if json is None else f" and {json}"
+    typer.echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
+
+
+def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> Path:
+    """Train and score what is missing; the folder of the sweep."""
+    from grammar.parallel import Share
+    from truesource.cli.inputs import warn_of_conditions, warn_of_other_grammar
+    from truesource.sweep.config import load_sweep
+    from truesource.sweep.run import corpus_folder, execute, load_grammar
+
+    assert isinstance(share, Share)
+    config, base = load_sweep(path, overrides), path.resolve().parent
+    pcfg, corpus = load_grammar(config, base), corpus_folder(config, base)
+    if corpus is not None:
+        warn_of_other_grammar(corpus, pcfg)
+        warn_of_conditions(corpus, config.evaluation.split)
+    folder, strangers = execute(config, pcfg, base=base, runs=runs, share=share)
+    if strangers:
+        typer.echo(
+            f"{len(strangers)} folders in {folder / 'cells'} are of other configurations, such as {strangers[0].name};"
+            " they are kept, in case you go back to one",
+            err=True,
+        )
+    return folder
+
+
+def show(found: Sweep) -> None:
+    """The cells, and the laws."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from truesource.report.scaling import HEADS, cell_rows, fit_rows, joint_text, unknown_rows
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=190)
+
+    def table(title: str, heads: Sequence[str], rows: list[list[str]], left: int, caption: str | None = None) -> None:
+        made = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+        for i, head in enumerate(heads):
+            made.add_column(head, justify="left" if i < left else "right")
+        for row in rows:
+            made.add_row(*row)
+        console.print(made)
+
+    table(
+        "cells",
+        HEADS,
+        cell_rows(found),
+        1,
+        "FLOPs: products and convolutions, forward and backward, a multiply-add is 2; N of 6ND: parameters in products",
+    )
+    laws = fit_rows(found)
+    if laws:
+        heads = ("over", "held", "exponent", "A", "R2", "residual", "lack of fit, p")
+        spread = "seeds and evaluation sentences" if any(f.replicated for f in found.fits.axes) else "sentences alone"
+        table("reducible loss KL(x) = A x^-exponent, nats a token", heads, laws, 2, f"intervals: 95%, {spread}")
+    unknown = unknown_rows(found)
+    if unknown:
+        columns = ("over", "held", "fitted E", "true E", "error", "exponent")
+        table("the loss with its irreducible part E unknown: E + A x^-exponent", columns, unknown, 2)
+    joint = joint_text(found)
+    if joint is not None:
+        console.print(
+            f"both sizes, KL = A N^-alpha + B D^-beta (N without embeddings, D sentences): {joint}", highlight=False
+        )
+    for sentence in found.fits.refused:
+        typer.echo(sentence, err=True)
+    if not laws and not found.fits.refused:
+        typer.echo("no law is fitted: it needs at least 3 corpus sizes or 3 models", err=True)

@@ -1,0 +1,123 @@
+"""Training the cells of a sweep: finished ones are kept, begun ones go on, those of other jobs are left alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from grammar.errors import InputError
+from grammar.parallel import Share
+from truesource.report.words import duration
+from truesource.sweep.plan import Data, PlannedCell, cell_folder
+
+log = logging.getLogger("truesource")
+
+
+def is_trained(folder: Path, cell: PlannedCell) -> bool:
+    """Whether the model of a cell stands in its folder.
+
+    Raises:
+        InputError: another model stands there, or what is there is damaged.
+    """
+    target = cell_folder(folder, cell.id)
+    if not target.exists():
+        return False
+    try:
+        record = json.loads((target / "training.json").read_text(encoding="utf-8"))
+        there = {key: record.get(key) for key in cell.request}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError("this cell is damaged; delete it, it will be trained again", target) from error
+    wrong = [key for key, value in cell.request.items() if there[key] != value]
+    if wrong:
+        raise InputError(
+            f"this folder has the name of a cell, but its model was trained with another {wrong[0]};"
+            " move it away, the cell will be trained again",
+            target,
+        )
+    if not (target / "model.safetensors").is_file():
+        raise InputError("this cell has lost its weights; delete it, it will be trained again", target)
+    return True
+
+
+def train_cells(
+    folder: Path,
+    data: Data,
+    cells: Sequence[PlannedCell],
+    share: Share,
+    finish: Callable[[PlannedCell], None],
+) -> int:
+    """Train this job's cells that are not there yet.
+
+    Args:
+        folder: of the sweep.
+        data: what they are made from.
+        cells: all of the sweep.
+        share: which of them are this job's.
+        finish: called with each of them once it is trained, reused ones too.
+
+    Returns:
+        How many were trained now.
+
+    Raises:
+        InputError: a cell's folder holds something else, or training refuses.
+    """
+    own = [(number, cell) for number, cell in enumerate(cells, start=1) if share.owns(number - 1)]
+    missing = sum(not is_trained(folder, cell) for _, cell in own)
+    if missing < len(own):
+        log.info("%d of %d cells are trained already", len(own) - missing, len(own))
+    trained, left, begun = 0, missing, time.perf_counter()
+    for number, cell in own:
+        title = f"[{number}/{len(cells)}] {cell}"
+        with _alone(cell_folder(folder, cell.id)) as alone:
+            if not alone:
+                log.info("%s: another process is at work on it", title)
+                left -= 1
+                continue
+            train_it = not is_trained(folder, cell)
+            if train_it:
+                _train(folder, data, cell, title)
+            finish(cell)
+        if train_it:
+            trained, left = trained + 1, left - 1
+            seconds = time.perf_counter() - begun
+            rest = f"; {left} to go, about {duration(left * seconds / trained)}" if left else ""
+            log.info("%s: done%s", title, rest)
+    return trained
+
+
+def _train(folder: Path, data: Data, cell: PlannedCell, title: str) -> None:
+    from lmtrain.training import train
+
+    target = cell_folder(folder, cell.id)
+    goes_on = target.with_name(f"{target.name}.partial").is_dir()
+    log.info("%s%s", title, " (goes on)" if goes_on else "")
+    train(data.of(cell), cell.model, cell.training, target, seed=cell.seed, tokenizer=data.tokenizer, force=True)
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[bool]:
+    """Whether no other process holds this cell; the system frees it however that one ends."""
+    from filelock import FileLock, Timeout
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(target.with_name(f".{target.name}.lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
+
+
+def strangers(folder: Path, cells: Sequence[PlannedCell]) -> list[Path]:
+    """Folders of cells, finished or begun, that belong to none of these."""
+    known = {name for cell in cells for name in (cell.id, f"{cell.id}.partial")}
+    there = (folder / "cells").iterdir() if (folder / "cells").is_dir() else ()
+    return sorted(path for path in there if path.is_dir() and path.name not in known and path.name[0] != ".")

@@ -1,0 +1,196 @@
+"""The configuration of a sweep: one YAML file, checked key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from grammar.errors import InputError
+from lmtrain.config import ModelConfig, TrainConfig
+from truesource.config import CorpusConfig, ModelEntry, Section, explain, read_settings
+
+ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
+
+
+class EmbeddedGrammar(Section):
+    """A grammar that comes with truesource."""
+
+    embedded: Literal["english"]
+
+
+class BaseModelEntry(Section):
+    """What all cells have in common, as in `truesource run`: a preset and what differs from it."""
+
+    preset: str | None = None
+    model: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _steps_are_given(self) -> Self:
+        if "epochs" in self.training:
+            raise ValueError("training: give max_steps in place of epochs; all cells take the same number of steps")
+        if "max_steps" not in self.training:
+            raise ValueError("training: max_steps is missing; all cells take the same number of steps")
+        if self.training.get("max_seconds") is not None:
+            raise ValueError("training: max_seconds would stop cells at different steps; leave it out")
+        if "name" in self.model:
+            raise ValueError("model: the cells are named by their shapes; leave name out")
+        self.resolve({})
+        return self
+
+    def resolve(self, change: dict[str, Any]) -> tuple[ModelConfig, TrainConfig]:
+        """The full settings with some of the model changed.
+
+        Raises:
+            ValueError: an unknown key or value.
+        """
+        changed = {**self.model, **change}
+        try:
+            shape, training = ModelEntry(
+                name="cell", preset=self.preset, model=changed, training=self.training
+            ).resolve()
+        except ValidationError as error:
+            raise ValueError(explain(error)) from error
+        if training is None:
+            raise ValueError(f"{shape.architecture} has no training steps to hold constant; sweep a network")
+        return shape.model_copy(update={"name": None}), training
+
+
+class AxesConfig(Section):
+    """What is varied; every combination is a cell."""
+
+    sentences: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)  #: the first so many of the train split
+    model: list[dict[str, Any]] | None = Field(None, min_length=1)  #: settings that differ from those of the base
+    layers: list[Annotated[int, Field(ge=1)]] | None = Field(None, min_length=1)  #: short for model: [{layers: ...}]
+    seeds: list[Annotated[int, Field(ge=0)]] = Field([1], min_length=1)  #: replicates
+
+    @field_validator("sentences", "layers", "seeds", "model")
+    @classmethod
+    def _values_differ(cls, values: list[Any] | None) -> list[Any] | None:
+        for i, value in enumerate(values or []):
+            if value in (values or [])[:i]:
+                raise ValueError(f"{value} stands twice")
+        return values
+
+    @model_validator(mode="after")
+    def _one_way_to_vary_models(self) -> Self:
+        if self.model is not None and self.layers is not None:
+            raise ValueError("give model or layers, not both")
+        for change in self.model or []:
+            shared = [key for key in (*ONE_VOCABULARY, "architecture") if key in change]
+            if shared:
+                raise ValueError(f"model: {shared[0]} is the same in all cells; set it in base.model")
+        return self
+
+    def shapes(self) -> list[tuple[str | None, dict[str, Any]]]:
+        """Name, where one is given, and changed settings of each model."""
+        if self.layers is not None:
+            return [(None, {"layers": layers}) for layers in self.layers]
+        if self.model is None:
+            return [(None, {})]
+        return [(change.get("name"), {k: v for k, v in change.items() if k != "name"}) for change in self.model]
+
+
+class SweepEvaluation(Section):
+    """What the cells are compared with the truth on."""
+
+    split: str = "eval"
+    sentences: int | None = Field(None, ge=2)  #: the first so many of the split; None: all
+    frame: Literal["default", "paper"] = "default"
+    replicates: int = Field(1000, ge=100)  #: of the bootstrap over seeds and sentences
+
+
+class SweepConfig(Section):
+    """A whole sweep."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    title: str | None = None  #: of the report
+    seed: int = Field(1, ge=0)  #: of the corpus, if it is sampled here, and of the bootstrap
+    grammar: str | EmbeddedGrammar  #: what the corpus was drawn from: a file, relative to the configuration
+    corpus: str | CorpusConfig  #: a corpus folder, relative to the configuration; or what to sample, as in a run
+    vocabulary_sentences: int | None = Field(
+        None, ge=1
+    )  #: train sentences that it is made from; None: the most of axes
+    base: BaseModelEntry
+    axes: AxesConfig
+    evaluation: SweepEvaluation = SweepEvaluation()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        names: dict[str, dict[str, Any]] = {}
+        for name, shape, change in self.shapes():
+            if name in names:
+                raise ValueError(
+                    f"axes.model: {names[name]} and {change} are both called {name}; give one of them a name"
+                )
+            names[name] = change
+            self._longest_fits(shape)
+        if isinstance(self.corpus, CorpusConfig):
+            for split in ("train", self.evaluation.split):
+                if split not in self.corpus.splits:
+                    raise ValueError(f"corpus.splits needs a split {split}")
+            require_sentences(self, self.corpus.splits["train"])
+        return self
+
+    def _longest_fits(self, shape: ModelConfig) -> None:
+        if isinstance(self.corpus, CorpusConfig) and self.corpus.lengths is not None and shape.longest is not None:
+            high = self.corpus.lengths.high
+            if high >= shape.longest:
+                raise ValueError(
+                    f"the corpus has sentences of up to {high} words; set base.model.max_positions to {high + 2},"
+                    " which leaves room for <bos> and <eos>"
+                )
+
+    def shapes(self) -> list[tuple[str, ModelConfig, dict[str, Any]]]:
+        """Name, full settings and what differs from the base, of each model."""
+        found = []
+        for name, change in self.axes.shapes():
+            try:
+                shape = self.base.resolve(change)[0]
+            except ValueError as error:
+                raise ValueError(f"axes.model: {change}: {error}") from error
+            found.append((name or shape.label, shape, change))
+        return found
+
+    @property
+    def most_sentences(self) -> int:
+        """The largest train set, or what the vocabulary is made from if that is larger."""
+        return max(*self.axes.sentences, self.vocabulary_sentences or 0)
+
+
+def require_sentences(config: SweepConfig, there: int) -> None:
+    """Refuse a train split that is too small.
+
+    Raises:
+        ValueError: ``there`` are fewer sentences than a cell, or the vocabulary, is to be made from.
+    """
+    wanted = config.most_sentences
+    if wanted > there:
+        key = "axes.sentences" if wanted in config.axes.sentences else "vocabulary_sentences"
+        raise ValueError(f"{key} asks for {wanted:,} sentences, but the train split of the corpus has {there:,}")
+
+
+def load_sweep(path: str | Path, overrides: list[str] | None = None) -> SweepConfig:
+    """Read a YAML configuration; ``overrides`` are ``a.b=value`` with YAML values.
+
+    Raises:
+        InputError: the file cannot be read, or a key or value is wrong; the message names the key.
+    """
+    path = Path(path)
+    values = read_settings(path, overrides)
+    try:
+        return SweepConfig(**values)
+    except ValidationError as error:
+        raise InputError(_explain(error), path) from error
+
+
+def _explain(error: ValidationError) -> str:
+    """As `explain`, of what was meant where a key may be text or a mapping."""
+    kept = [e for e in error.errors() if e["loc"][-1:] != ("str",)]
+    if len(kept) == len(error.errors()) or not kept:
+        return explain(error)
+    where = ".".join(str(part) for part in kept[0]["loc"] if part not in ("CorpusConfig", "EmbeddedGrammar"))
+    what = "unknown key" if kept[0]["type"] == "extra_forbidden" else kept[0]["msg"].removeprefix("Value error, ")
+    return f"{where}: {what}"

@@ -1,0 +1,166 @@
+"""What a sweep has found: its cells, the fits, and records of all numbers with their signatures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import Interval
+from evaluation.scaling.cells import AXES, Cell
+from evaluation.scaling.fits import AxisFit, Fits, fit_all
+from evaluation.scaling.losses import Losses
+from evaluation.score import Score, signature
+from grammar.errors import InputError
+from truesource.sweep.scores import MEASURES, read_scores, read_sums
+
+#: numbers of a cell without interval
+COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep, finished or in part."""
+
+    title: str
+    rows: list[dict[str, Any]]  #: one a cell, in order: what `cell_row` gives
+    missing: list[str]  #: cells that are not there yet
+    cells: list[Cell]
+    losses: Losses | None  #: None without cells
+    fits: Fits
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: what it is of, name, value, low, high, signature."""
+        found = []
+        for row in self.rows:
+            head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
+            for name in MEASURES:
+                own = {"estimator": "paired"} if name == "kl" else {}
+                found.append(_record(head, name, Interval(**row["measures"][name]), {**row["parts"], **own}))
+            counted = {**row["parts"], "flops": "matmul-and-convolution/multiply-add-2/forward-and-backward"}
+            found += [_record(head, name, row[name], counted) for name in COUNTS]
+            for point in row["curve"]:
+                at = {**head, "step": point["step"], "flops": point["flops"]}
+                found.append(_record(at, "kl", point["kl"], {**row["parts"], "estimator": "paired"}))
+        for fit in self.fits.axes:
+            found += self._fit_records(fit)
+        joint = self.fits.joint
+        if joint is not None:
+            parts = self._parts("kl=A*N^-alpha+B*D^-beta", joint.rows, joint.failed)
+            head = {"fit": "joint", "over": ["parameters_without_embeddings", "sentences"]}
+            found += [_record(head, name, value, parts) for name, value in joint.intervals.items()]
+            found += [_record(head, "r2", joint.fit.r2, parts), _record(head, "residual", joint.fit.residual, parts)]
+        return found
+
+    def _fit_records(self, fit: AxisFit) -> list[dict[str, Any]]:
+        head: dict[str, Any] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
+        parts = self._parts("kl=A*x^-alpha", fit.rows, fit.failed)
+        values: dict[str, Interval | float | None] = {
+            "coefficient": fit.coefficient,
+            "exponent": fit.exponent,
+            "r2": fit.fit.r2,
+            "residual": fit.fit.residual,
+            "lack_of_fit_p": fit.fit.lack_of_fit,
+        }
+        found = [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+        unknown = fit.unknown
+        if unknown is not None:
+            head = {**head, "fit": "unknown_floor", "at_bound": unknown.fit.at_bound}
+            parts = self._parts("loss=E+A*x^-alpha", fit.rows, fit.failed)
+            values = {
+                "floor": unknown.floor,
+                "floor_true": unknown.truth,
+                "floor_error": unknown.error,
+                "exponent": unknown.exponent,
+                "coefficient": unknown.fit.law.coefficient,
+                "residual": unknown.fit.residual,
+            }
+            found += [_record(head, name, value, parts) for name, value in values.items() if value is not None]
+        return found
+
+    def _parts(self, law: str, rows: tuple[int, ...], failed: int) -> dict[str, object]:
+        """Of the signature of a fit: the choices of its cells, and its own."""
+        kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
+        ci = f"seed-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
+        return {**kept, "law": law, "fit": "ml-of-logs", "cells": len(rows), "ci": ci}
+
+
+def _record(head: dict[str, Any], name: str, value: Interval | float, parts: dict[str, object]) -> dict[str, Any]:
+    ends = (value.low, value.high) if isinstance(value, Interval) else (None, None)
+    number = value.value if isinstance(value, Interval) else value
+    return {**head, **Score(name, number, signature(parts), *ends).as_record()}
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """Read the finished cells of a sweep and fit them; nothing is trained.
+
+    Raises:
+        InputError: this is no sweep, something in it is damaged, or the cells were compared on different sentences.
+    """
+    plan = read_plan(folder)
+    rows, sums, missing = [], [], []
+    for cell_id in plan["cells"]:
+        target = folder / "scores" / f"{cell_id}.json"
+        record = read_scores(target)
+        if record is None or record["evaluation"] != plan["evaluation"]:
+            missing.append(cell_id)
+            continue
+        rows.append(cell_row(record, plan["cells"][cell_id]))
+        sums.append(read_sums(target))
+    cells = [Cell(row["cell"], *(row[key] for key in ("model", "sentences", "seed", *AXES[1:]))) for row in rows]
+    losses = _losses(sums, folder) if sums else None
+    if losses is None:
+        fits = Fits([], None, [], 0, plan["seed"])
+    else:
+        fits = fit_all(cells, losses, seed=plan["seed"], replicates=plan["replicates"])
+    return Sweep(plan["title"], rows, missing, cells, losses, fits)
+
+
+def cell_row(record: dict[str, Any], shape: str) -> dict[str, Any]:
+    """What tables and figures show of a cell, flat but for ``measures``, ``parts`` and ``curve``."""
+    cost, parameters = record["cost"], record["cost"]["parameters"]
+    return {
+        **{key: record[key] for key in ("cell", "sentences", "seed", "train_tokens", "measures", "parts", "curve")},
+        "model": shape,
+        "parameters": parameters["total"],
+        "parameters_without_embeddings": parameters["without_embeddings"],
+        "tokens": cost["tokens"],
+        "epochs": cost["epochs"],
+        "steps": cost["steps"],
+        "flops": cost["flops"],
+        "flops_6nd": cost["rule"],
+        **{name: record["measures"][name]["value"] for name in MEASURES},
+    }
+
+
+def _losses(sums: list[Any], folder: Path) -> Losses:
+    table = np.stack(sums)  # (C, 3, N)
+    kept = (table[:, 2] > 0.0).all(axis=0)
+    if not kept.any():
+        raise InputError("no sentence was scored by all cells, so they do not compare", folder)
+    table = table[:, :, kept]
+    if np.abs(table[:, 1:] - table[:1, 1:]).max() > 1e-6:
+        raise InputError("the cells were compared with different truths; delete scores/ and run again", folder)
+    return Losses(table[:, 0], table[0, 1], table[0, 2])
+
+
+def read_plan(folder: Path) -> dict[str, Any]:
+    """``sweep.json``: title, seed, replicates, digest of the evaluation, and the cells with the names of their shapes.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = folder / "sweep.json"
+    if not folder.is_dir() or not path.is_file():
+        raise InputError("this is not the folder of a sweep, sweep.json is missing; give its configuration", folder)
+    try:
+        plan = dict(json.loads(path.read_text(encoding="utf-8")))
+        missing = {"title", "seed", "replicates", "evaluation", "cells"} - plan.keys()
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError("this file is damaged; run the sweep again from its configuration", path) from error
+    if missing:
+        raise InputError(f"this file lacks {', '.join(sorted(missing))}; run the sweep again", path)
+    return plan

@@ -1,0 +1,110 @@
+"""A sweep from its configuration: corpus, tokeniser, cells, scores."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grammar.errors import InputError
+from grammar.files import write_json
+from grammar.parallel import Share
+from truesource.sweep.cells import strangers, train_cells
+from truesource.sweep.config import EmbeddedGrammar, SweepConfig
+from truesource.sweep.plan import Data
+from truesource.sweep.scores import Scoring
+
+if TYPE_CHECKING:
+    from generator.corpus import Corpus
+    from grammar.pcfg import PCFG
+
+
+def execute(config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: Share) -> tuple[Path, list[Path]]:
+    """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
+
+    After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
+    work in one folder: no two take the same cell.
+
+    Args:
+        config: what to do.
+        pcfg: its grammar, from `load_grammar`.
+        base: folder that relative paths of the configuration start from.
+        runs: folder of all runs.
+        share: which cells are this job's.
+
+    Returns:
+        The folder of the sweep, and folders of cells in it that belong to other configurations.
+
+    Raises:
+        InputError: the folder holds something else, the corpus is too small, or a cell refuses.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("the cells of a sweep are each trained in one process; share them out with --shard")
+    folder = runs / config.name
+    if folder.exists() and not (folder / "sweep.json").is_file() and _foreign(folder):
+        raise InputError(f"{folder} exists and is not a sweep; choose another name")
+    corpus = _corpus(config, base, folder, pcfg)
+    data = Data(config, corpus)
+    scoring = Scoring(config, pcfg, corpus, data)
+    cells = data.cells()
+    write_json(folder / "config.json", config.model_dump(mode="json"))
+    write_json(
+        folder / "sweep.json",
+        {
+            "title": config.title or config.name,
+            "seed": config.seed,
+            "replicates": config.evaluation.replicates,
+            "evaluation": scoring.digest,
+            "cells": {cell.id: cell.shape for cell in cells},
+        },
+    )
+    train_cells(folder, data, cells, share, lambda cell: scoring.keep(folder, cell))
+    return folder, strangers(folder, cells)
+
+
+def _foreign(folder: Path) -> bool:
+    return not folder.is_dir() or any(path.name[0] != "." and path.name != "corpus" for path in folder.iterdir())
+
+
+def load_grammar(config: SweepConfig, base: Path) -> PCFG:
+    """The grammar that a configuration names, relative to ``base``."""
+    from grammar.pcfg import PCFG
+    from truesource.embedded import english
+
+    if isinstance(config.grammar, EmbeddedGrammar):
+        return english()
+    return PCFG.load(_resolve(config.grammar, base))
+
+
+def corpus_folder(config: SweepConfig, base: Path) -> Path | None:
+    """The corpus folder that a configuration names, relative to ``base``; None: it is sampled."""
+    return _resolve(config.corpus, base) if isinstance(config.corpus, str) else None
+
+
+def _resolve(name: str, base: Path) -> Path:
+    return base / Path(os.path.expandvars(name)).expanduser()
+
+
+def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus:
+    """The corpus of the configuration: read, or sampled into the folder of the sweep."""
+    from generator.corpus import Corpus
+
+    if isinstance(config.corpus, str):
+        return Corpus.load(_resolve(config.corpus, base))
+    from filelock import FileLock
+
+    from generator.making import make_corpus
+    from generator.plan import Plan
+    from generator.spelling import Columns
+    from grammar.doctor import require_consistent
+    from grammar.parallel import Workers
+
+    require_consistent(pcfg)
+    asked = config.corpus
+    plan = Plan(
+        asked.splits, config.seed, asked.lengths, columns=Columns(trees=asked.trees), shard_size=asked.shard_size
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".sampling.lock"):  # of several jobs that start together, the first samples
+        make_corpus(pcfg, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
+    return Corpus.load(folder / "corpus")

@@ -1,0 +1,161 @@
+"""What each cell costs and how far it is from the truth, kept in ``scores/`` of a sweep."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evaluation.comparison import BothScored, oracle_for, score_both
+from evaluation.measures.paired import Paired
+from evaluation.measures.perplexity import perplexities
+from evaluation.score import digest_sentences
+from generator.frame import preset_frame
+from grammar.errors import InputError
+from grammar.files import atomic_path, digest_file, digest_json, write_json
+from truesource.sweep.plan import Data, PlannedCell, cell_folder
+
+if TYPE_CHECKING:
+    from generator.corpus import Corpus
+    from generator.language_model import TokenScores
+    from grammar.pcfg import PCFG
+    from truesource.sweep.config import SweepConfig
+
+MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+
+
+class Scoring:
+    """Scores cells and their snapshots against one truth, which is computed once."""
+
+    def __init__(self, config: SweepConfig, pcfg: PCFG, corpus: Corpus, data: Data) -> None:
+        """Take the evaluation sentences.
+
+        Raises:
+            InputError: the corpus has no such split, or too few sentences in it.
+        """
+        if config.evaluation.split not in corpus.splits:
+            raise InputError(
+                f"the corpus has no split {config.evaluation.split!r}; it has {', '.join(corpus.splits)}", corpus.path
+            )
+        wanted, sentences = config.evaluation.sentences, corpus.sentences(config.evaluation.split)
+        if wanted is not None and wanted > len(sentences):
+            raise InputError(
+                f"evaluation.sentences asks for {wanted:,} sentences, but the split {config.evaluation.split} has"
+                f" {len(sentences):,}",
+                corpus.path,
+            )
+        self._config, self._pcfg, self._data = config, pcfg, data
+        self._sentences = sentences[:wanted]
+        self._lengths = corpus.lengths
+        self._truth: TokenScores | None = None
+        #: of all that decides the numbers besides the weights
+        self.digest = digest_json(
+            {
+                "version": version("truesource"),
+                "sentences": digest_sentences(self._sentences),
+                "grammar": pcfg.digest,
+                "lengths": None if self._lengths is None else str(self._lengths),
+                "frame": config.evaluation.frame,
+                "seed": config.seed,
+                "tokenizer": data.tokenizer_digest,
+            }
+        )
+
+    def keep(self, folder: Path, cell: PlannedCell) -> None:
+        """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
+        from lmtrain.flops import training_cost
+        from lmtrain.models import load_model
+        from lmtrain.snapshots import snapshots
+
+        model_folder = cell_folder(folder, cell.id)
+        target = folder / "scores" / f"{cell.id}.json"
+        weights = digest_file(model_folder / "model.safetensors")
+        known = read_scores(target)
+        if known is not None and known["weights"] == weights and known["evaluation"] == self.digest:
+            return
+        train = self._data.of(cell).train
+        cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
+        steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
+        found = self._score(load_model(model_folder))
+        earlier = [(step, self._score(load_model(path))) for step, path in steps]
+        measured = perplexities(found.paired, self._config.seed)
+        record = {
+            "cell": cell.id,
+            "weights": weights,
+            "evaluation": self.digest,
+            "model": cell.shape,
+            "sentences": cell.sentences,
+            "seed": cell.seed,
+            "train_tokens": int(train.lengths.sum()) + len(train),
+            "cost": {**asdict(cost), "flops": cost.flops, "rule": cost.rule},
+            "measures": {name: measured[name]._asdict() for name in MEASURES},
+            "parts": dict(found.parts),
+            "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
+        }
+        sums = _sums(found.paired, len(self._sentences))
+        with atomic_path(target.with_suffix(".npz")) as temporary, temporary.open("wb") as stream:
+            np.savez_compressed(stream, sums=sums)
+        write_json(target, record)  # last: where it is, the rest is
+
+    def _score(self, model: Any) -> BothScored:
+        frame = preset_frame(self._config.evaluation.frame, model.objective)
+        if self._truth is None:
+            oracle = oracle_for(model, self._pcfg, self._lengths, frame)
+            self._truth = oracle.score(self._sentences, frame)
+        return score_both(
+            model,
+            self._pcfg,
+            self._sentences,
+            lengths=self._lengths,
+            frame=frame,
+            seed=self._config.seed,
+            truth=self._truth,
+        )
+
+
+def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:
+    return {"step": step, "flops": flops, "kl": float(np.mean(paired.oracle - paired.model))}
+
+
+def _sums(paired: Paired, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Per sentence: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where a sentence is left out."""
+    table = np.zeros((3, n))
+    model, oracle, counts = paired.sums()
+    table[:, np.unique(paired.sentence)] = oracle - model, -oracle, counts
+    return table
+
+
+def read_scores(target: Path) -> dict[str, Any] | None:
+    """The record of a cell; None where there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    if not target.is_file():
+        return None
+    try:
+        record = dict(json.loads(target.read_text(encoding="utf-8")))
+        _ = record["weights"], record["evaluation"], record["measures"]["kl"]["value"], record["cost"]["flops"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError("these scores are damaged; delete them, they will be made again", target) from error
+    return record
+
+
+def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """What `_sums` wrote beside a record, (3, N).
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    path = target.with_suffix(".npz")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return np.asarray(archive["sums"], dtype=np.float64)
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise InputError(
+            "these scores are damaged; delete them and their .json, they will be made again", path
+        ) from error
