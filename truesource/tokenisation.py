@@ -41,7 +41,6 @@ MARGINAL = (
     "wor",
     "wr",
 )
-_WITHOUT = ("wor", "wor1")  #: without replacement
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,17 +161,53 @@ def builder_for(
     return LatticeBuilder(inventory, fit_scores(inventory, words)), chosen
 
 
+def fitting_documents(
+    model: TokenisedModel,
+    found: Documents,
+    estimators: Sequence[str],
+    settings: Settings,
+    *,
+    every_cut: bool = False,
+    leave_out: bool = False,
+) -> Documents:
+    """The documents of which the model can read all that is asked for, looked at once for everything that is run.
+
+    Args:
+        model: with its window.
+        found: documents.
+        estimators: some of them never come upon the longest cut.
+        settings: of the estimators.
+        every_cut: whether something else comes upon it.
+        leave_out: set the others aside instead of refusing them.
+
+    Raises:
+        InputError: a document is too long and ``leave_out`` is false, or all are.
+    """
+    from evaluation.tokenisation.documents import check_window, fitting
+    from evaluation.tokenisation.evaluate import meets_all_cuts, numbered
+    from evaluation.tokenisation.evaluation import Run
+
+    every_cut = every_cut or any(meets_all_cuts(Run(name, settings)) for name in estimators)
+    if leave_out:
+        return fitting(model, found, every_cut=every_cut)
+    if every_cut:
+        for number, document in zip(found.numbers, found.documents, strict=True):
+            with numbered(number):
+                check_window(model, document)
+    return found
+
+
 def impossible_exact(model: TokenisedModel, found: Documents, settings: Settings) -> int | None:
     """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
     """
-    from evaluation.tokenisation.estimators.exact import count_prefixes, remembers_all
+    from evaluation.tokenisation.estimators.exact import exact_is_possible, remembers_all
 
     if not remembers_all(model):
         return None
     for number, document in zip(found.numbers, found.documents, strict=True):
-        if count_prefixes(document.lattice) > settings.most_prefixes:
+        if not exact_is_possible(model, document, settings):
             return number
     return None
 
@@ -186,6 +221,7 @@ def measure(
     proposal: str,
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
+    per_document: int = 1,
 ) -> Measured:
     """Run estimators over documents, and set them against the truth where it is known.
 
@@ -197,6 +233,7 @@ def measure(
         proposal: what the scores on the lattices are, for signatures.
         truth: the grammar that the texts, a sentence each, were drawn from.
         lengths: the length condition that they were drawn under.
+        per_document: so many consecutive texts are one document for the distance to the truth and its intervals.
 
     Raises:
         InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
@@ -215,17 +252,17 @@ def measure(
     if marginal != ONE_BEST:
         gaps = marginal_gaps({"text": evaluation}, marginal, b=settings.b, seed=settings.seed)
         canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
-    parts = None if truth is None else decompose(evaluation, marginal, truth, lengths)
+    parts = None if truth is None else decompose(evaluation, marginal, truth, lengths, per_document=per_document)
     ppl = perplexities(evaluation, settings.seed)
     return Measured(evaluation, marginal, ppl, gaps, canonical, parts, settings.seed)
 
 
-def write_rows(path: Path, measured: Measured) -> None:
-    """Write `Measured.rows` to a Parquet file, atomically."""
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows of the same keys to a Parquet file, atomically."""
     import pyarrow
     from pyarrow import parquet
 
     from grammar.files import atomic_path
 
     with atomic_path(path) as temporary:
-        parquet.write_table(pyarrow.Table.from_pylist(measured.rows()), temporary)
+        parquet.write_table(pyarrow.Table.from_pylist(rows), temporary)

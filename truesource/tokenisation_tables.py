@@ -8,19 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evaluation.score import signature
+from grammar.errors import InputError
 
 if TYPE_CHECKING:
     from evaluation.tokenisation.builder import LatticeBuilder
     from evaluation.tokenisation.caching import Caching
+    from evaluation.tokenisation.canonical import LocalCanonicality
     from evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
     from evaluation.tokenisation.documents import Documents
     from evaluation.tokenisation.domains import SetResult
     from evaluation.tokenisation.equal_cost import CostPoint
     from evaluation.tokenisation.estimate import Settings
     from evaluation.tokenisation.grid import Grid
+    from evaluation.tokenisation.word_table import WordTable
     from generator.piece_model import TokenisedModel
     from grammar.conditioning import LengthRange
     from grammar.pcfg import PCFG
+    from truesource.tokenisation import Measured
 
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
 REPEATS = 4  #: seeds of each estimator at equal cost
@@ -36,6 +40,25 @@ class Wanted:
     caching: bool = False  #: losses of repeated words
     equal_cost: int = 0  #: estimators at equal cost, on the first so many documents; 0: no
     changes: Sequence[str] = ()  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
+    words: bool = False  #: surprisals of words
+
+    @property
+    def every_cut(self) -> bool:
+        """Whether some table comes upon the longest cut of a text."""
+        return self.grid or self.curves or self.caching or self.words or self.equal_cost > 0
+
+    def check(self, builder: LatticeBuilder) -> None:
+        """Refuse what cannot be had of a tokeniser before any work is done.
+
+        Raises:
+            InputError: a table is of words, and pieces reach over white space.
+        """
+        if not builder.factorises:
+            for name in ("caching", "canonical", "words"):
+                if getattr(self, name):
+                    reason = "some pieces reach over white space, so that words have no pieces of their own"
+                    raise InputError(f"{reason}; leave {name} out")
 
 
 @dataclass(eq=False)
@@ -47,6 +70,8 @@ class Tables:
     counts: list[Point] = field(default_factory=list)
     temperatures: list[TemperaturePoint] = field(default_factory=list)
     caching: Caching | None = None
+    canonical: LocalCanonicality | None = None
+    words: WordTable | None = None
     costs: list[CostPoint] = field(default_factory=list)
     sets: list[SetResult] = field(default_factory=list)
     parts: Mapping[str, object] = field(default_factory=dict)  #: of signatures
@@ -78,6 +103,9 @@ class Tables:
             ]
         if self.caching is not None:
             found += [{"table": "caching", **record} for record in self.caching.records()]
+        for name in ("canonical", "words"):
+            made = getattr(self, name)
+            found += [{"table": name, **record} for record in made.records()] if made is not None else []
         for one in self.sets:
             found += [{"table": "out-of-domain", **record} for record in one.records()]
         return found
@@ -100,11 +128,11 @@ def make_tables(
     builder: LatticeBuilder,
     settings: Settings,
     wanted: Wanted,
+    measured: Measured,
     *,
-    parts: Mapping[str, object],
-    marginal: str,
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
+    leave_out_long: bool = False,
 ) -> Tables:
     """Make the tables that are wanted.
 
@@ -114,32 +142,41 @@ def make_tables(
         builder: of their lattices.
         settings: of the estimators; its seed is that of the bootstraps and of other languages too.
         wanted: which tables.
-        parts: of signatures.
-        marginal: estimator of other languages.
-        truth: grammar that other languages are changes of.
+        measured: what was found of the documents; parts of signatures, and the estimator of other languages.
+        truth: grammar of the texts, which other languages are changes of.
         lengths: its length condition.
+        leave_out_long: sentences of other languages that are too long for the model are left out, not refused.
 
     Raises:
         InputError: as the functions that make them.
     """
     from evaluation.tokenisation.caching import caching
+    from evaluation.tokenisation.canonical import local_canonicality
     from evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
     from evaluation.tokenisation.grid import perplexity_grid
+    from evaluation.tokenisation.word_table import word_surprisals
 
-    made = Tables(parts=parts)
+    seed = settings.seed
+    made = Tables(parts=measured.evaluation.parts)
     if wanted.grid:
-        made.grid = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=settings.seed)
+        made.grid = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=seed)
     if wanted.curves:
         made.orders = order_curves(model, found, settings.samples)
         counts = [2**k for k in range(settings.samples.bit_length())]
         made.counts = sample_curves(model, found, settings, counts=counts)
         made.temperatures = temperature_curve(model, found, settings, inverse_temperatures=TEMPERATURES)
     if wanted.caching:
-        made.caching = caching(model, found, builder, settings, bootstrap=settings.seed)
+        made.caching = caching(model, found, builder, settings, bootstrap=seed)
+    if wanted.canonical:
+        made.canonical = local_canonicality(model, found, builder, seed=seed)
+    if wanted.words:
+        made.words = word_surprisals(model, measured.evaluation, settings, truth=truth, lengths=lengths, seed=seed)
     if wanted.equal_cost:
         made.costs = compare_costs(model, found, settings, wanted.equal_cost)
     if wanted.changes and truth is not None:
-        made.sets = other_languages(model, builder, settings, wanted.changes, marginal, truth, lengths, len(found))
+        made.sets = other_languages(
+            model, builder, settings, wanted.changes, measured.marginal, truth, lengths, len(found), leave_out_long
+        )
     return made
 
 
@@ -172,14 +209,16 @@ def other_languages(
     truth: PCFG,
     lengths: LengthRange | None,
     n: int,
+    leave_out_long: bool = False,
 ) -> list[SetResult]:
     """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
     from evaluation.tokenisation.documents import documents
     from evaluation.tokenisation.domains import compare_sets, shifted_sets
     from evaluation.tokenisation.evaluate import evaluate_documents
+    from truesource.tokenisation import fitting_documents
 
     sets = shifted_sets(truth, lengths, changes, n, settings.seed)
-    evaluations = [
-        evaluate_documents(model, documents(model, given.texts, builder), [marginal], settings) for given in sets
-    ]
+    read = (documents(model, given.texts, builder) for given in sets)
+    fit = (fitting_documents(model, found, [marginal], settings, leave_out=leave_out_long) for found in read)
+    evaluations = [evaluate_documents(model, found, [marginal], settings) for found in fit]
     return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)

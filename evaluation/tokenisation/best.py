@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from evaluation.tokenisation import _kernels_paths, _kernels_search
 from evaluation.tokenisation.lattice import Lattice
 from evaluation.tokenisation.paths import Paths
@@ -24,6 +30,14 @@ def n_best(lattice: Lattice, k: int) -> Paths:
     if k < 1:
         raise InputError(f"asking for {k} paths; there must be at least one")
     return best_of(Proposal(lattice), k)
+
+
+def own_first(own: NDArray[Any], paths: Sequence[NDArray[Any]], k: int) -> list[NDArray[Any]]:
+    """At most ``k`` paths: the tokeniser's own, then the others in their order.
+
+    So the first k of them are the k best, or, where the own cut is not one of these, it in place of the last.
+    """
+    return [own, *(path for path in paths if not np.array_equal(path, own))][:k]
 
 
 def best_of(proposal: Proposal, k: int) -> Paths:

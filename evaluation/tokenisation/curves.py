@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.best import n_best, own_first
 from evaluation.tokenisation.documents import Documents
 from evaluation.tokenisation.estimate import Bound, Settings
 from evaluation.tokenisation.estimators.cuts import score_cuts
@@ -28,14 +28,14 @@ ORDERS: tuple[Order, ...] = ("tokeniser", "model")
 
 @dataclass(frozen=True, eq=False)
 class OrderCurves:
-    """Sums over the first k of the N best cuts of every document, in two orders."""
+    """Sums over the first k of N cuts of every document, in two orders."""
 
     model: str
     log_p: dict[Order, Floats]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... cuts, nats
     one_best: float  #: sum of log P(T*), nats
     words: int
     documents: int
-    left_out: int  #: documents of which the first cut, in an order, has probability zero
+    left_out: int  #: documents of which T* has probability zero
 
     def records(self) -> list[dict[str, Any]]:
         """One record an order and number of cuts, for JSON; ``ppl`` is per word."""
@@ -55,10 +55,12 @@ class OrderCurves:
 
 
 def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> OrderCurves:
-    """Cumulative sums over the N best cuts, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
+    """Cumulative sums over N cuts, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
 
-    The second is an oracle experiment: it says how many of the cuts matter. A document of fewer than ``n`` cuts has its
-    whole sum from its last cut on. All values are lower bounds.
+    The cuts are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores that
+    are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is an
+    oracle experiment: it says how many of the cuts matter. A document of fewer than ``n`` cuts has its whole sum from
+    its last cut on. All values are lower bounds.
 
     Raises:
         InputError: ``n`` is below 1, no document is left, or a cut is longer than the model takes.
@@ -68,18 +70,18 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
     totals: dict[Order, Floats] = {order: np.zeros(n) for order in ORDERS}
     one_best, words, left_out = 0.0, 0, 0
     for document in track(documents.documents, f"the {n} best cuts", len(documents)):
-        scored = score_cuts(model, document, [*n_best(document.lattice, n).each(), document.best]).log_p
-        by_q, own = scored[:-1], float(scored[-1])
-        if not (np.isfinite(by_q[0]) and np.isfinite(own)):
+        cuts = own_first(document.best, n_best(document.lattice, n).each(), n)
+        by_q = score_cuts(model, document, cuts).log_p
+        if not np.isfinite(by_q[0]):
             left_out += 1
             continue
-        one_best += own
+        one_best += float(by_q[0])
         words += document.text.n_words
         for order, values in zip(ORDERS, (by_q, np.sort(by_q)[::-1]), strict=True):
             sums = np.logaddexp.accumulate(values)
             totals[order] += np.append(sums, np.full(n - len(sums), sums[-1]))
     if not words:
-        raise InputError(f"the model gives probability zero to the best cut of all {left_out} documents")
+        raise InputError(f"the model gives probability zero to the own cut of all {left_out} documents")
     return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
 
 

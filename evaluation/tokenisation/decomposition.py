@@ -56,6 +56,7 @@ class Decomposition:
     evaluation: Evaluation
     grammar: PCFG
     lengths: LengthRange | None
+    per_document: int = 1  #: texts given that are one document
 
     @property
     def tokenisation_gap(self) -> Floats:
@@ -164,6 +165,7 @@ class Decomposition:
             given=self.lengths or "none",
             grammar=self.grammar.digest[:8],
             impossible=len(self.impossible),
+            **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": f"document-bootstrap95/seed{seed}", **more},
         )
         ends = zip(columns, value.tolist(), low.tolist(), high.tolist(), strict=True)
@@ -234,6 +236,7 @@ def decompose(
         evaluation,
         grammar,
         lengths,
+        per_document,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,14 +32,10 @@ class Documents:
     documents: tuple[Document, ...]
     numbers: tuple[int, ...]  #: of each document among the texts given, from 0, ascending
     unreadable: tuple[Unreadable, ...]
+    too_long: tuple[int, ...] = ()  #: numbers of the texts that `fitting` set aside, ascending
 
     def __len__(self) -> int:
         return len(self.documents)
-
-    @property
-    def altered(self) -> tuple[int, ...]:
-        """Numbers of the documents that the tokeniser changes before it cuts them."""
-        return tuple(n for n, document in zip(self.numbers, self.documents, strict=True) if document.text.altered)
 
 
 def documents(
@@ -84,6 +80,29 @@ def documents(
     return Documents(tuple(found), tuple(numbers), tuple(unreadable))
 
 
+def fitting(model: TokenisedModel, found: Documents, *, every_cut: bool = True) -> Documents:
+    """The documents that fit the model's window; the others are set aside.
+
+    Args:
+        model: that is to score their cuts.
+        found: from `documents`.
+        every_cut: the longest cut of each has to fit; else the tokeniser's own.
+
+    Raises:
+        InputError: none fits.
+    """
+    long = [not _fits(model, document, every_cut=every_cut) for document in found.documents]
+    if all(long):
+        raise InputError(f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts")
+    kept = [i for i, wrong in enumerate(long) if not wrong]
+    return replace(
+        found,
+        documents=tuple(found.documents[i] for i in kept),
+        numbers=tuple(found.numbers[i] for i in kept),
+        too_long=tuple(sorted([*found.too_long, *itertools.compress(found.numbers, long)])),
+    )
+
+
 def check_numbers(inventory: PieceInventory) -> None:
     """Whether different cuts are different rows of tokens.
 
@@ -117,12 +136,16 @@ def check_window(model: TokenisedModel, document: Document) -> None:
     Raises:
         InputError: the longest cut, with the token before it, is longer than what the model reads.
     """
+    if not _fits(model, document, every_cut=True):
+        raise InputError(
+            f"the window of {model.name} is too short: a text may have"
+            f" {longest_cut(document.lattice) + model.around[0]} tokens in its longest cut, the model reads"
+            f" {model.longest}; divide the text, or use one-best or nbest, which score the best cuts only"
+        )
+
+
+def _fits(model: TokenisedModel, document: Document, *, every_cut: bool) -> bool:
     before = model.around[0]
     if model.longest is None or document.lattice.n + before <= model.longest:
-        return
-    tokens = longest_cut(document.lattice) + before
-    if tokens > model.longest:
-        raise InputError(
-            f"the window of {model.name} is too short: a text may have {tokens} tokens in its longest cut, the model"
-            f" reads {model.longest}; divide the text, or use one-best or nbest, which score the best cuts only"
-        )
+        return True
+    return (longest_cut(document.lattice) if every_cut else len(document.best)) + before <= model.longest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.respelling import respell
+from evaluation.tokenisation.respelling import check_share, respell
 from generator.piece_model import Floats
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -72,19 +72,26 @@ def shifted_sets(
     Raises:
         InputError: a change is unknown or cannot be made.
     """
-    changed = {change: _changed(grammar, change, seed) for change in changes}
+    changed = {change: make(grammar, seed) for change, make in {c: parse_change(c) for c in changes}.items()}
     return [drawn_set(name, g, lengths, n, seed) for name, g in {IN_DOMAIN: grammar, **changed}.items()]
 
 
-def _changed(grammar: PCFG, change: str, seed: int) -> PCFG:
+def parse_change(change: str) -> Callable[[PCFG, int], PCFG]:
+    """What makes the changed grammar from a grammar and a seed; see `shifted_sets`.
+
+    Raises:
+        InputError: the change is unknown, or its value is wrong.
+    """
     name, _, value = change.partition("=")
     if name.strip() != RESPELL:
-        return parse_variant(change).apply(grammar).pcfg
+        variant = parse_variant(change)
+        return lambda grammar, seed: variant.apply(grammar).pcfg
     try:
         share = float(value)
     except ValueError:
         raise InputError(f"{RESPELL} wants a share of the words, as in {RESPELL}=0.5, got {value!r}") from None
-    return respell(grammar, share, seed)
+    check_share(share)
+    return lambda grammar, seed: respell(grammar, share, seed)
 
 
 def compare_sets(

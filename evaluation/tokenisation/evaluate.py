@@ -30,20 +30,15 @@ def evaluate_documents(
     documents: Documents,
     estimators: Sequence[str],
     settings: Settings,
-    *,
-    leave_out_long: bool = False,
 ) -> Evaluation:
     """Run some estimators with the same settings; the labels of the runs are their names.
 
     Arguments and errors are those of `evaluate_runs`.
     """
-    runs = {name: Run(name, settings) for name in estimators}
-    return evaluate_runs(model, documents, runs, leave_out_long=leave_out_long)
+    return evaluate_runs(model, documents, {name: Run(name, settings) for name in estimators})
 
 
-def evaluate_runs(
-    model: TokenisedModel, documents: Documents, runs: Mapping[str, Run], *, leave_out_long: bool = False
-) -> Evaluation:
+def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str, Run]) -> Evaluation:
     """Run estimators over documents, and T* besides.
 
     Every document has a seed of its own, made from that of the run and the document's number, so that the errors of
@@ -52,9 +47,9 @@ def evaluate_runs(
 
     Args:
         model: whose P is summed.
-        documents: as `evaluation.tokenisation.documents.documents` reads them.
+        documents: as `evaluation.tokenisation.documents.documents` reads them. Those that are too long for the model
+            are refused; `evaluation.tokenisation.documents.fitting` sets them aside.
         runs: by label; ``one-best`` is added.
-        leave_out_long: leave out texts of which some cut is longer than the model takes, instead of refusing them.
 
     Raises:
         InputError: an estimator is unknown or refuses its settings, some cut of a text is longer than the model takes
@@ -62,19 +57,19 @@ def evaluate_runs(
     """
     runs = {ONE_BEST: Run(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     _check(runs)
-    too_long = {}
-    if any(_meets_all_cuts(run) for run in runs.values()):
-        too_long = _too_long(model, documents)
-        if too_long and not leave_out_long:
-            number, reason = next(iter(too_long.items()))
-            raise InputError(f"text {number + 1}: {reason}")
+    if any(meets_all_cuts(run) for run in runs.values()):
+        for number, document in zip(documents.numbers, documents.documents, strict=True):
+            with numbered(number):
+                check_window(model, document)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
     left_out = [LeftOut(text.number, f"no piece spells {', '.join(text.parts)}") for text in documents.unreadable]
+    long = f"some cut has more tokens than the {model.longest} that the model reads"
+    left_out += [LeftOut(number, long) for number in documents.too_long]
     with meter(f"summing over cuts with {model.name}", total=len(documents)) as progress:
         for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
             with numbered(number):
-                found = too_long.get(number) or _estimates(model, document, number, runs)
+                found = _estimates(model, document, number, runs)
             if isinstance(found, str):
                 left_out.append(LeftOut(number, found))
             else:
@@ -119,22 +114,11 @@ def _check(runs: Mapping[str, Run]) -> None:
             raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
 
 
-def _meets_all_cuts(run: Run) -> bool:
+def meets_all_cuts(run: Run) -> bool:
     """Whether an estimator may come upon the longest cut of a text, which has to fit the model's window then."""
     if run.estimator in _LISTED_CUTS:
         return run.settings.tail
     return run.estimator not in _SHORT_CUTS
-
-
-def _too_long(model: TokenisedModel, documents: Documents) -> dict[int, str]:
-    """What is wrong with the texts of which some cut does not fit the model's window, by number."""
-    found = {}
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        try:
-            check_window(model, document)
-        except InputError as error:
-            found[number] = str(error)
-    return found
 
 
 @contextmanager

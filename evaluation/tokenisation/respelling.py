@@ -29,8 +29,7 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
     Raises:
         InputError: the share is out of range, there is no word to respell, or the letter pairs give no new words.
     """
-    if not 0.0 < share <= 1.0:
-        raise InputError(f"a share of words to respell is above 0 and at most 1, got {share:g}")
+    check_share(share)
     able = [i for i, word in enumerate(grammar.terminals) if word.isalpha() and len(word) > 1]
     if not able:
         raise InputError("the grammar has no word of letters to respell")
@@ -44,6 +43,16 @@ def respell(grammar: PCFG, share: float, seed: int) -> PCFG:
             raise InputError("the letters of the words allow too few new words; respell a smaller share")
         taken.add(words[i])
     return replace(grammar, terminals=tuple(words), meta={**grammar.meta, "respelt": {"share": share, "seed": seed}})
+
+
+def check_share(share: float) -> None:
+    """Whether it is a share of words.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"a share of words to respell is above 0 and at most 1, got {share:g}")
 
 
 class _Chain:

@@ -92,11 +92,6 @@ def best_path(lattice: Lattice) -> Ints:
     return path
 
 
-def path_score(lattice: Lattice, arcs: Ints) -> float:
-    """Sum of the scores along a path, nats; log Q_b of it is b times that, less `log_partition`."""
-    return float(lattice.score[arcs].sum())
-
-
 def checked(b: float) -> float:
     """An inverse temperature that can be used."""
     if not (math.isfinite(b) and b >= 0.0):

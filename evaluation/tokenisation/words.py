@@ -9,12 +9,14 @@ the text::
 
 Nothing is divided by at the start, so words and end add up to log P(D). At any later place the probabilities of all
 words and of the end sum to 1. What the model gives to special tokens is lost to B. Where the mark ends words, B is 1.
+With one cut T* in place of the sum, words and end add up to log P(T*), and the probabilities of words to less than 1.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,12 +24,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.blocks import word_ends
+from evaluation.tokenisation.estimators.blocks import arc_ends, word_ends
+from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.particle_filter import Filter, Particles, resampled
 from evaluation.tokenisation.estimators.rows import extend
 from evaluation.tokenisation.estimators.walk import BlockWalk
 from evaluation.tokenisation.estimators.weights import log_sum
-from generator.piece_model import Floats, Ints, PieceInventory, TokenisedModel
+from evaluation.tokenisation.sums import count_paths
+from generator.piece_model import Floats, Ints, PieceInventory, PieceWalker, TokenisedModel
 from grammar.errors import InputError
 
 CHUNK = 2**20  #: log probabilities asked for at once
@@ -40,9 +44,7 @@ class WordProbabilities:
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
     log_p: Floats  #: (W,) nats; minus these are surprisals
     log_end: float | None  #: of the end of the text after the last word, nats; None: the model has no end
-    exact: (
-        bool  #: whether no cut was left out: of the words, and of what stands before them unless that is ``one-best``
-    )
+    exact: bool  #: whether no cut was left out: of the words, and of what stands before unless that is ``one-best``
     steps: int  #: token-steps of the model
 
 
@@ -72,6 +74,89 @@ def word_log_probs(
     return reader.after_all() if contexts == "all" else reader.after_best()
 
 
+def one_cut_log_probs(model: TokenisedModel, document: Document) -> WordProbabilities:
+    """Log probability of every word given those before it, all in the tokeniser's own cut alone.
+
+    As is usually reported of models of pieces, with the same account of what follows a word.
+
+    Args:
+        model: of pieces.
+        document: cut at white space.
+
+    Raises:
+        InputError: a piece reaches from one word into the next, the model gives the cut probability zero or its window
+            is too short for it.
+    """
+    walker, inventory = model.walker(), model.pieces.inventory
+    ends = _word_ends(document, inventory)
+    contexts, log_p = _read_own(walker, document, inventory.ids, ends)
+    sums = np.append(0.0, log_p[1:] + _Boundary(walker, inventory, has_end=model.around[1] > 0)(contexts[1:]))
+    last = float((log_p[-1:] + walker.log_end(contexts[-1:]))[0])
+    check_numbers(np.append(sums, last))
+    if not (np.isfinite(sums).all() and math.isfinite(last)):
+        raise _impossible()
+    return WordProbabilities(
+        _words(document, inventory, ends),
+        np.diff(sums),
+        last - float(sums[-1]) if model.around[1] else None,
+        count_paths(document.lattice) == 1,
+        walker.steps,
+    )
+
+
+class _Boundary:
+    """(P,) log probability that what follows contexts begins a word or ends the text."""
+
+    def __init__(self, walker: PieceWalker, inventory: PieceInventory, *, has_end: bool) -> None:
+        self._walker, self._has_end = walker, has_end
+        self._opening = None
+        if not inventory.marker_ends:
+            self._opening = inventory.ids[[piece.startswith(inventory.marker) for piece in inventory.pieces]]
+
+    def __call__(self, contexts: Ints) -> Floats:
+        if self._opening is None or not len(contexts):
+            return np.zeros(len(contexts))
+        places, of = np.unique(contexts, return_inverse=True)
+        rows = max(1, CHUNK // len(self._opening))
+        parts = []
+        for low in range(0, len(places), rows):
+            some = places[low : low + rows]
+            asked = np.repeat(some, len(self._opening)), np.tile(self._opening, len(some))
+            parts.append(logsumexp(self._walker.log_prob(*asked).reshape(len(some), -1), axis=1))
+        found: Floats = np.concatenate(parts)
+        if self._has_end:
+            found = np.logaddexp(found, self._walker.log_end(places))
+        return found[of.reshape(-1)]
+
+
+def _word_ends(document: Document, inventory: PieceInventory) -> list[int]:
+    return word_ends(document.lattice.spelling, inventory.marker, marker_ends=inventory.marker_ends)
+
+
+def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -> tuple[str, ...]:
+    """(W,) spellings without marks."""
+    return tuple(
+        document.lattice.spelling[low:high].strip(inventory.marker) for low, high in itertools.pairwise([0, *ends])
+    )
+
+
+def _read_own(walker: PieceWalker, document: Document, ids: Ints, ends: Sequence[int]) -> tuple[Ints, Floats]:
+    """(W+1,) contexts before and after each word of the tokeniser's own cut, and log P of the pieces before, nats."""
+    arcs = document.best
+    context, total = np.array([walker.begin()]), 0.0
+    contexts, sums = [int(context[0])], [0.0]
+    whole = set(ends)
+    for token, stop in zip(ids[document.lattice.piece[arcs]], arc_ends(document.lattice)[arcs].tolist(), strict=True):
+        total += float(walker.log_prob(context, token[None])[0])
+        context = extend(walker, context, token[None])
+        if stop in whole:
+            contexts.append(int(context[0]))
+            sums.append(total)
+    if len(contexts) != len(ends) + 1:
+        raise _no_words()
+    return np.array(contexts), np.array(sums)
+
+
 class _Reader:
     """Reads the words of one document."""
 
@@ -83,10 +168,9 @@ class _Reader:
         rng = np.random.default_rng(settings.seed)
         most, n = settings.particles, max(1, settings.replicates)
         self._filter = Filter(self._walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, n)
-        spelling, marker = document.lattice.spelling, self._inventory.marker
-        self._ends = word_ends(spelling, marker, marker_ends=self._inventory.marker_ends)
-        self._words = tuple(spelling[a:b].strip(marker) for a, b in itertools.pairwise([0, *self._ends]))
-        self._opening = None if self._inventory.marker_ends else _opening(self._inventory)
+        self._ends = _word_ends(document, self._inventory)
+        self._words = _words(document, self._inventory, self._ends)
+        self._boundary = _Boundary(self._walk.walker, self._inventory, has_end=self._has_end)
 
     def after_all(self) -> WordProbabilities:
         sums = [0.0]
@@ -98,7 +182,7 @@ class _Reader:
         return self._result(np.diff(sums), total - sums[-1])
 
     def after_best(self) -> WordProbabilities:
-        contexts = self._best_contexts()
+        contexts, _ = _read_own(self._walk.walker, self._document, self._inventory.ids, self._ends)
         boundaries = self._boundary(contexts)
         self._filter.kept = contexts
         found = []
@@ -111,46 +195,14 @@ class _Reader:
         last = self._walk.score_ends(contexts[-1:])[0] - boundaries[-1]
         return self._result(np.array(found), float(last))
 
-    def _best_contexts(self) -> Ints:
-        """(W+1,) contexts before and after each word of the tokeniser's own cut."""
-        arcs = self._document.best
-        walker = self._walk.walker
-        stops = self._walk.blocks.stop[arcs].tolist()
-        context = np.array([walker.begin()])
-        found = [int(context[0])]
-        for token, stop in zip(self._inventory.ids[self._document.lattice.piece[arcs]], stops, strict=True):
-            context = extend(walker, context, token[None])
-            if stop in self._ends:
-                found.append(int(context[0]))
-        if len(found) != len(self._ends) + 1:
-            raise _no_words()
-        return np.array(found)
-
     def _log_sum(self, particles: Particles, end: int) -> float:
         """Log of the mean over filters of the sum of the weights, each with what follows a whole word."""
         if (particles.position != end).any():
             raise _no_words()
         total = log_sum(particles.log_w + self._boundary(particles.context)) - math.log(self._filter.filters)
         if total == -math.inf:
-            raise InputError("the model gives the text probability zero, so that its words have none")
+            raise _impossible()
         return total
-
-    def _boundary(self, contexts: Ints) -> Floats:
-        """(P,) log probability that what follows begins a word or ends the text."""
-        if self._opening is None or not len(contexts):
-            return np.zeros(len(contexts))
-        walker = self._walk.walker
-        places, of = np.unique(contexts, return_inverse=True)
-        rows = max(1, CHUNK // len(self._opening))
-        parts = []
-        for low in range(0, len(places), rows):
-            some = places[low : low + rows]
-            asked = np.repeat(some, len(self._opening)), np.tile(self._opening, len(some))
-            parts.append(logsumexp(walker.log_prob(*asked).reshape(len(some), -1), axis=1))
-        found: Floats = np.concatenate(parts)
-        if self._has_end:
-            found = np.logaddexp(found, self._walk.score_ends(places))
-        return found[of.reshape(-1)]
 
     def _result(self, log_p: Floats, log_end: float) -> WordProbabilities:
         return WordProbabilities(
@@ -159,9 +211,8 @@ class _Reader:
         )  # fmt: skip
 
 
-def _opening(inventory: PieceInventory) -> Ints:
-    """The model's numbers of the pieces that begin a word."""
-    return inventory.ids[[piece.startswith(inventory.marker) for piece in inventory.pieces]]
+def _impossible() -> InputError:
+    return InputError("the model gives the text probability zero, so that its words have none")
 
 
 def _no_words() -> InputError:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from reference_ngrams import BOS, EOS, UNK, KneserNey, Mle
 from scipy.special import logsumexp
 from scipy.stats import chisquare
+from walked_texts import walked
 
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel, assemble_scores
@@ -136,14 +137,7 @@ def test_whole_texts_and_walks_are_those_of_a_dictionary(
     expected = [truth.log_prob(row) for row in rows]
     assert model.log_probs(rows) == pytest.approx(expected, abs=1e-10)
     walker: PieceWalker = model.walker()
-    walked = []
-    for row in rows:
-        at, total = np.array([walker.begin()]), 0.0
-        for token in row:
-            total += walker.log_prob(at, np.array([token])).item()
-            at = walker.extend(at, np.array([token]))
-        walked.append(total + walker.log_end(at).item())
-    assert walked == pytest.approx(expected, abs=1e-10)
+    assert walked(walker, rows) == pytest.approx(expected, abs=1e-10)
     assert walker.steps == sum(map(len, rows))
     assert (model.around, model.longest) == ((1, 1), None)
 

@@ -20,6 +20,7 @@ from transformers import (
     MistralForCausalLM,
     PreTrainedModel,
 )
+from walked_texts import walked
 
 from generator.piece_model import PieceWalker, TokenisedModel
 from grammar.errors import InputError
@@ -131,15 +132,7 @@ def test_whole_texts_are_the_sum_of_their_pieces(name: str) -> None:
     found = model.log_probs(rows)
     assert found.dtype == np.float64
     assert found == pytest.approx(expected, abs=1e-10)
-    walker = model.walker()
-    walked = []
-    for row in rows:
-        at, total = np.array([walker.begin()]), 0.0
-        for token in row:
-            total += walker.log_prob(at, np.array([token])).item()
-            at = walker.extend(at, np.array([token]))
-        walked.append(total + walker.log_end(at).item())
-    assert walked == pytest.approx(found, abs=1e-10)
+    assert walked(model.walker(), rows) == pytest.approx(found, abs=1e-10)
     assert not len(model.log_probs([]))
     assert (model.around, model.longest) == ((1, 1), None)
 

@@ -14,20 +14,13 @@ import pytest
 from command_line import Command
 from pyarrow import parquet
 from saved_models import save_model, save_piece_model
+from seat_grammar import SEAT_GRAMMAR
 
 from evaluation.oracle import Oracle
 from generator.frame import ScoringFrame
 from grammar.conditioning import LengthRange
 from grammar.pcfg import PCFG
 
-TOY = """\
-S -> NP VP 1.0
-NP -> D N 0.7 | N 0.3
-VP -> V NP 0.4 | V 0.6
-D -> the 0.6 | a 0.4
-N -> cat 0.5 | seat 0.3 | heath 0.2
-V -> sees 0.6 | eats 0.4
-"""
 LENGTHS = LengthRange(2, 5)
 CALL = ("evaluate", "tokenisation")
 WORDS = ["the", "a", "cat", "seat", "heath", "sees", "eats"]
@@ -49,7 +42,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, models: Path) -> Path:
     """A folder with a grammar, a corpus of it and the models, as working directory."""
     monkeypatch.chdir(tmp_path)
-    PCFG.from_text(TOY).save(tmp_path / "toy.npz")
+    PCFG.from_text(SEAT_GRAMMAR).save(tmp_path / "toy.npz")
     for name in models.iterdir():
         (tmp_path / name.name).symlink_to(name)
     made = command("sample", "toy.npz", "-n", 40, "-o", "corpus", "--lengths", str(LENGTHS), "--split", "eval=1")
@@ -210,6 +203,76 @@ def test_the_tables(here: Path, command: Command) -> None:
     assert "error of ln P(text), nats, root mean square" in drawn
 
 
+def test_words_have_surprisals_and_cuts_in_context(here: Path, command: Command) -> None:
+    found = command(
+        *CALL, "unigram", "corpus", "--estimators", "exact", "--documents", 4, "--oracle", "toy.npz", "--candidates",
+        64, "--particles", 1000, "--canonical", "--words", "w.parquet", "--json", "t.json",
+    )  # fmt: skip
+    assert (found.code, found.err) == (0, "")
+    assert found.last == "Wrote t.json and w.parquet. Next: truesource cite"
+    rows = parquet.read_table(here / "w.parquet").to_pandas()
+    sentences = [text.split() for text in corpus_texts()[:4]]
+    assert rows["word"].tolist() == [word for sentence in sentences for word in sentence]
+    assert rows["document"].tolist() == [i for i, sentence in enumerate(sentences) for _ in sentence]
+    assert rows["position"].tolist() == [i for sentence in sentences for i, _ in enumerate(sentence)]
+    truth = Oracle(PCFG.load("toy.npz"), lengths=LENGTHS).score(sentences, ScoringFrame(eos=False)).log_prob
+    assert rows["surprisal_truth"].tolist() == (-truth).tolist()
+    means = records_of(here / "t.json", table="words")
+    for column in ("surprisal", "surprisal_marginal", "surprisal_truth"):
+        assert means[column]["value"] == pytest.approx(rows[column].mean(), rel=1e-12)
+    assert means["surprisal_difference"]["value"] > 0.0
+    assert set(records_of(here / "t.json", table="canonical")) == {"locally_canonical", "local_canonical_mass"}
+    for text in ("surprisal of a word, mean of", "over all cuts, less the truth", "likeliest is the tokeniser's"):
+        assert text in found.out
+
+
+def test_settings_of_estimators_are_heard(here: Path, command: Command) -> None:
+    call = (*CALL, "unigram", "corpus", "--documents", 3, "--oracle", "toy.npz", "--json", "t.json", "--force")
+    found = command(*call, "--estimators", "bracket,dpf,exact", "--tolerance", 0.3, "--candidates", 1, "--no-tail")
+    assert found.code == 0
+    records = {name: records_of(here / "t.json", run=name) for name in ("bracket", "dpf", "exact")}
+    low, high = (records["bracket"][name]["value"] for name in ("log_p", "log_upper"))
+    assert low < records["exact"]["log_p"]["value"] < high
+    assert f"{low:.3f} to {high:.3f}" in found.out
+    assert "tolerance:0.3" in records["bracket"]["ppl"]["signature"].split("|")
+    assert records["dpf"]["log_p"]["bound"] == "lower"  # the best cut of each word, and nothing drawn
+    assert "tail:False" in records["dpf"]["ppl"]["signature"].split("|")
+    assert records["dpf"]["log_p"]["value"] < records["exact"]["log_p"]["value"]
+    few = command(*call, "--estimators", "bracket", "--most-prefixes", 1)
+    assert (few.code, "no document is left to evaluate" in few.err) == (2, True)
+
+
+def test_sentences_joined_to_documents_and_words_of_another_spelling(here: Path, command: Command) -> None:
+    found = command(
+        *CALL, "unigram", "corpus", "--estimators", "nbest", "--samples", 4, "--documents", 6, "--oracle", "toy.npz",
+        "--per-document", 3, "--out-of-domain", "respell=0.5", "--json", "t.json",
+    )  # fmt: skip
+    assert found.code == 0, found.err
+    records = records_of(here / "t.json", run="nbest")
+    parts = records["distance"]["signature"].split("|")
+    assert "sentences-a-document:3" in parts
+    assert "documents of 3 sentences" in found.out
+    rows = json.loads((here / "t.json").read_text(encoding="utf-8"))
+    assert {row["set"] for row in rows if row.get("table") == "out-of-domain"} == {"in-domain", "respell=0.5"}
+
+
+def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path, command: Command) -> None:
+    (here / "odd.txt").write_text("the cat\nthe heath sees\na cat\n", encoding="utf-8")
+    call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")
+    refused = command(*call)
+    assert refused.code == 2
+    assert "text 2: the window of narrow is too short" in refused.err
+    found = command(*call, "--leave-out-long")
+    assert found.code == 0
+    assert found.err == (
+        "Warning: 1 of 3 documents are left out; some cut has more tokens than the 12 that the model reads\n"
+    )
+    assert records_of(here / "t.json", run="wr")["documents"]["value"] == 2
+    grid = [row for row in json.loads((here / "t.json").read_text("utf-8")) if row.get("table") == "grid"]
+    assert grid
+    assert all({"documents:2", "left-out:1"} <= set(row["signature"].split("|")) for row in grid)
+
+
 def test_the_help_names_every_estimator(command: Command) -> None:
     from evaluation.tokenisation.estimators.registry import METHODS
 
@@ -217,6 +280,16 @@ def test_the_help_names_every_estimator(command: Command) -> None:
     for name in METHODS:
         cut = name.removeprefix("consistent")
         assert re.search(rf"{'' if cut != name else ' '}{cut}\b", listed), name
+
+
+def test_the_guide_names_every_estimator() -> None:
+    from evaluation.tokenisation.estimators.registry import METHODS
+
+    guide = (Path(__file__).parents[2] / "docs" / "tokenisation.md").read_text(encoding="utf-8")
+    table = guide.partition("## Which estimator")[2].partition("\n\n")[2].partition("\n\n")[0]
+    for name in METHODS:
+        assert f"`{name.removeprefix('consistent-')}`" in table, name
+    assert "`consistent-...`" in table
 
 
 # -- bad input --------------------------------------------------------------------------------------
@@ -261,6 +334,11 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
         ("unigram corpus --inverse-temperature inf", "inverse temperature"),
         ("unigram long.txt --estimators exact", "leave exact out and use dpf (long.txt:2)"),
         ("narrow corpus --estimators wr", "the window of narrow is too short: a text may have "),
+        ("narrow corpus --estimators nbest --grid", "the window of narrow is too short: a text may have "),
+        ("unigram corpus --tolerance nan", "--tolerance is from 0 to 1, got nan"),
+        ("unigram corpus --per-document 2", "name the grammar with --oracle"),
+        ("unigram corpus --oracle toy.npz --out-of-domain respell=2", "above 0 and at most 1, got 2"),
+        ("unigram corpus --words toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --oracle missing.npz", "missing.npz"),
         ("unigram corpus --out-of-domain zipf=2", "name it with --oracle"),
         ("unigram corpus --oracle toy.npz --out-of-domain nothing", "no variant is called 'nothing'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from pyarrow import parquet
+from seat_grammar import SEAT_GRAMMAR
 
 from evaluation.measures.bootstrap import Interval
 from grammar.errors import InputError
@@ -21,14 +23,6 @@ from truesource.report import build_report
 from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
 from truesource.runner import execute, plan
 
-GRAMMAR = """\
-S -> NP VP 1.0
-NP -> D N 0.7 | N 0.3
-VP -> V NP 0.4 | V 0.6
-D -> the 0.6 | a 0.4
-N -> cat 0.5 | seat 0.3 | heath 0.2
-V -> sees 0.6 | eats 0.4
-"""
 CONFIG = """\
 name: toy
 seed: 3
@@ -41,7 +35,8 @@ models:
   - {name: counts, model: {architecture: ngram, order: 2, tokenizer: unigram, vocab_size: 22}}
   - {name: words, model: {architecture: ngram, order: 2}}
 evaluation:
-  tokenisation: {estimators: [exact, wor1], samples: 8, sentences: 6, equal_cost: 1}
+  tokenisation: {estimators: [exact, wor1, bracket], samples: 8, sentences: 6, equal_cost: 1, per_document: 2,
+    out_of_domain: [respell=0.5], tolerance: 0.3}
 """
 STAGES = [
     *("grammar", "corpus", "train:network", "train:counts", "train:words"),
@@ -65,7 +60,7 @@ def _one_thread() -> Iterator[None]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, in a folder with its configuration."""
     folder = tmp_path_factory.mktemp("tokenisation")
-    (folder / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
+    (folder / "toy.txt").write_text(SEAT_GRAMMAR, encoding="utf-8")
     (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
     run(folder)
     return folder
@@ -105,24 +100,24 @@ def test_what_the_stage_leaves(name: str, finished: Path) -> None:
     assert parts == pytest.approx(records["distance_per_word"]["value"], rel=1e-9)
     assert "given:2..5" in records["distance"]["signature"].split("|")
     assert all({"name", "value", "low", "high", "signature"} <= record.keys() for record in value["records"])
-    assert {r["table"] for r in value["records"] if "table" in r} == {"equal-cost"}
+    assert {r["table"] for r in value["records"] if "table" in r} == {"equal-cost", "out-of-domain"}
+    assert "sentences-a-document:2" in records["distance"]["signature"].split("|")
     assert len(value["gaps"]) == 6
     table = parquet.read_table(finished / "runs" / "toy" / "tokenisation" / f"{name}.parquet").to_pandas()
-    assert set(table["run"]) == {"one-best", "exact", "wor1"}
-    assert len(table) == 18
+    assert set(table["run"]) == {"one-best", "exact", "wor1", "bracket"}
+    assert len(table) == 24
 
 
-def test_the_stage_is_made_again_for_its_own_settings_only(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_stage_is_made_again_for_its_own_settings_only(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("truesource.report.build_report", lambda folder: folder / "report.html")  # drawn elsewhere
-    assert run(finished) == []
-    assert run(finished, "evaluation.tokenisation.samples=4") == [
-        "tokenisation:network",
-        "tokenisation:counts",
-        "report",
-    ]
-    (finished / "runs" / "toy" / "tokenisation" / "counts.json").unlink()
-    assert run(finished, "evaluation.tokenisation.samples=4") == ["tokenisation:counts"]
-    assert run(finished) == ["tokenisation:network", "tokenisation:counts", "report"]
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    assert run(copy) == []
+    other = "evaluation.tokenisation={estimators: [nbest], samples: 2, sentences: 2, equal_cost: 0}"
+    assert run(copy, other) == ["tokenisation:network", "tokenisation:counts", "report"]
+    (copy / "runs" / "toy" / "tokenisation" / "counts.json").unlink()
+    assert run(copy, other) == ["tokenisation:counts"]
 
 
 def page(finished: Path) -> str:
@@ -130,7 +125,7 @@ def page(finished: Path) -> str:
 
 
 def test_the_report_has_a_section(finished: Path) -> None:
-    html = page(finished)
+    html = (finished / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
     root = ElementTree.fromstring(re.sub(r"<(meta|br)([^>]*)>", r"<\1\2/>", html.replace("<!DOCTYPE html>", "")))
     assert len(root.findall(".//section")) == 8
     ids = [node.attrib["id"] for node in root.iter() if "id" in node.attrib]
@@ -143,6 +138,8 @@ def test_the_report_has_a_section(finished: Path) -> None:
         "counts: 6 sentences",
         "tokenisation gap",
         "against the exact sum",
+        "at most \N{MINUS SIGN}",
+        "respell=0.5",
     ):
         assert part in text
     assert len(list(section.iter("{http://www.w3.org/2000/svg}svg")) or list(section.iter("svg"))) == 5
@@ -184,6 +181,7 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
         ("estimators=[]", "name at least one estimator"),
         ("samples=1", "wor1 needs at least 3 samples, got 1"),
         ("particle=3", "unknown key"),
+        ("out_of_domain=[respell=2]", "above 0 and at most 1, got 2"),
         ("inverse_temperature=-1", "greater than or equal to 0"),
     ],
 )

@@ -10,6 +10,7 @@ from truesource.tokenisation_tables import said_reference
 
 SHOWN = (
     *("log_p", "standard_error", "ppl", "bits_per_character", "least_ess", "largest_share", "steps_per_piece"),
+    "log_upper",
     *("improvement", "gap", "gap_per_piece", "canonical_mass"),
 )  #: names of records that the template looks at, None where a run has none
 VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
@@ -36,6 +37,7 @@ def tokenisation_section(run: RunFolder) -> dict[str, Any] | None:
                 "documents": found["documents"],
                 "left_out": found["left_out"],
                 "rows": _rows(found["records"]),
+                "sets": _sets(found["records"]),
                 "scores": {**dict.fromkeys(SHOWN), **whole},
                 "cost": figures.cost_figure(number, costs) if costs else None,
                 "reference": said_reference(costs[0].reference) if costs else None,
@@ -43,6 +45,16 @@ def tokenisation_section(run: RunFolder) -> dict[str, Any] | None:
             }
         )
     return {"figure": figures.decomposition_figure(parts) if parts else None, "models": models}
+
+
+def _sets(records: list[Record]) -> list[dict[str, Any]]:
+    """One row a set of sentences of another language: its name, and its records by name."""
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if record.get("table") == "out-of-domain":
+            row = rows.setdefault(record["set"], {"name": record["set"], "domain_shift_per_word": None})
+            row[record["name"]] = record
+    return list(rows.values())
 
 
 def _rows(records: list[Record]) -> list[dict[str, Any]]:

@@ -9,12 +9,20 @@ from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from grammar.files import digest_json, write_json
 from lmtrain.catalogue import MASKED
-from truesource.tokenisation import builder_for, impossible_exact, measure, require_pieces, write_rows
+from truesource.tokenisation import (
+    builder_for,
+    fitting_documents,
+    impossible_exact,
+    measure,
+    require_pieces,
+    write_rows,
+)
 from truesource.tokenisation_tables import Wanted, make_tables
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry, TokenisationConfig
+    from truesource.config import ModelEntry
     from truesource.runner import Run
+    from truesource.tokenisation_config import TokenisationConfig
 
 log = logging.getLogger("truesource")
 
@@ -51,25 +59,41 @@ def make(run: Run, model: ModelEntry) -> str:
         run.config.seed,
         config.candidates,
         config.particles,
+        tail=config.tail,
         replicates=config.replicates,
+        most_prefixes=config.most_prefixes,
+        tolerance=config.tolerance,
     )
     builder, proposal = builder_for(trained.pieces, texts, config.proposal)
     found = documents(trained, texts[: config.sentences], builder)
     estimators = list(config.estimators)
+    wanted = Wanted(equal_cost=config.equal_cost, changes=config.out_of_domain)
+    found = fitting_documents(trained, found, estimators, settings, every_cut=wanted.every_cut, leave_out=True)
+    if found.too_long:
+        log.info(
+            "%s: %d of %d sentences can be cut into more tokens than the %s that it reads; they are left out",
+            model.name,
+            len(found.too_long),
+            len(found) + len(found.too_long) + len(found.unreadable),
+            trained.longest,
+        )
     if "exact" in estimators and impossible_exact(trained, found, settings) is not None:
         estimators.remove("exact")
         log.info("%s: too many ways to cut these sentences to add them all up; exact is left out", model.name)
         estimators = estimators or ["dpf"]
     lengths = run.corpus.lengths
-    measured = measure(trained, found, estimators, settings, proposal=proposal, truth=run.pcfg, lengths=lengths)
-    tables = make_tables(
+    measured = measure(
         trained,
         found,
-        builder,
+        estimators,
         settings,
-        Wanted(equal_cost=config.equal_cost),
-        parts=measured.evaluation.parts,
-        marginal=measured.marginal,
+        proposal=proposal,
+        truth=run.pcfg,
+        lengths=lengths,
+        per_document=config.per_document,
+    )
+    tables = make_tables(
+        trained, found, builder, settings, wanted, measured, truth=run.pcfg, lengths=lengths, leave_out_long=True
     )
     record = {
         "model": model.name,
@@ -80,7 +104,7 @@ def make(run: Run, model: ModelEntry) -> str:
         "records": measured.records() + tables.records(),
         "gaps": [] if measured.gaps is None else measured.gaps.records(),
     }
-    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", measured)
+    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", measured.rows())
     write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
     return digest_json(record)
 

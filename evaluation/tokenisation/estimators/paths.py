@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from evaluation.tokenisation.best import n_best
+from evaluation.tokenisation.best import n_best, own_first
 from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
@@ -90,9 +87,7 @@ def nbest(name: str, source: CutSource, model: TokenisedModel, document: Documen
     No draws; independent of b; does not fall when more cuts are summed. T* takes the place of the last of the best cuts
     where it is not one of them (scores that are not the tokeniser's own).
     """
-    paths: list[NDArray[np.integer]] = [*source.best(settings.samples).each()]
-    if not any(np.array_equal(path, document.best) for path in paths):
-        paths[settings.samples - 1 :] = [document.best]
+    paths = own_first(document.best, source.best(settings.samples).each(), settings.samples)
     found = score_cuts(model, document, paths)
     return _of_cuts(name, found, source.whole if source.count() <= settings.samples else "lower")
 

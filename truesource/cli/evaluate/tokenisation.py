@@ -44,6 +44,18 @@ def command(
     replicates: Annotated[
         int, typer.Option("--replicates", min=1, help="Filters of dpf, averaged; one alone has no standard error.")
     ] = 2,
+    tail: Annotated[
+        bool,
+        typer.Option("--tail/--no-tail", help="Whether block and dpf draw cuts that are not among the candidates too."),
+    ] = True,
+    tolerance: Annotated[
+        float,
+        typer.Option("--tolerance", help="What bracket may leave out at most, over P of the tokeniser's own cut."),
+    ] = 1e-3,
+    most_prefixes: Annotated[
+        int,
+        typer.Option("--most-prefixes", min=1, help="Beginnings of cuts that exact, bracket visit at most in a text."),
+    ] = 200_000,
     proposal: Annotated[
         str | None,
         typer.Option(
@@ -60,9 +72,21 @@ def command(
     ] = None,
     split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
     documents: Annotated[int | None, typer.Option("--documents", min=1, help="Only the first so many.")] = None,
+    per_document: Annotated[
+        int,
+        typer.Option(
+            "--per-document", min=1, help="Consecutive sentences that are one document, for the distance to the truth."
+        ),
+    ] = 1,
+    leave_out_long: Annotated[
+        bool,
+        typer.Option("--leave-out-long", help="Leave out texts that may be too long for the model; else refuse them."),
+    ] = False,
     out_of_domain: Annotated[
         list[str] | None,
-        typer.Option("--out-of-domain", help="Also sentences of the grammar changed: zipf=0.5, temperature=1.5, ..."),
+        typer.Option(
+            "--out-of-domain", help="Also sentences of the grammar changed: zipf=0.5, temperature=1.5, respell=0.5."
+        ),
     ] = None,
     grid: Annotated[
         bool, typer.Option("--grid", help="Also the published estimators, words cut alike or not.")
@@ -72,6 +96,9 @@ def command(
     ] = False,
     caching: Annotated[
         bool, typer.Option("--caching", help="Also the loss of words that recur in a document.")
+    ] = False,
+    canonical: Annotated[
+        bool, typer.Option("--canonical", help="Also whether the likeliest cut of each word is the tokeniser's.")
     ] = False,
     equal_cost: Annotated[
         int,
@@ -84,6 +111,12 @@ def command(
     table: Annotated[
         Path | None, typer.Option("--table", help="Also write a row a document and estimator to this Parquet file.")
     ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            "--words", help="Also write surprisals of words, with one cut and over all, to this Parquet file."
+        ),
+    ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
     force: Force = False,
 ) -> None:
@@ -94,18 +127,19 @@ def command(
     and what is the model's.
     """
     from evaluation.tokenisation.documents import documents as read
+    from evaluation.tokenisation.domains import parse_change
     from evaluation.tokenisation.estimate import Settings
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
-    from grammar.variants.spec import parse_variant
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import claim_file, read_documents, warn_of_conditions, warn_of_other_grammar
     from truesource.tokenisation import (
         PROPOSALS,
         builder_for,
         check_estimators,
+        fitting_documents,
         impossible_exact,
         measure,
         require_pieces,
@@ -117,14 +151,18 @@ def command(
     check_estimators(asked, samples)
     if proposal is not None and proposal not in PROPOSALS:
         raise InputError(f"--proposal takes {', '.join(PROPOSALS)}; got {proposal!r}")
-    for file in (json, table, plot):
+    if not 0.0 <= tolerance <= 1.0:
+        raise InputError(f"--tolerance is from 0 to 1, got {tolerance:g}")
+    for file in (json, table, words, plot):
         if file is not None:
             claim_file(file, force)
     changes = tuple(out_of_domain or ())
     if changes and oracle is None:
         raise InputError("--out-of-domain changes the grammar of the text; name it with --oracle")
+    if per_document > 1 and oracle is None:
+        raise InputError("--per-document is of the distance to the truth; name the grammar with --oracle")
     for change in changes:
-        parse_variant(change)
+        parse_change(change)
     texts, drawn = read_documents(text, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = None
@@ -135,19 +173,26 @@ def command(
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = require_pieces(load_model(model), model)
-    settings = Settings(samples, inverse_temperature, seed, candidates, particles, replicates=replicates)
+    settings = Settings(
+        samples, inverse_temperature, seed, candidates, particles, tail, replicates, most_prefixes, tolerance
+    )
     builder, by = builder_for(trained.pieces, texts, proposal)  # scores are fitted to all of the text
+    wanted = Wanted(grid, curves, caching, equal_cost, changes, canonical, words is not None)
+    wanted.check(builder)
     texts = texts[:documents]
     found = read(trained, texts, builder, text)
     read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
     warn_of_texts(read_as, found.unreadable, len(texts), text)
+    found = fitting_documents(trained, found, asked, settings, every_cut=wanted.every_cut, leave_out=leave_out_long)
     if "exact" in asked and (number := impossible_exact(trained, found, settings)) is not None:
         raise InputError(
             "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
             text,
             number + 1,
         )
-    measured = measure(trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition)
+    measured = measure(
+        trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition, per_document=per_document
+    )
     for reason, number in measured.evaluation.reasons().items():
         if not reason.startswith("no piece spells"):  # said above
             typer.echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
@@ -157,11 +202,11 @@ def command(
         found,
         builder,
         settings,
-        Wanted(grid, curves, caching, equal_cost, changes),
-        parts=measured.evaluation.parts,
-        marginal=measured.marginal,
+        wanted,
+        measured,
         truth=pcfg,
         lengths=condition,
+        leave_out_long=leave_out_long,
     )
     show_tables(tables)
     signed = measured.ppl[measured.marginal]["ppl"]
@@ -171,8 +216,11 @@ def command(
         write_json(json, measured.records() + tables.records())
         wrote.append(str(json))
     if table is not None:
-        write_rows(table, measured)
+        write_rows(table, measured.rows())
         wrote.append(str(table))
+    if words is not None and tables.words is not None:
+        write_rows(words, tables.words.rows())
+        wrote.append(str(words))
     if plot is not None:
         from truesource.report.figures import standalone
         from truesource.report.figures_tokenisation import tokenisation_figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import typer
 
 if TYPE_CHECKING:
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
 
     from evaluation.score import Score
     from evaluation.tokenisation.caching import Caching, Case
+    from evaluation.tokenisation.canonical import LocalCanonicality
     from evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
     from evaluation.tokenisation.decomposition import Decomposition
     from evaluation.tokenisation.domains import SetResult
     from evaluation.tokenisation.equal_cost import CostPoint
     from evaluation.tokenisation.grid import Grid
+    from evaluation.tokenisation.word_table import WordTable
     from truesource.tokenisation import Measured
     from truesource.tokenisation_tables import Tables
 
@@ -58,6 +61,10 @@ def show_tables(tables: Tables) -> None:
         _temperatures(tables.temperatures)
     if tables.caching is not None:
         _caching(tables.caching)
+    if tables.canonical is not None:
+        _canonical(tables.canonical)
+    if tables.words is not None:
+        _words(tables.words)
     if tables.costs:
         _costs(tables.costs)
     if tables.sets:
@@ -78,6 +85,8 @@ def _estimators(found: Measured) -> None:
     for label in evaluation.runs:
         total, scores = evaluation.total(label), found.ppl[label]
         error = f" ±{total.standard_error:.1g}" if total.standard_error else ""
+        if total.log_upper is not None and total.bound == "lower":
+            error = f" to {total.log_upper:.3f}"
         rows.append(
             (
                 label,
@@ -95,9 +104,9 @@ def _estimators(found: Measured) -> None:
         f"{found.model}: {len(evaluation.documents):,} documents, {int(evaluation.words.sum()):,} words",
         ("estimator", "ln P", "ppl of a word", "bits/char", "value is", "ESS", "share", "steps", "better"),
         rows,
-        "ln P: nats, all documents, ± standard error of the estimate; ppl: in brackets 95%, documents resampled;"
-        "\nESS: effective samples, share: of the largest weight, both of the worst document; steps: tokens that the"
-        "\nmodel reads for each piece of the text; better: how much lower ppl is than with one cut",
+        "ln P: nats, all documents, ± standard error of the estimate, or to a certain upper bound; ppl: in brackets"
+        " 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the worst document;"
+        " steps: tokens that the model reads for each piece of the text; better: how much lower ppl is than one cut's",
     )
 
 
@@ -118,6 +127,8 @@ def _decomposition(found: Decomposition, seed: int) -> None:
     error = scores.get("estimation_error_per_word")
     if error is not None and error.value > 0.0:
         note = f"standard error of the estimate: {error.value:.2g} nats a word"
+    if found.per_document > 1:
+        note = f"documents of {found.per_document} sentences" + (f"\n{note}" if note else "")
     title = f"distance of {found.model} from the truth, by {found.run} ({BOUNDS[bound]}), nats"
     _print(title, ("part", "of a sentence", "of a word", "share"), rows, note or None)
     for numbers, what in ((found.impossible, "the grammar cannot make"), (found.altered, "the tokeniser alters")):
@@ -149,9 +160,7 @@ def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
         )
         for k in counts
     ]
-    note = (
-        "last two: the best cuts by the tokeniser's scores, added up in that order, and likeliest for the model first"
-    )
+    note = "last two: the cuts of nbest, the tokeniser's own first, then by score; and likeliest for the model first"
     _print("ppl of a word by number of cuts", ("cuts", *names, "by scores", "by model"), rows, note)
 
 
@@ -168,6 +177,34 @@ def _caching(found: Caching) -> None:
         rows.append(("all" if row.words == "all" else "of several pieces", *cells, f"{row.occurrences:,}"))
     note = "words that recur in a document, and are cut as before in some samples and otherwise in others"
     _print("loss of a repeated word, nats", ("words", *CASES.values(), "repeats"), rows, note)
+
+
+def _canonical(found: LocalCanonicality) -> None:
+    labels = {"locally_canonical": "likeliest is the tokeniser's", "local_canonical_mass": "share of the tokeniser's"}
+    rows = [(labels[name], interval(score)) for name, score in found.scores.items()]
+    others = sorted(
+        ((times, word, cut) for word, cuts in found.most_likely.items() for cut, times in cuts.items()),
+        key=lambda other: (-other[0], other[1:]),
+    )
+    note = f"{found.words:,} words with more than one cut, each after the tokeniser's own cut of the words before"
+    if others:
+        note += "\nlikeliest instead: " + ", ".join(f"{' '.join(cut)} ({times:,})" for times, _, cut in others[:5])
+    _print("cuts of a word in its context", ("measure", "value"), rows, note)
+
+
+def _words(found: WordTable) -> None:
+    labels = {
+        "surprisal": "with one cut",
+        "surprisal_marginal": "over all cuts",
+        "surprisal_difference": "  difference",
+        "surprisal_truth": "of the truth",
+        "surprisal_excess": "  over all cuts, less the truth",
+    }
+    rows = [(labels[name], interval(score)) for name, score in found.scores.items()]
+    note = None
+    if found.truth is not None and (missing := int(np.isnan(found.truth).sum())):
+        note = f"the truth has no value for {missing:,} of {len(found.truth):,} words"
+    _print(f"surprisal of a word, mean of {len(found.word):,}, nats", ("surprisal", "value"), rows, note)
 
 
 def _costs(points: Sequence[CostPoint]) -> None:

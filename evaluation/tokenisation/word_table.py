@@ -1,0 +1,164 @@
+"""Surprisals of the words of texts: with one cut, over all cuts, and of the truth, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.oracle import Oracle
+from evaluation.score import Score, signature
+from evaluation.tokenisation.estimate import Document, Settings
+from evaluation.tokenisation.evaluate import numbered, seed_of
+from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from generator.frame import ScoringFrame
+from generator.piece_model import Floats, TokenisedModel
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+from grammar.progress import track
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """One row a word, in the order of the texts."""
+
+    model: str
+    document: tuple[int, ...]  #: (W,) number of the text among those given, from 0
+    position: tuple[int, ...]  #: (W,) in its text, from 0
+    word: tuple[str, ...]  #: (W,) as the tokeniser spells it
+    one_cut: Floats  #: (W,) surprisal in the tokeniser's own cut, nats
+    all_cuts: Floats  #: (W,) surprisal summed over its cuts and those of the words before, nats
+    truth: (
+        Floats | None
+    )  #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
+    scores: Mapping[str, Score]  #: see `word_surprisals`
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a word: document, position, word, surprisal (one cut), surprisal_marginal, surprisal_truth."""
+        columns: dict[str, Any] = {
+            "document": self.document,
+            "position": self.position,
+            "word": self.word,
+            "surprisal": self.one_cut.tolist(),
+            "surprisal_marginal": self.all_cuts.tolist(),
+        }
+        if self.truth is not None:
+            columns["surprisal_truth"] = [None if value != value else value for value in self.truth.tolist()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a score, for JSON."""
+        return [{"model": self.model, **score.as_record()} for score in self.scores.values()]
+
+
+def word_surprisals(
+    model: TokenisedModel,
+    evaluation: Evaluation,
+    settings: Settings,
+    *,
+    truth: PCFG | None = None,
+    lengths: LengthRange | None = None,
+    seed: int = 0,
+) -> WordTable:
+    """Surprisal of every word given those before it (Pimentel & Meister 2024; Oh & Schuler 2024).
+
+    Scores, means of a word with intervals of a document bootstrap: ``surprisal`` in the tokeniser's own cut,
+    ``surprisal_marginal`` over all cuts, ``surprisal_difference``, the first less the second; with a truth also
+    ``surprisal_truth`` and ``surprisal_excess``, the marginal one less that of the truth, over the texts that the
+    grammar can make and the tokeniser does not alter. The end of a text is in none of them.
+
+    Args:
+        model: of pieces.
+        evaluation: whose documents are read.
+        settings: of the particle filter that sums over cuts, see `evaluation.tokenisation.words.word_log_probs`.
+        truth: grammar that the texts, a sentence each, were drawn from.
+        lengths: its length condition.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: pieces reach from one word into the next, so that words have no surprisals of their own; or as
+            `evaluation.tokenisation.words.word_log_probs`.
+    """
+    exact = _exact(evaluation.documents, truth, lengths)
+    numbers: list[int] = []
+    words: list[str] = []
+    one_cut: list[Floats] = []
+    all_cuts: list[Floats] = []
+    true: list[Floats] = []
+    whole = 0
+    pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
+    for row, (number, document) in enumerate(track(pairs, "surprisals of words", len(evaluation.documents))):
+        with numbered(number):
+            own = one_cut_log_probs(model, document)
+            found = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
+        whole += found.exact
+        numbers += [number] * len(found.words)
+        words += found.words
+        one_cut.append(-own.log_p)
+        all_cuts.append(-found.log_p)
+        known = exact.get(row)
+        true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
+    columns = {
+        "surprisal": one_cut,
+        "surprisal_marginal": all_cuts,
+        "surprisal_difference": [own - marginal for own, marginal in zip(one_cut, all_cuts, strict=True)],
+    }
+    if truth is not None:
+        columns["surprisal_truth"] = true
+        columns["surprisal_excess"] = [marginal - known for marginal, known in zip(all_cuts, true, strict=True)]
+    parts: dict[str, object] = {
+        **evaluation.parts,
+        "estimator": "words/dpf",
+        "b": settings.b,
+        "seed": settings.seed,
+        "candidates": settings.candidates,
+        "particles": settings.particles,
+        "tail": settings.tail,
+        "replicates": settings.replicates,
+        "exact": whole,
+        "eos": "out",
+        "unit": "nats/word",
+        "ci": f"document-bootstrap95/seed{seed}",
+    }
+    if truth is not None:
+        parts |= {"grammar": truth.digest[:8], "given": lengths or "none"}
+    return WordTable(
+        model.name,
+        tuple(numbers),
+        tuple(position for row in one_cut for position in range(len(row))),
+        tuple(words),
+        np.concatenate(one_cut),
+        np.concatenate(all_cuts),
+        np.concatenate(true) if truth is not None else None,
+        _means(columns, signature(parts), seed),
+    )
+
+
+def _exact(documents: Sequence[Document], truth: PCFG | None, lengths: LengthRange | None) -> dict[int, Floats]:
+    """Surprisals of words under the grammar, nats, by place of the document; those that it cannot make are left out."""
+    if truth is None:
+        return {}
+    rows = [row for row, document in enumerate(documents) if not document.text.altered]
+    sentences = [documents[row].text.original.split() for row in rows]
+    scores = Oracle(truth, lengths=lengths).score(sentences, ScoringFrame(eos=False))
+    bounds = np.searchsorted(scores.sentence, np.arange(len(rows) + 1))
+    found = {row: -scores.log_prob[bounds[i] : bounds[i + 1]] for i, row in enumerate(rows)}
+    for i in scores.impossible.tolist():
+        del found[rows[i]]
+    return found
+
+
+def _means(columns: Mapping[str, Sequence[Floats]], signed: str, seed: int) -> dict[str, Score]:
+    """Means over all words that have a value."""
+    total = np.array([[np.nansum(values) for values in rows] for rows in columns.values()]).T
+    count = np.array([[np.isfinite(values).sum() for values in rows] for rows in columns.values()], dtype=np.float64).T
+    low, high = resampled_ratios(total, count, seed=seed)
+    return {
+        name: Score(name, float(total[:, i].sum() / count[:, i].sum()), signed, float(low[i]), float(high[i]))
+        for i, name in enumerate(columns)
+        if count[:, i].any()
+    }

@@ -1,0 +1,21 @@
+"""Texts read piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from generator.piece_model import Ints, PieceWalker
+
+
+def walked(walker: PieceWalker, rows: Sequence[Ints] | Sequence[Sequence[int]]) -> list[float]:
+    """Log probability of each row of tokens and the end after it, nats, one row after the other."""
+    found = []
+    for row in rows:
+        at, total = np.array([walker.begin()]), 0.0
+        for token in row:
+            total += walker.log_prob(at, np.array([token])).item()
+            at = walker.extend(at, np.array([token]))
+        found.append(total + walker.log_end(at).item())
+    return found

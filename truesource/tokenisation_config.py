@@ -1,0 +1,43 @@
+"""The part of a configuration that asks for sums over tokenisations."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from grammar.errors import InputError
+
+
+class TokenisationConfig(BaseModel):
+    """Sums over the ways to cut a text into pieces, for the causal models of pieces; see docs/tokenisation.md."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    estimators: list[str] = ["exact", "nbest", "wor1", "dpf"]  #: exact: only for models whose cuts can be enumerated
+    samples: int = Field(128, ge=1)  #: cuts that path estimators score
+    inverse_temperature: float = Field(1.0, ge=0.0, allow_inf_nan=False)  #: of what cuts are drawn from
+    candidates: int = Field(8, ge=1)  #: cuts of each word that guided estimators look at
+    particles: int = Field(16, ge=1)  #: of guided estimators
+    replicates: int = Field(2, ge=1)  #: filters of dpf, averaged; one alone has no standard error
+    tail: bool = True  #: block and dpf also draw cuts of a word that are not among the candidates
+    tolerance: float = Field(1e-3, ge=0.0, le=1.0)  #: what bracket may leave out, over P of the tokeniser's own cut
+    most_prefixes: int = Field(200_000, ge=1)  #: beginnings of cuts that exact and bracket may visit in a sentence
+    proposal: Literal["own", "fitted", "uniform"] | None = None  #: None: the tokeniser's own scores, else fitted ones
+    sentences: int = Field(200, ge=2)  #: the first so many of the split that is evaluated
+    per_document: int = Field(1, ge=1)  #: consecutive sentences that are one document, for the distance to the truth
+    equal_cost: int = Field(6, ge=0)  #: all estimators by cost and error, on the first so many sentences; 0: not
+    out_of_domain: list[str] = []  #: also sentences of the grammar changed, such as zipf=0.5 or respell=0.5
+
+    @model_validator(mode="after")
+    def _estimators_are_known(self) -> Self:
+        from evaluation.tokenisation.domains import parse_change
+        from truesource.tokenisation import check_estimators
+
+        try:
+            check_estimators(self.estimators, self.samples)
+            for change in self.out_of_domain:
+                parse_change(change)
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return self
