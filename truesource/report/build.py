@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,26 @@ from grammar.errors import InputError
 from grammar.files import write_text
 from grammar.inference.expected import expected_counts
 from truesource.report import figures_corpus, figures_grammar, figures_models, words
+from truesource.report.cuts import tokenisation_section
+from truesource.report.dynamics import dynamics_section
 from truesource.report.folder import Record, RunFolder, read_run, some_sentences
+from truesource.report.pairs import pairs_section
+from truesource.report.probing import probing_section
 from truesource.report.rules import frequent_rules
+from truesource.report.tendencies import tendencies_section
 from truesource.report.trees import draw_tree, typical_tree
 
 SAMPLES = 8  #: sentences shown
 LONGEST = 120  #: tokens; lengths beyond are left out of the figures
+FIRST_FURTHER = 7  #: number of the first section that not every report has
+#: sections of evaluations that were asked for, in order: template, title, and what gathers their content
+PARTS: dict[str, tuple[str, Callable[[RunFolder], Any]]] = {
+    "cuts": ("Ways to cut a text", tokenisation_section),
+    "tendencies": ("What the text looks like", tendencies_section),
+    "pairs": ("Minimal pairs", pairs_section),
+    "dynamics": ("What is learned when", dynamics_section),
+    "probing": ("What the layers know", probing_section),
+}
 KINDS = {"binary": "two children", "unary": "one child", "lexical": "a word"}
 
 
@@ -70,6 +85,8 @@ def _render(context: dict[str, Any], run: Path) -> str:
 
 def _context(run: RunFolder) -> dict[str, Any]:
     models, name = run.models, run.config.get("name") or run.path.name
+    found = {part: (title, make(run)) for part, (title, make) in PARTS.items()}
+    further = [(part, title) for part, (title, content) in found.items() if content] + [("provenance", "Provenance")]
     return {
         "run": run,
         "name": name,
@@ -84,6 +101,9 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "left_out": words.left_out,
         "forest": figures_models.forest_figure(run.results) if models else None,
         "scatters": _scatters(run),
+        **{part: content for part, (_, content) in found.items()},
+        "further": further,
+        "number": {part: FIRST_FURTHER + i for i, (part, _) in enumerate(further)},
     }
 
 

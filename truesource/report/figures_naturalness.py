@@ -10,7 +10,7 @@ from evaluation.naturalness.compare import Naturalness
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 
 if TYPE_CHECKING:
-    from evaluation.naturalness.encoded import IntArray
+    from evaluation.encoded import IntArray
 
 COLOURS = (
     SAMPLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,12 @@ class RunFolder:
     results: Sequence[Record]
     metrics: Mapping[str, Sequence[Record]]  #: training curves by model
     scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats
+    tokenisation: Mapping[str, Record]  #: sums over tokenisations by model
+    tendencies: Record | None = None  #: what sampled text looks like
+    pplu: Mapping[str, Record] = field(default_factory=dict)  #: perplexities over those of word frequencies, by model
+    pairs: Record | None = None  #: minimal pairs: ``summary``, and ``models`` by name
+    dynamics: Mapping[str, Record] = field(default_factory=dict)  #: what models with snapshots learn when, by model
+    probing: Mapping[str, Record] = field(default_factory=dict)  #: what probes found in the layers, by model
 
     @property
     def models(self) -> list[Record]:
@@ -83,6 +89,14 @@ def read_run(path: Path) -> RunFolder:
         results,
         {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", ("step",)))},
         {name: table for name in names if (table := _scores(path / "scores" / f"{name}.parquet")) is not None},
+        _tokenisation(path / "tokenisation", names) if config.get("evaluation", {}).get("tokenisation") else {},
+        _tendencies(path / "tendencies" / "tendencies.json")
+        if config.get("evaluation", {}).get("tendencies")
+        else None,
+        _pplu(path / "pplu", names) if config.get("evaluation", {}).get("pplu") else {},
+        pairs=_pairs(path / "pairs", names) if config.get("evaluation", {}).get("pairs") else None,
+        dynamics=_dynamics(path / "dynamics", names) if config.get("evaluation", {}).get("dynamics") else {},
+        probing=_probing(path / "probing", names) if config.get("evaluation", {}).get("probe") else {},
     )
 
 
@@ -127,6 +141,82 @@ def _results(path: Path) -> Sequence[Record]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) and needed <= row.keys() for row in rows):
         raise InputError(f"the results are damaged, expecting records with {', '.join(sorted(needed))}", path)
     return [{**dict.fromkeys(OPTIONAL), **row} for row in rows]
+
+
+def _tokenisation(folder: Path, names: Sequence[str]) -> dict[str, Record]:
+    """Sums over tokenisations of the models that have them."""
+    found = {}
+    for name in names:
+        value = _optional(folder / f"{name}.json")
+        if value is not None:
+            needed = {"marginal", "bound", "documents", "left_out", "records", "gaps"}
+            if not needed <= value.keys():
+                raise InputError(
+                    f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again",
+                    folder / f"{name}.json",
+                )
+            found[name] = value
+    return found
+
+
+def _tendencies(path: Path) -> Record | None:
+    """What sampled text looks like, where it was measured."""
+    found = _optional(path)
+    needed = {"against", "words", "collapsed", "samples", "notes", "records"}
+    if found is not None and not needed <= found.keys():
+        raise InputError(f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again", path)
+    return found
+
+
+def _pplu(folder: Path, names: Sequence[str]) -> dict[str, Record]:
+    """Perplexities over those of word frequencies, of the models that have them."""
+    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
+    for name, value in found.items():
+        if not {"model", "objective", "records"} <= value.keys():
+            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
+    return found
+
+
+def _pairs(folder: Path, names: Sequence[str]) -> Record | None:
+    """Minimal pairs, and the models that were asked about them."""
+    summary = _optional(folder / "summary.json")
+    if summary is None:
+        return None
+    models = {name: _optional(folder / "models" / f"{name}.json") for name in names}
+    found = {folder / "summary.json": (summary, {"notes", "examples", "pairs", "oracle"})}
+    found |= {
+        folder / "models" / f"{name}.json": (value, {"objective", "left_out", "records"})
+        for name, value in models.items()
+        if value is not None
+    }
+    for path, (value, needed) in found.items():
+        if not needed <= value.keys():
+            raise InputError(
+                f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again", path
+            )
+    return {"summary": summary, "models": {name: value for name, value in models.items() if value is not None}}
+
+
+def _probing(folder: Path, names: Sequence[str]) -> dict[str, Record]:
+    """What probes found, of the models that were probed."""
+    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
+    for name, value in found.items():
+        if not {"model", "targets"} <= value.keys():
+            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
+    return found
+
+
+def _dynamics(folder: Path, names: Sequence[str]) -> dict[str, Record]:
+    """Curves of the models that kept snapshots."""
+    found = {}
+    for name in names:
+        value = _optional(folder / f"{name}.json")
+        if value is not None:
+            needed = {"model", "objective", "steps", "threshold", "contexts", "tokens", "excluded"}
+            if not needed | {"signature", "curves", "findings"} <= value.keys():
+                raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
+            found[name] = value
+    return found
 
 
 def _lines(path: Path, needed: tuple[str, ...]) -> list[Record]:

@@ -1,0 +1,155 @@
+"""Figures of probes: what each layer knows, when it was learnt, and what is taken for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
+
+Record = Mapping[str, Any]
+SHOWN = 18  #: labels of the confusion at most, the most frequent ones
+
+
+def probing_figure(records: Sequence[Record], salt: str = "probing") -> str:
+    """Curves by layer, a map of layers and steps where there are snapshots, and the confusion, as one ``<svg>``."""
+    steps = len(_steps(records)) > 1
+    wide = (4.0, 3.4, 4.6) if steps else (4.4, 4.8)
+    with figure(sum(wide), 4.4, salt) as drawn:
+        panels: Any = drawn.subfigures(1, len(wide), width_ratios=wide)
+        _curves(panels[0], records)
+        if steps:
+            _heat(panels[1].subplots(), records)
+        _confusion(panels[-1].subplots(), records)
+        return to_svg(drawn, salt, f"What probes find in the layers of {records[0]['model']}")
+
+
+def layer_figure(records: Sequence[Record], salt: str) -> str:
+    """Accuracy and cross-entropy by layer."""
+    with figure(4.4, 4.4, salt) as drawn:
+        _curves(drawn, records)
+        return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']}")
+
+
+def checkpoint_figure(records: Sequence[Record], salt: str) -> str | None:
+    """Accuracy by layer and step; None where only one step was probed."""
+    if len(_steps(records)) < 2:
+        return None
+    with figure(4.4, 3.6, salt) as drawn:
+        _heat(drawn.subplots(), records)
+        return to_svg(drawn, salt, f"Probes on the layers of {records[0]['model']} in training")
+
+
+def confusion_figure(records: Sequence[Record], salt: str) -> str:
+    """Right labels and guesses of the best layer."""
+    with figure(4.8, 4.4, salt) as drawn:
+        _confusion(drawn.subplots(), records)
+        return to_svg(drawn, salt, f"Labels that probes of {records[0]['model']} take for others")
+
+
+def layer_rows(records: Sequence[Record], name: str) -> list[tuple[int, float, float, float]]:
+    """Layer, value, low and high of a measure of the finished model, by rising layer."""
+    last = max(_steps(records), default=None)
+    rows = [r for r in records if r["name"] == name and r["layer"] is not None and r["step"] == last]
+    return sorted((r["layer"], r["value"], r["low"], r["high"]) for r in rows)
+
+
+def single(records: Sequence[Record], name: str) -> Record | None:
+    """The one record of a measure that is of no layer, or of the best one; None where it was not measured."""
+    return next((r for r in records if r["name"] == name), None)
+
+
+def _steps(records: Sequence[Record]) -> list[int]:
+    return sorted({r["step"] for r in records if r["step"] is not None})
+
+
+def _curves(drawn: Any, records: Sequence[Record]) -> None:
+    axes, below = drawn.subplots(2, 1, sharex=True, height_ratios=(1.6, 1.0))
+    own, other = layer_rows(records, "task_accuracy"), layer_rows(records, "accuracy")
+    both = bool(own) and own != other
+    lines = [("accuracy", MODEL, "-", "probe, split by type" if both else "probe")]
+    if both:
+        lines.append(("task_accuracy", SECOND, "-", "probe, split by position"))
+    lines.append(("control_accuracy", QUIET, "--", "control task"))
+    for name, colour, style, label in lines:
+        _line(axes, layer_rows(records, name), colour, style, label)
+    for name, style, label in (
+        ("expected_accuracy_limit", "-", "truth's own first label"),
+        ("majority_accuracy", ":", "most frequent label"),
+    ):
+        found = single(records, name)
+        if found is not None:
+            colour = TRUTH if name.startswith("expected") else QUIET
+            axes.axhline(found["value"], color=colour, linewidth=1.2, linestyle=style, label=label)
+    axes.set_ylim(0.0, 1.03)
+    axes.set_ylabel("accuracy")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.34), ncols=2, fontsize=8, handlelength=1.6)
+    rows = layer_rows(records, "cross_entropy")
+    _line(below, rows, MODEL, "-", "probe")
+    floor = layer_rows(records, "entropy")
+    below.axhline(floor[0][1], color=TRUTH, linewidth=1.2, label="least: the posterior's own")
+    below.set_ylim(-0.04 * max(row[3] for row in rows), 1.35 * max(row[3] for row in rows))
+    below.set_ylabel("cross-entropy, nats")
+    below.set_xlabel("layer (0: word vectors)")
+    below.set_xticks([row[0] for row in floor])
+    below.legend(loc="upper center", ncols=2, fontsize=8)
+    for panel in (axes, below):
+        panel.grid(axis="y")
+
+
+def _line(axes: Any, rows: Sequence[tuple[int, float, float, float]], colour: str, style: str, label: str) -> None:
+    if not rows:
+        return
+    x, value, low, high = (np.array(column) for column in zip(*rows, strict=True))
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    axes.plot(x, value, color=colour, linestyle=style, marker="o", markersize=3.6, label=label)
+
+
+def _heat(axes: Any, records: Sequence[Record]) -> None:
+    """Accuracy of each layer (across) after each step (down)."""
+    values = {(r["step"], r["layer"]): r["value"] for r in records if r["name"] == "accuracy"}
+    steps, layers = (sorted({key[i] for key in values}) for i in (0, 1))
+    table = np.array([[values[step, layer] for layer in layers] for step in steps])
+    shown = axes.imshow(table, aspect="auto", cmap="Blues", vmin=min(0.9 * table.min(), 0.5), vmax=1.0)
+    middle = (shown.norm.vmin + shown.norm.vmax) / 2
+    for (row, column), value in np.ndenumerate(table):
+        colour = "white" if value > middle + 0.12 else "#1f2937"
+        axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
+    axes.set_xticks(range(len(layers)), [str(layer) for layer in layers])
+    axes.set_yticks(range(len(steps)), [f"{step:,}" for step in steps])
+    axes.set_xlabel("layer")
+    axes.set_ylabel("step of training")
+    by_type = "|split:type" in next(r for r in records if r["name"] == "accuracy")["signature"]
+    axes.set_title(f"accuracy{', split by type' if by_type else ''}", fontsize=9, color=QUIET)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _confusion(axes: Any, records: Sequence[Record]) -> None:
+    """Share of the items of each right label (down) that got each guess (across); the most frequent labels."""
+    cells = [(r["true"], r["predicted"], r["value"], r["layer"]) for r in records if r["name"] == "confusion"]
+    count: dict[str, float] = {}
+    for true, guess, value, _ in cells:
+        count[true] = count.get(true, 0) + value
+        count.setdefault(guess, 0)
+    labels = sorted(count, key=lambda label: (-count[label], label))[:SHOWN]
+    at = {label: i for i, label in enumerate(labels)}
+    table = np.zeros((len(labels), len(labels)))
+    for true, guess, value, _ in cells:
+        if true in at and guess in at:
+            table[at[true], at[guess]] = value / count[true]
+    axes.imshow(table, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0)
+    for (row, column), value in np.ndenumerate(table):
+        if value >= 0.005:
+            colour = "white" if value > 0.6 else "#1f2937"
+            axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5, color=colour)
+    axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7.5)
+    axes.set_yticks(range(len(labels)), [f"{label} ({count[label]:,.0f})" for label in labels], fontsize=7.5)
+    axes.set_xlabel("label of the probe")
+    axes.set_ylabel("right label (test items)")
+    more = f", {len(labels)} most frequent of {len(count)} labels" if len(labels) < len(count) else ""
+    axes.set_title(f"layer {cells[0][3]}, % of each row{more}", fontsize=9, color=QUIET)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
