@@ -79,7 +79,21 @@ class Stage:
 
 def plan(config: RunConfig) -> list[Stage]:
     """The stages of a configuration, in order."""
-    from truesource.stages import corpus, grammar, report, score, train, treebank
+    from truesource.stages import (
+        corpus,
+        dynamics,
+        grammar,
+        pairs,
+        pplu,
+        probing,
+        report,
+        samples,
+        score,
+        tendencies,
+        tokenisation,
+        train,
+        treebank,
+    )
 
     stages = []
     made: tuple[str, ...]
@@ -106,6 +120,32 @@ def plan(config: RunConfig) -> list[Stage]:
     made = (*scores("oracle-causal"), *scores("oracle-masked"))
     stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))
     stages += [entry(score, "score", m, scores(m.name)) for m in config.models]
+    if config.evaluation.tokenisation is not None:
+        stages += [
+            entry(tokenisation, "tokenisation", m, (f"tokenisation/{m.name}.json", f"tokenisation/{m.name}.parquet"))
+            for m in config.models
+            if tokenisation.applies(m)
+        ]
+    if config.evaluation.pplu:
+        stages += [entry(pplu, "pplu", m, (f"pplu/{m.name}.json",)) for m in config.models]
+    if config.evaluation.tendencies is not None:
+        schemes = list(config.evaluation.tendencies.decodings())
+        for m in filter(samples.applies, config.models):
+            made = tuple(f"samples/{m.name}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
+            stages.append(entry(samples, "samples", m, made))
+        if any(map(samples.applies, config.models)):
+            made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
+            stages.append(Stage("tendencies", made, tendencies.inputs, tendencies.make))
+    if config.evaluation.pairs is not None:
+        made = ("pairs/pairs.jsonl", "pairs/summary.json")
+        stages.append(Stage("pairs", made, pairs.source_inputs, pairs.make_source))
+        stages += [entry(pairs, "pairs", m, (f"pairs/models/{m.name}.json",)) for m in config.models]
+    if config.evaluation.probe is not None:
+        networks = filter(probing.applies, config.models)
+        stages += [entry(probing, "probing", m, (f"probing/{m.name}.json",)) for m in networks]
+    if config.evaluation.dynamics is not None:
+        trained = filter(dynamics.applies, config.models)
+        stages += [entry(dynamics, "dynamics", m, (f"dynamics/{m.name}.json",)) for m in trained]
     stages.append(Stage("report", ("results.json", "report.html"), report.inputs, report.make))
     return stages
 

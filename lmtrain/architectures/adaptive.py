@@ -76,17 +76,23 @@ class AdaptiveForCausalLM(GPT2PreTrainedModel):  # type: ignore[misc]
         position_ids: Tensor | None = None,
         past_key_values: Cache | None = None,
         use_cache: bool = False,
+        output_hidden_states: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Log probabilities (B, L, V) of the token after each position."""
+        """Log probabilities (B, L, V) of the token after each position; ``hidden_states`` are those of GPT-2."""
         found = self.transformer(
             input_ids,
             attention_mask=attention_mask,
             position_ids=position_ids,
             past_key_values=past_key_values,
             use_cache=use_cache,
+            output_hidden_states=output_hidden_states,
         )
-        return CausalLMOutputWithPast(logits=self.head(found.last_hidden_state), past_key_values=found.past_key_values)
+        return CausalLMOutputWithPast(
+            logits=self.head(found.last_hidden_state),
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
+        )
 
 
 def usual_cutoffs(size: int, dim: int) -> list[int]:

@@ -90,18 +90,28 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
         attention_mask: Tensor | None = None,
         past_key_values: States | None = None,
         use_cache: bool = False,
+        output_hidden_states: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Logits (B, L, V) of the token after each position; ``attention_mask`` changes nothing, padding is right."""
+        """Logits (B, L, V) of the token after each position; ``attention_mask`` changes nothing, padding is right.
+
+        ``hidden_states``, where asked for: the word vectors as they enter, then the output of each block, (B, L, D),
+        that of the last one after the layer norm.
+        """
         hidden = self.dropout(self.embed_tokens(input_ids))
         nothing = hidden.new_zeros(len(hidden), self.config.kernel_size - 1, hidden.shape[2])
         before = [nothing] * len(self.blocks) if past_key_values is None else past_key_values.tensors
-        after = []
+        after, states = [], []
         for block, seen in zip(self.blocks, before, strict=True):
+            states.append(hidden)
             hidden, kept = block(hidden, seen)
             after.append(kept)
-        logits = self.lm_head(self.dropout(self.norm(hidden)))
-        return CausalLMOutputWithPast(logits=logits, past_key_values=States(after, 0) if use_cache else None)
+        hidden = self.norm(hidden)
+        return CausalLMOutputWithPast(
+            logits=self.lm_head(self.dropout(hidden)),
+            past_key_values=States(after, 0) if use_cache else None,
+            hidden_states=(*states, hidden) if output_hidden_states else None,
+        )
 
 
 def build(config: ModelConfig, vocabulary: Encoder) -> GatedCNNForCausalLM:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers import initialization as init
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -79,14 +80,42 @@ class LSTMForCausalLM(PreTrainedModel):  # type: ignore[misc]
         attention_mask: Tensor | None = None,
         past_key_values: States | None = None,
         use_cache: bool = False,
+        output_hidden_states: bool = False,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Logits (B, L, V) of the token after each position; ``attention_mask`` changes nothing, padding is right."""
+        """Logits (B, L, V) of the token after each position; ``attention_mask`` changes nothing, padding is right.
+
+        ``hidden_states``, where asked for: the word vectors as they enter, then the output of each layer, (B, L, D).
+        """
         before = None if past_key_values is None else tuple(past_key_values.tensors)
-        words = self.embed_tokens(input_ids) * self.config.hidden_size**0.5
-        hidden, after = self.lstm(self.dropout(words), before)
-        logits = self.lm_head(self.dropout(hidden))
-        return CausalLMOutputWithPast(logits=logits, past_key_values=States(after, 1) if use_cache else None)
+        words = self.dropout(self.embed_tokens(input_ids) * self.config.hidden_size**0.5)
+        states = None
+        if output_hidden_states:
+            states, after = self._layer_by_layer(words, before)
+            hidden = states[-1]
+        else:
+            hidden, after = self.lstm(words, before)
+        return CausalLMOutputWithPast(
+            logits=self.lm_head(self.dropout(hidden)),
+            past_key_values=States(after, 1) if use_cache else None,
+            hidden_states=states,
+        )
+
+    def _layer_by_layer(
+        self, words: Tensor, before: tuple[Tensor, ...] | None
+    ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """What each layer is given and the last one returns, and hidden and cell states after the text."""
+        if before is None:
+            nothing = words.new_zeros(self.lstm.num_layers, len(words), self.lstm.hidden_size)
+            before = (nothing, nothing)
+        outputs, after, inputs = [words], [], words
+        for layer, weights in enumerate(self.lstm.all_weights):
+            start = [state[layer : layer + 1] for state in before]
+            hidden, *ends = torch.lstm(inputs, start, [*weights], True, 1, 0.0, self.training, False, True)
+            outputs.append(hidden)
+            after.append(ends)
+            inputs = functional.dropout(hidden, self.lstm.dropout, self.training)
+        return tuple(outputs), tuple(torch.cat(layers) for layers in zip(*after, strict=True))
 
 
 def build(config: ModelConfig, vocabulary: Encoder) -> LSTMForCausalLM:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from command_line import Command
+from tiny_run import prepare, run
 
 from grammar.errors import InputError
 from grammar.files import write_json
@@ -21,7 +21,9 @@ from truesource.config import load_config
 from truesource.embedded import data_folder
 from truesource.report import build_report
 from truesource.report.figures_dynamics import curves_figure, dynamics_figure
-from truesource.runner import execute, plan
+from truesource.runner import plan
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 GRAMMAR = """\
 S -> NP VP 1.0
@@ -47,17 +49,6 @@ models:
 evaluation:
   dynamics: {sentences: 20, contexts: 50, threshold: 0.5}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny networks are slower on many threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +97,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, made
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, in a folder with its configuration."""
     folder = tmp_path_factory.mktemp("dynamics")
-    (folder / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
-    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    prepare(folder, CONFIG, GRAMMAR)
     run(folder)
     return folder
-
-
-def run(folder: Path, *overrides: str) -> list[str]:
-    """Run the experiment; the stages that were made, not skipped."""
-    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
-    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
-    return [name for name, entry in stages.items() if not entry["skipped"]]
 
 
 # -- the verb ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,6 +25,8 @@ from lmtrain.models import load_model
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.cli.main import main
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SPLIT = "train=.8,dev=.1,eval=.1"
 GRAMMAR = """\
 S -> NP VP 1.0
@@ -39,15 +40,6 @@ SETTINGS = {
     "gpt2": ("bpe", 36, "training.learning_rate=0.01"),
     "bert": ("unigram", 30, "training.learning_rate=0.01"),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny networks are slower on many threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

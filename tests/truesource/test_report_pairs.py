@@ -10,13 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 from agreement_grammar import agreement_grammar
+from tiny_run import run
 
 from grammar.errors import InputError
 from grammar.files import write_json
 from truesource.config import load_config
 from truesource.report import build_report
 from truesource.report.figures_pairs import pairs_figure
-from truesource.runner import execute, plan
+from truesource.runner import plan
 
 CONFIG = """\
 name: toy
@@ -37,13 +38,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
     run(folder)
     return folder
-
-
-def run(folder: Path, *overrides: str) -> list[str]:
-    """Run the experiment; the stages that were made, not skipped."""
-    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
-    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
-    return [name for name, entry in stages.items() if not entry["skipped"]]
 
 
 def values(found: dict[str, Any]) -> dict[tuple[str, str], float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from tiny_run import prepare, run
 
 from evaluation.pplu.reduction import PROTOCOLS, Reduced
 from evaluation.tendencies.against_sample import against_sample
@@ -26,8 +26,10 @@ from truesource.report import build_report
 from truesource.report.figures_pplu import reduction_figure
 from truesource.report.figures_tendencies import tendencies_figure
 from truesource.report.tendencies import starred
-from truesource.runner import execute, plan
+from truesource.runner import plan
 from truesource.tendencies import Drawn, same_size
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 GRAMMAR = """\
 S -> NP VP 0.6 | NP VP P 0.4
@@ -57,32 +59,13 @@ NEW = [
 MASKED = "models=[{name: both, model: {architecture: bert, dim: 8, heads: 2, layers: 1}, training: {max_steps: 2}}]"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny networks are slower on many threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, in a folder with its configuration."""
     folder = tmp_path_factory.mktemp("tendencies")
-    (folder / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
-    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    prepare(folder, CONFIG, GRAMMAR)
     run(folder)
     return folder
-
-
-def run(folder: Path, *overrides: str) -> list[str]:
-    """Run the experiment; the stages that were made, not skipped."""
-    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
-    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
-    return [name for name, entry in stages.items() if not entry["skipped"]]
 
 
 def found(folder: Path) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -13,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from pyarrow import parquet
 from seat_grammar import SEAT_GRAMMAR
+from tiny_run import prepare, run
 
 from evaluation.measures.bootstrap import Interval
 from grammar.errors import InputError
@@ -21,7 +21,9 @@ from truesource.config import load_config
 from truesource.embedded import data_folder
 from truesource.report import build_report
 from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
-from truesource.runner import execute, plan
+from truesource.runner import plan
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 CONFIG = """\
 name: toy
@@ -45,32 +47,13 @@ STAGES = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Tiny networks are slower on many threads."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, in a folder with its configuration."""
     folder = tmp_path_factory.mktemp("tokenisation")
-    (folder / "toy.txt").write_text(SEAT_GRAMMAR, encoding="utf-8")
-    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    prepare(folder, CONFIG, SEAT_GRAMMAR)
     run(folder)
     return folder
-
-
-def run(folder: Path, *overrides: str) -> list[str]:
-    """Run the experiment; the stages that were made, not skipped."""
-    execute(load_config(folder / "toy.yaml", list(overrides)), base=folder, runs=folder / "runs")
-    stages = json.loads((folder / "runs" / "toy" / "stages.json").read_text(encoding="utf-8"))["stages"]
-    return [name for name, entry in stages.items() if not entry["skipped"]]
 
 
 def found(folder: Path, name: str) -> dict[str, Any]:

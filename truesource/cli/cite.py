@@ -35,6 +35,11 @@ WORKS = (
     "decoding: Holtzman, Buys, Du, Forbes and Choi (2020), The Curious Case of Neural Text Degeneration, ICLR "
     "(nucleus); Meister, Pimentel, Wiher and Cotterell (2023), Locally Typical Sampling, TACL 11; Hewitt, Manning and "
     "Liang (2022), Truncation Sampling as Language Model Desmoothing, Findings of EMNLP (eta)",
+    "minimal pairs: Linzen, Dupoux and Goldberg (2016), Assessing the Ability of LSTMs to Learn Syntax-Sensitive "
+    "Dependencies, TACL 4; Marvin and Linzen (2018), Targeted Syntactic Evaluation of Language Models, EMNLP; Warstadt "
+    "et al. (2020), BLiMP: The Benchmark of Linguistic Minimal Pairs for English, TACL 8",
+    "probes: Hewitt and Liang (2019), Designing and Interpreting Probes with Control Tasks, EMNLP-IJCNLP; Voita and "
+    "Titov (2020), Information-Theoretic Probing with Minimum Description Length, EMNLP",
 )
 
 

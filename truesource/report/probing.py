@@ -33,9 +33,9 @@ def _task(salt: str, model: str, target: str, records: list[Record]) -> dict[str
     for name in columns:
         for layer, *values in figures.layer_rows(records, name):
             by_layer.setdefault(layer, {})[name] = (values[0], values[1], values[2])
-    accuracy = figures.single(records, "accuracy")
-    assert accuracy is not None
-    best = next((r["layer"] for r in records if r["name"] == "confusion"), None)
+    place = next((r["step"], r["layer"]) for r in records if r["name"] == "confusion")
+    accuracy = next(r for r in records if r["name"] == "accuracy" and (r["step"], r["layer"]) == place)
+    best = place[1]
     signature = dict(part.split(":", 1) for part in accuracy["signature"].split("|"))
     return {
         "model": model,

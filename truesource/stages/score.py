@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def oracle_inputs(run: Run) -> Any:
     """Settings, seed, corpus, grammar."""
     return {
-        "evaluation": run.config.evaluation.model_dump(mode="json"),
+        "evaluation": run.config.evaluation.model_dump(
+            mode="json", exclude={"tokenisation", "tendencies", "pplu", "pairs", "dynamics", "probe"}
+        ),
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],

@@ -61,6 +61,10 @@ def command(
     by: Annotated[
         str, typer.Option("--by", help="Tables to show as well: position, length, class, frequency (by commas).")
     ] = "",
+    classes: Annotated[
+        Path | None,
+        typer.Option("--classes", help="Class of each tag, for --by class: lines of tag, tab, class; or .json, .yaml."),
+    ] = None,
     samples: Annotated[
         Path | None,
         typer.Option("--samples", help="The model's own sentences, for KL(model || truth): text, or a folder."),
@@ -80,6 +84,7 @@ def command(
     """
     from evaluation.divergence.compare import BY, compare_distributions
     from evaluation.divergence.reverse import reverse_divergence
+    from evaluation.tag_classes import PENN, read_classes
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
@@ -92,6 +97,7 @@ def command(
     for file in (json, plot):
         if file is not None:
             claim_file(file, force)
+    table = PENN if classes is None else read_classes(classes)
     text, drawn = read_sentences(corpus, split)
     own = None if samples is None else read_samples(samples)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
@@ -105,7 +111,9 @@ def command(
         raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
     sampled = None if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
     tables = [name for name in BY if name in asked or (plot is not None and name in ("position", "length"))]
-    found = compare_distributions(trained, pcfg, text[:sentences], lengths=condition, top=top_k, by=tables, seed=seed)
+    found = compare_distributions(
+        trained, pcfg, text[:sentences], lengths=condition, top=top_k, by=tables, classes=table, seed=seed
+    )
     if found.excluded:
         typer.echo(f"{found.excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
     records = found.records()

@@ -1,0 +1,40 @@
+"""Whether a probe does better where a word is probable (Jumelet and Zuidema 2023, section 6.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.bootstrap import Interval, resampled_statistic
+from evaluation.measures.correlation import REPLICATES, spearman
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints, seed: int) -> dict[str, Interval]:
+    """Spearman's rho of ln(probe probability of the true label) with three values of the word.
+
+    Args:
+        label: (N,) ln of the probe probability.
+        truth: (N,) ln P of the word under the grammar, nats.
+        model: (N,) ln Q of the word under the model, nats.
+        group: (N,) word type or sentence, resampled for the 95% intervals.
+        seed: of the resampling.
+
+    Returns:
+        ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q).
+    """
+    order = np.argsort(group, kind="stable")
+    values = {"rho_truth": truth, "rho_model": model, "rho_difference": np.abs(truth - model)}
+    found = {}
+    for name, value in values.items():
+        x, y = label[order], value[order]
+        low, high = resampled_statistic(
+            lambda at, x=x, y=y: spearman(x[at], y[at]),  # type: ignore[misc]
+            group[order].astype(np.int32),
+            seed=seed,
+            replicates=REPLICATES,
+        )
+        found[name] = Interval(spearman(x, y), float(low), float(high))
+    return found

@@ -1,0 +1,116 @@
+"""All that probes of one model found, as scores with signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.measures.bootstrap import Interval
+from evaluation.probing.experiment import Experiment, LayerResult
+from evaluation.probing.measures import confusion
+from evaluation.score import Score, signature
+
+UNITS = {
+    **dict.fromkeys(("cross_entropy", "entropy", "kl"), "nats/item"),
+    **dict.fromkeys(("mcc", "rho_truth", "rho_model", "rho_difference"), "correlation"),
+    "mdl": "bits/label",
+    "compression": "ratio",
+}  #: of measures; all others are shares
+
+
+@dataclass(frozen=True, eq=False)
+class Probing:
+    """Every layer and checkpoint of one model; the best layer is that of the least dev loss in the finished model."""
+
+    model: str
+    objective: str
+    layers: Sequence[LayerResult]  #: the finished model's last, by rising layer
+    baselines: Mapping[str, Interval]
+    chance: Mapping[str, Interval]  #: random labels, on the best layer
+    labels: tuple[str, ...]  #: (C,)
+    confusion: NDArray[np.int64] = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
+    parts: Mapping[str, object]  #: of signatures
+
+    @property
+    def final(self) -> list[LayerResult]:
+        """The layers of the finished model."""
+        last = self.layers[-1].step
+        return [found for found in self.layers if found.step == last]
+
+    @property
+    def steps(self) -> list[int]:
+        """Those of the checkpoints that were probed, rising; none where only the finished model was."""
+        return sorted({found.step for found in self.layers if found.step is not None})
+
+    @property
+    def best(self) -> LayerResult:
+        """The layer of the finished model whose probe does best on the dev part."""
+        return best_layer(self.final)
+
+    def scores(self) -> Iterator[tuple[dict[str, Any], Score]]:
+        """Every value as a `Score`, with the step and layer it is of."""
+        for found in self.layers:
+            parts = {**self.parts, "step": "last" if found.step is None else found.step, "layer": found.layer}
+            parts["decay"] = f"{found.probe.weight_decay:g}"
+            for name, value in found.measures.items():
+                yield {"step": found.step, "layer": found.layer}, _score(name, value, parts)
+        best = self.best
+        for name, value in self.baselines.items():
+            yield {"step": None, "layer": None}, _score(name, value, self.parts)
+        for name, value in self.chance.items():
+            parts = {**self.parts, "step": "last" if best.step is None else best.step, "layer": best.layer}
+            yield {"step": best.step, "layer": best.layer}, _score(name, value, {**parts, "trained": "random-labels"})
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a value, for JSON: model, objective, step, layer, name, value, low, high, signature.
+
+        Counts of the confusion of the best layer follow, where they are not zero, with ``true`` and ``predicted``.
+        """
+        head = {"model": self.model, "objective": self.objective}
+        found = [{**head, **place, **score.as_record()} for place, score in self.scores()]
+        best = self.best
+        place = {"step": best.step, "layer": best.layer}
+        parts = {**self.parts, "step": "last" if best.step is None else best.step, "layer": best.layer}
+        sign = signature({**parts, "unit": "count"})
+        for true, guess in zip(*np.nonzero(self.confusion), strict=True):
+            value = int(self.confusion[true, guess])
+            pair = {"true": self.labels[true], "predicted": self.labels[guess]}
+            found.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
+        return found
+
+
+def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
+    """The one whose probe has the least cross-entropy on the dev part; of several, the lowest."""
+    return min(layers, key=lambda found: found.probe.dev_loss)
+
+
+def confusion_of(experiment: Experiment, found: LayerResult) -> NDArray[np.int64]:
+    """Right labels by guessed ones in the test part, (C, C)."""
+    right = experiment.targets.truth[experiment.split.test]
+    return confusion(found.guess, right, len(experiment.targets.labels))
+
+
+def task_parts(experiment: Experiment) -> dict[str, object]:
+    """What of the task goes into signatures."""
+    targets, parts, options = experiment.targets, experiment.split, experiment.options
+    return {
+        "target": targets.kind,
+        "posterior-given": targets.given,
+        "right": targets.right,
+        "trained": "soft" if options.soft else "hard",
+        "probe": "linear-l2",
+        "split": f"{options.split_by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
+        "control": options.control,
+        "labels": len(targets.labels),
+        "items": len(targets),
+        "ci": f"{'type' if options.split_by == 'type' else 'sentence'}-bootstrap95/seed{options.seed}",
+    }
+
+
+def _score(name: str, value: Interval, parts: Mapping[str, object]) -> Score:
+    sign = signature({**parts, "unit": UNITS.get(name, "share")})
+    return Score(name, value.value, sign, value.low, value.high)

@@ -1,0 +1,165 @@
+"""Exact targets of probes: for every word, the posterior of the symbol that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.oracle import Oracle
+from grammar.errors import InputError
+from grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
+from grammar.inference.posterior import posterior
+from grammar.pcfg import PCFG
+from grammar.progress import meter
+
+Kind = Literal["tag", "state", "span"]
+Given = Literal["sentence", "left"]
+Truth = Literal["argmax", "sampled"]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEAST = 1e-12  #: a label with less than this, in all items together, is none
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The T items that a probe labels, sentence after sentence: words, or spans of words."""
+
+    kind: Kind
+    given: Given
+    right: Truth  #: how the label that counts as right is chosen
+    labels: tuple[str, ...]  #: (C,)
+    posterior: Floats  #: (T, C) exact; rows sum to one
+    truth: Ints  #: (T,) the label that counts as right
+    sentence: Ints  #: (T,) ascending
+    first: Ints  #: (T,) place of the first word in its sentence
+    last: Ints  #: (T,) place of the last one; of a word, the same
+    key: tuple[str, ...]  #: (T,) the word type; of a span, those of its two ends
+    excluded: tuple[int, ...]  #: sentences that the grammar cannot make
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    def __post_init__(self) -> None:
+        if not np.allclose(self.posterior.sum(axis=1), 1.0, atol=1e-6):
+            raise ValueError("a posterior does not sum to one")
+
+
+def word_targets(
+    oracle: Oracle,
+    sentences: Sequence[Sequence[str]],
+    *,
+    kind: Kind = "tag",
+    given: Given = "sentence",
+    truth: Truth = "argmax",
+    seed: int = 0,
+) -> Targets:
+    """For every word the exact posterior of its preterminal, coarse (its treebank tag) or fine (the symbol itself).
+
+    Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
+
+    Args:
+        oracle: with the vocabulary of the model, see `evaluation.comparison.oracle_for`.
+        sentences: at least one word each.
+        kind: ``tag`` or ``state``.
+        given: the whole ``sentence``, or its words up to this one (``left``), under the oracle's length condition.
+        truth: what counts as right: the most probable label (``argmax``), or that of a derivation drawn from the
+            posterior given the sentence (``sampled``, one a sentence, as in Jumelet and Zuidema 2023).
+        seed: of the derivations.
+
+    Raises:
+        InputError: the grammar can make none of the sentences, or there are fewer than two labels.
+    """
+    language = oracle.language
+    seen = [oracle.read(sentence) for sentence in sentences]
+    names = language.labels if kind == "tag" else language.symbols
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+    classes = np.array([numbers[name] for name in names], dtype=np.int64)
+    if given == "sentence":
+        tables = class_posteriors(language.exact, seen, classes.tolist())
+    else:
+        tables = _given_left(oracle, seen, classes, len(numbers))
+    kept = [i for i, table in enumerate(tables) if table.any()]
+    if not kept:
+        raise InputError(f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to probe")
+    joint = np.concatenate([tables[i] for i in kept])
+    labels, joint = used_labels([*numbers], joint)
+    if truth == "argmax":
+        chosen = joint.argmax(axis=1)
+    else:
+        column = {name: i for i, name in enumerate(labels)}
+        of_symbol = dict(zip(language.symbols, names, strict=True))
+        drawn = _drawn_preterminals(language, [seen[i] for i in kept], kept, seed)
+        chosen = np.array([column[of_symbol[symbol]] for symbol in drawn], dtype=np.int64)
+    sizes = np.array([len(seen[i]) for i in kept], dtype=np.int64)
+    place = np.arange(len(joint)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return Targets(
+        kind,
+        given,
+        truth,
+        labels,
+        joint,
+        chosen,
+        np.repeat(np.array(kept, dtype=np.int64), sizes),
+        place,
+        place,
+        tuple(word for i in kept for word in seen[i]),
+        tuple(sorted(set(range(len(sentences))) - set(kept))),
+    )
+
+
+def used_labels(names: Sequence[str], table: Floats) -> tuple[tuple[str, ...], Floats]:
+    """The labels that occur, and the posterior over them, (T, C).
+
+    Raises:
+        InputError: there are fewer than two.
+    """
+    used = np.flatnonzero(table.sum(axis=0) > LEAST)
+    if len(used) < 2:
+        only = f"always {names[used[0]]}" if len(used) else "none at all"
+        raise InputError(f"a probe needs two labels or more to tell apart, but here the label is {only}")
+    kept = table[:, used]
+    return tuple(names[i] for i in used.tolist()), kept / kept.sum(axis=1, keepdims=True)
+
+
+def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: Ints, n_classes: int) -> list[Floats]:
+    """Posterior of each word's class given the words up to it, (n, C) a sentence; zeros where it is impossible."""
+    language = oracle.language
+    columns = language.exact.emission.tocsc()
+    tables = [np.zeros((len(sentence), n_classes)) for sentence in seen]
+    whole = np.zeros(len(seen), dtype=bool)
+
+    def reduce(block: Distributions) -> tuple[Distributions, Floats]:
+        found = np.zeros((len(block.members), n_classes))
+        for row, word in enumerate(block.observed.tolist()):
+            if block.possible[row] and 0 <= word < len(language.terminals):
+                rules = slice(columns.indptr[word], columns.indptr[word + 1])
+                states = columns.indices[rules]
+                weight = block.states[row, states] * columns.data[rules]
+                if weight.sum() > 0.0:
+                    found[row] = np.bincount(classes[states], weight / weight.sum(), minlength=n_classes)
+        return block, found
+
+    for block, found in next_token_distributions(language.exact, seen, reduce, oracle.lengths):
+        for row, members in enumerate(block.members):
+            for i in members:
+                whole[i] = block.whole[row]
+                if block.position < len(seen[i]):
+                    tables[i][block.position] = found[row]
+    return [table if whole[i] else np.zeros_like(table) for i, table in enumerate(tables)]
+
+
+def _drawn_preterminals(
+    language: PCFG, sentences: Sequence[Sequence[str]], numbers: Sequence[int], seed: int
+) -> list[str]:
+    """The symbol above each word in one derivation of each sentence, drawn from the exact posterior."""
+    found = []
+    with meter("derivations", len(sentences)) as bar:
+        for sentence, number in zip(sentences, numbers, strict=True):
+            tree = posterior(language, sentence).sample(np.random.default_rng([seed, number]))
+            found += [node.label for node in tree.subtrees() if node.is_preterminal]
+            bar.advance()
+    return found

@@ -1,0 +1,36 @@
+"""What trains a probe, as measuring sees it; the suite's own is in the package of language models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.floating]
+
+
+class Probe(Protocol):
+    """A trained probe."""
+
+    @property
+    def weight_decay(self) -> float:
+        """That it was trained with."""
+
+    @property
+    def dev_loss(self) -> float:
+        """Cross-entropy on the dev part, nats."""
+
+    def log_probs(self, x: Vectors) -> Floats:
+        """Log probability of each label, (N, C) nats, for vectors (N, D)."""
+
+
+class Trainer(Protocol):
+    """Trains one."""
+
+    def __call__(
+        self, x: Vectors, targets: Floats, dev_x: Vectors, dev_targets: Floats, *, weight_decays: Sequence[float] = ...
+    ) -> Probe:
+        """From vectors (N, D) and label probabilities (N, C), and those of a dev part; decays to choose from."""

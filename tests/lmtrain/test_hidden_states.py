@@ -1,0 +1,165 @@
+"""Hidden states of words: those of the networks themselves, layer by layer, whatever the tokeniser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from saved_models import WORDS, save_model, save_piece_model
+from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from grammar.errors import InputError
+from lmtrain.architectures import ARCHITECTURES
+from lmtrain.catalogue import TAKES
+from lmtrain.config import ModelConfig
+from lmtrain.models import as_language_model, load_model
+from lmtrain.probing.hidden_states import hidden_states
+from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from lmtrain.training import train
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SENTENCES = [["w0", "w1", "w2"], ["w3"], ["w6", "w5", "w4", "w3", "w3"], ["unheard", "w1"]]
+CAUSAL = ("gpt2", "opt", "llama", "adaptive", "lstm", "gated_cnn")
+MASKED = ("bert", "roberta", "deberta")
+
+
+def build(architecture: str, layers: int = 2) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A small network in evaluation mode, with large random weights."""
+    tokenizer = build_tokenizer([WORDS], objective=ARCHITECTURES[architecture].objective)
+    given = {"heads": 2, "max_positions": 10}
+    config = ModelConfig(
+        architecture=architecture, layers=layers, dim=8, **{k: v for k, v in given.items() if k in TAKES[architecture]}
+    )
+    torch.manual_seed(1)
+    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    return network.eval(), tokenizer
+
+
+@pytest.mark.parametrize("architecture", [*CAUSAL, *MASKED])
+def test_the_vectors_are_the_networks_own_sentence_by_sentence(architecture: str) -> None:
+    network, tokenizer = build(architecture)
+    found = hidden_states(as_language_model(network, tokenizer, "m"), SENTENCES)
+    words = Vocabulary(tokenizer)
+    masked = architecture in MASKED
+    assert sorted(found) == [0, 1, 2]
+    rows = []
+    for ids in words.encode(SENTENCES):
+        inputs = torch.tensor([[words.bos, *ids.tolist(), *([words.eos] if masked else [])]])
+        with torch.no_grad():
+            states = network(input_ids=inputs, output_hidden_states=True).hidden_states
+        rows.append([state[0, 1 : 1 + len(ids)].numpy() for state in states])
+    for layer in range(3):
+        assert found[layer] == pytest.approx(np.concatenate([row[layer] for row in rows]), abs=2e-5)
+
+
+def test_hidden_states_of_transformers_are_as_transformers_gives_them() -> None:
+    network, tokenizer = build("gpt2")
+    found = hidden_states(as_language_model(network, tokenizer, "m"), [["w0", "w1"]])
+    ids = torch.tensor([[2, *Vocabulary(tokenizer).encode([["w0", "w1"]])[0].tolist()]])
+    with torch.no_grad():
+        vectors = network.transformer.wte(ids) + network.transformer.wpe(torch.arange(3))[None]
+        last = network.transformer(input_ids=ids).last_hidden_state
+    assert found[0] == pytest.approx(vectors[0, 1:].numpy(), abs=1e-6)
+    assert found[2] == pytest.approx(last[0, 1:].numpy(), abs=1e-5)
+
+
+def test_lstm_layers_are_those_of_single_lstms_run_one_after_the_other() -> None:
+    network, _ = build("lstm", layers=3)
+    ids = torch.tensor([[2, 5, 6, 7], [2, 8, 8, 3]])
+    with torch.no_grad():
+        plain = network(input_ids=ids, use_cache=True)
+        found = network(input_ids=ids, use_cache=True, output_hidden_states=True)
+        hidden = network.embed_tokens(ids) * 8**0.5
+        for layer in range(3):
+            assert torch.allclose(found.hidden_states[layer], hidden, atol=1e-6)
+            single = nn.LSTM(8, 8, batch_first=True)
+            for name, parameter in single.named_parameters():
+                parameter.copy_(getattr(network.lstm, name.replace("_l0", f"_l{layer}")))
+            hidden = single(hidden)[0]
+    assert torch.allclose(found.hidden_states[3], hidden, atol=1e-6)
+    assert torch.allclose(found.logits, plain.logits, atol=1e-5)
+    assert plain.hidden_states is None
+    for one, other in zip(plain.past_key_values.tensors, found.past_key_values.tensors, strict=True):
+        assert torch.allclose(one, other, atol=1e-6)
+    with torch.no_grad():  # and it goes on from where it was
+        ahead = torch.tensor([[5], [6]])
+        one = network(input_ids=ahead, past_key_values=plain.past_key_values).logits
+        other = network(input_ids=ahead, past_key_values=found.past_key_values, output_hidden_states=True).logits
+    assert torch.allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["lstm", "gated_cnn", "adaptive"])
+def test_the_head_stands_on_the_last_hidden_states(architecture: str) -> None:
+    network, _ = build(architecture)
+    ids = torch.tensor([[2, 5, 6]])
+    with torch.no_grad():
+        found = network(input_ids=ids, output_hidden_states=True)
+        head = getattr(network, ARCHITECTURES[architecture].head)
+        assert torch.allclose(head(found.hidden_states[-1]), found.logits, atol=1e-5)
+        assert network(input_ids=ids).hidden_states is None
+
+
+@pytest.mark.parametrize("architecture", ["gpt2", "bert"])
+def test_a_word_of_pieces_is_its_last_piece_or_their_mean(architecture: str, tmp_path: Path) -> None:
+    text = [["abab", "ba"], ["bbab", "a", "abba"]] * 3
+    folder = save_piece_model(tmp_path / "m", text, "bpe", 14, architecture=architecture)
+    model = load_model(folder, device="cpu")
+    last, mean = (hidden_states(model, text[:2], pooling=how, layers=[1]) for how in ("last", "mean"))
+    pieces = model.cutter.cut(text[:2])
+    assert pieces.counts.max() > 1
+    before, after, *_ = model.cutter.marks
+    for number, (start, stop) in enumerate([(0, 2), (2, 5)]):
+        row = [*before, *pieces.rows()[number].tolist(), *(after if architecture == "bert" else ())]
+        with torch.no_grad():
+            state = model.model(input_ids=torch.tensor([row]), output_hidden_states=True).hidden_states[1][0]
+        at = len(before)
+        for word in range(start, stop):
+            own = state[at : at + pieces.counts[word]].numpy()
+            at += int(pieces.counts[word])
+            assert last[1][word] == pytest.approx(own[-1], abs=2e-5)
+            assert mean[1][word] == pytest.approx(own.mean(axis=0), abs=2e-5)
+
+
+def test_what_cannot_be_probed_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    model = load_model(save_model(tmp_path / "m"), device="cpu")
+    with pytest.raises(InputError, match=r"m has layers 0 to 1, there is no layer 4"):
+        hidden_states(model, SENTENCES, layers=[0, 4])
+    with pytest.raises(InputError, match=r"sentence 1 has 12 words, but the model takes at most 9"):
+        hidden_states(model, [["w0"] * 12])
+    train(Source(), ModelConfig(architecture="ngram", order=2), None, tmp_path / "counts", seed=1)
+    with pytest.raises(InputError, match=r"has no hidden states, for it counts n-grams; probe a network"):
+        hidden_states(load_model(tmp_path / "counts"), SENTENCES)
+
+
+class Source:
+    """A corpus of two sentences."""
+
+    splits = ("train",)
+
+    def sentences(self, split: str) -> list[list[str]]:
+        return [["w0", "w1"], ["w1", "w2", "w0"]] * 4
+
+
+def test_words_that_share_a_piece_are_refused(tmp_path: Path) -> None:
+    """A tokeniser that keeps the space inside a piece joins two words."""
+    from tokenizers import Regex, Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import Split
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    vocabulary = {"<s>": 0, "a": 1, "b": 2, " ": 3, "a ": 4, "a b": 5}
+    backend = Tokenizer(BPE(vocabulary, [("a", " "), ("a ", "b")]))
+    backend.pre_tokenizer = Split(Regex("$^"), "isolated")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<s>", pad_token="<s>")
+    network = GPT2LMHeadModel(GPT2Config(vocab_size=6, n_positions=16, n_embd=8, n_layer=1, n_head=2))
+    network.save_pretrained(tmp_path / "m")
+    tokenizer.save_pretrained(tmp_path / "m")
+    with pytest.raises(InputError, match=r"joins the word 'a' of sentence 1 with the next"):
+        hidden_states(load_model(tmp_path / "m", device="cpu"), [["a", "b"]])

@@ -1,0 +1,206 @@
+"""`truesource evaluate probe`, the stage of a run, and its section of the report."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from command_line import Command
+from tiny_run import prepare
+
+from grammar.errors import InputError
+from grammar.pcfg import PCFG
+from truesource.config import load_config
+from truesource.probing import Task, parse_layers
+from truesource.report import build_report
+from truesource.runner import execute, plan
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+GRAMMAR = """\
+S -> NP VP 1.0
+NP -> D N 0.6 | N 0.2 | NP PP 0.2
+VP -> V NP 0.6 | V 0.4
+PP -> P NP 1.0
+D -> the 0.5 | a 0.3 | this 0.2
+N -> cat 0.3 | dog 0.2 | walk 0.2 | park 0.1 | man 0.1 | her 0.1
+V -> sees 0.5 | walk 0.2 | eats 0.2 | likes 0.1
+P -> in 0.4 | with 0.4 | her 0.2
+"""
+CONFIG = """\
+name: toy
+seed: 3
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 2..8, splits: {train: 100, dev: 20, eval: 120}}
+models:
+  - name: kept
+    model: {dim: 8, heads: 2, layers: 1, max_positions: 12}
+    training: {max_steps: 2, snapshots: log}
+  - {name: plain, model: {architecture: bert, dim: 8, heads: 2, layers: 1, max_positions: 12}, training: {max_steps: 1}}
+  - {name: counts, model: {architecture: ngram, order: 2}}
+evaluation:
+  probe: {targets: [tag, span], sentences: 100}
+"""
+CALL = ("evaluate", "probe")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, in a folder with its configuration."""
+    folder = tmp_path_factory.mktemp("probing")
+    prepare(folder, CONFIG, GRAMMAR)
+    execute(load_config(folder / "toy.yaml"), base=folder, runs=folder / "runs")
+    return folder / "runs" / "toy"
+
+
+@pytest.fixture
+def here(finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run as working directory."""
+    monkeypatch.chdir(finished)
+    return finished
+
+
+def call(model: str, *options: object) -> tuple[object, ...]:
+    """A call on a model of the run."""
+    return (*CALL, f"models/{model}", "corpus", "--oracle", "grammar/grammar.npz", *options)
+
+
+def test_networks_have_a_stage_of_their_own_where_it_is_asked_for(finished: Path) -> None:
+    names = [stage.name for stage in plan(load_config(finished.parent.parent / "toy.yaml"))]
+    assert [name for name in names if name.startswith("probing")] == ["probing:kept", "probing:plain"]
+    without = load_config(finished.parent.parent / "toy.yaml", ["evaluation={}"])
+    assert not [stage.name for stage in plan(without) if stage.name.startswith("probing")]
+
+
+def test_the_stage_leaves_records_of_every_snapshot_and_target(finished: Path) -> None:
+    found = json.loads((finished / "probing" / "kept.json").read_text(encoding="utf-8"))
+    assert set(found["targets"]) == {"tag", "span"}
+    for records in found["targets"].values():
+        layers = {(r["step"], r["layer"]) for r in records if r["name"] == "accuracy"}
+        assert layers == {(step, layer) for step in (0, 1, 2) for layer in (0, 1)}
+        assert {(r["step"], r["layer"]) for r in records if r["name"] == "mdl"} == {(2, 0), (2, 1)}
+    tags = {r["name"] for r in found["targets"]["tag"]}
+    assert {"rho_truth", "rho_model", "rho_difference"} <= tags
+    assert "rho_truth" not in {r["name"] for r in found["targets"]["span"]}
+    plain = json.loads((finished / "probing" / "plain.json").read_text(encoding="utf-8"))
+    assert {r["step"] for r in plain["targets"]["tag"]} == {None}
+    assert not (finished / "probing" / "counts.json").exists()
+
+
+def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
+    page = (finished / "report.html").read_text(encoding="utf-8")
+    section = page[page.index('<section id="probing">') :]
+    section = section[: section.index("</section>")]
+    assert section.count("<svg") == 10  # of the first model three for each target, of the other two
+    while "<svg" in section:
+        start, end = section.index("<svg"), section.index("</svg>") + len("</svg>")
+        ElementTree.fromstring(section[start:end].replace("xlink:href", "href"))
+        section = section[:start] + section[end:]
+    for text in ("kept: tag of each word", "plain: phrase label of spans", "selectivity", "target:tag", "chance:"):
+        assert text in section
+    assert page.index('<section id="probing">') < page.index('<section id="provenance">')
+    assert '<a href="#probing">7 What the layers know</a>' in page
+    assert ">8</span>Provenance" in page
+
+
+def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    (run / "probing" / "kept.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=r"this file is damaged; run the experiment again .*kept\.json"):
+        build_report(run)
+
+
+def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, command: Command, tmp_path: Path) -> None:
+    json_file, figure = tmp_path / "p.json", tmp_path / "p.svg"
+    options = ("--checkpoints", "all", "--json", json_file, "--figure", figure)
+    found = command(*call("kept", *options))
+    assert (found.code, found.err) == (0, "")
+    assert found.last.startswith(f"Wrote {json_file} and {figure}. Next: truesource evaluate probe models/kept")
+    for text in ("MCC", "selectivity", "MDL, bits", "accuracy by step and layer", "rho with ln P(word)", "chance"):
+        assert text in found.out
+    ElementTree.fromstring(figure.read_text(encoding="utf-8"))
+    records = json.loads(json_file.read_text(encoding="utf-8"))
+    assert all("grammar:" in r["signature"] and r["model"] == "kept" for r in records)
+    first = json_file.read_bytes()
+    assert command(*call("kept", *options)).code == 2  # not overwritten
+    assert command(*call("kept", *options, "--force")).code == 0
+    assert json_file.read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--target", "state", "--layers", "1", "--no-mdl", "--control", "none"), "target:state"),
+        (("--split-by", "position", "--hard", "--right", "sampled", "--no-correlations"), "right:sampled|trained:hard"),
+        (("--given", "left", "--no-mdl"), "posterior-given:left"),
+        (("--target", "span", "--control", "split", "--no-mdl"), "vectors:ends-of-word"),
+    ],
+)
+def test_options_change_what_is_measured(
+    here: Path, command: Command, tmp_path: Path, options: tuple[str, ...], part: str
+) -> None:
+    found = command(*call("kept", *options, "--json", tmp_path / "p.json"))
+    assert (found.code, found.err) == (0, "")
+    records = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    assert part in records[0]["signature"]
+    names = {r["name"] for r in records}
+    assert ("mdl" in names) == ("--no-mdl" not in options)
+    assert ("selectivity" in names) == ("none" not in options)
+    assert ("rho_truth" in names) == ("--no-correlations" not in options and "span" not in options)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        ("counts", (), "counts has no hidden states, for it counts n-grams; probe a network"),
+        ("kept", ("--layers", "0,9"), "kept has layers 0 to 1, there is no layer 9"),
+        ("kept", ("--layers", "some"), "layers are numbers by commas, such as 0,2, or all; got 'some'"),
+        ("plain", ("--given", "left"), "a masked model reads the whole sentence"),
+        ("kept", ("--given", "left", "--target", "span"), "spans have a posterior given the whole sentence only"),
+        ("plain", ("--checkpoints", "all"), "this model has no snapshots along its training"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    here: Path, command: Command, model: str, options: tuple[str, ...], message: str
+) -> None:
+    found = command(*call(model, *options))
+    assert found.code == 2
+    assert message in found.err
+    assert found.err.count("\n") == 1
+    assert "Traceback" not in found.err
+
+
+def test_gaps_long_sentences_and_single_labels_are_named(here: Path, command: Command, tmp_path: Path) -> None:
+    copy = shutil.copytree(here / "models" / "kept", tmp_path / "kept")
+    shutil.rmtree(copy / "snapshots" / "step-000001")
+    rest = ("corpus", "--oracle", "grammar/grammar.npz")
+    found = command(*CALL, copy, *rest, "--checkpoints", "all")
+    assert (found.code, "the snapshot of step 1 is missing; train the model again" in found.err) == (2, True)
+    long = tmp_path / "long.txt"
+    long.write_text("the cat sees " + "a dog in " * 6 + "a park\n", encoding="utf-8")
+    found = command(*CALL, "models/kept", long, "--oracle", "grammar/grammar.npz")
+    assert found.code == 2
+    assert "sentence 1 has 23 words, but the model takes at most 11" in found.err
+    few = tmp_path / "few.txt"
+    few.write_text("the cat sees\n" * 9, encoding="utf-8")
+    found = command(*CALL, "models/kept", few, "--oracle", "grammar/grammar.npz")
+    assert found.code == 2
+    assert "3 word types are too few to divide so that every label is in train" in found.err
+    PCFG.from_text("S -> A A 1.0\nA -> cat 0.5 | dog 0.5").save(tmp_path / "one.npz")
+    text = tmp_path / "one.txt"
+    text.write_text("cat dog\n" * 9, encoding="utf-8")
+    found = command(*CALL, "models/kept", text, "--oracle", tmp_path / "one.npz")
+    assert found.code == 2
+    assert "a probe needs two labels or more to tell apart, but here the label is always A" in found.err
+
+
+def test_layers_are_numbers_or_all() -> None:
+    assert parse_layers("all") is None
+    assert parse_layers("2, 0") == (0, 2)
+    for wrong in ("", "1,1", "-1", "1;2"):
+        with pytest.raises(InputError, match=r"layers are numbers by commas"):
+            parse_layers(wrong)
+    Task(given="left").check("causal")

@@ -1,0 +1,228 @@
+"""`truesource evaluate probe`: what the layers of a network know of the derivation of a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from truesource.cli.options import Force, Json, Seed
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evaluation.measures.bootstrap import Interval
+    from evaluation.probing.results import Probing
+
+NAME = "probe"
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Model folder, of any network.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    sentences: Annotated[int | None, typer.Option("--sentences", min=3, help="Only the first so many.")] = None,
+    target: Annotated[
+        Literal["tag", "state", "span"],
+        typer.Option(help="tag: the treebank tag of each word; state: the grammar's own symbol; span: phrase labels."),
+    ] = "tag",
+    layers: Annotated[str, typer.Option(help="Numbers by commas, 0: the word vectors; or all.")] = "all",
+    checkpoints: Annotated[
+        Literal["last", "all"], typer.Option(help="all: also the snapshots kept during training.")
+    ] = "last",
+    split_by: Annotated[
+        Literal["type", "position"],
+        typer.Option(help="type: no word type is both learnt from and measured on; position: 80/10/10 of the text."),
+    ] = "type",
+    soft: Annotated[
+        bool, typer.Option("--soft/--hard", help="Train on the exact posterior, or on the right label alone.")
+    ] = True,
+    right: Annotated[
+        Literal["argmax", "sampled"],
+        typer.Option(help="The right label: the most probable one, or that of a tree drawn from the posterior."),
+    ] = "argmax",
+    given: Annotated[
+        Literal["sentence", "left"],
+        typer.Option(help="Posterior given the whole sentence, or (causal models) the words up to this one."),
+    ] = "sentence",
+    control: Annotated[
+        Literal["tokens", "split", "none"],
+        typer.Option(
+            help="Split on which selectivity is measured: by position (tokens), or that of --split-by; on one by type"
+            " the control task is at chance by construction."
+        ),
+    ] = "tokens",
+    mdl: Annotated[bool, typer.Option("--mdl/--no-mdl", help="Measure the minimum description length.")] = True,
+    correlations: Annotated[
+        bool, typer.Option("--correlations/--no-correlations", help="Set probes beside probabilities of the words.")
+    ] = True,
+    pieces: Annotated[
+        Literal["last", "mean"], typer.Option(help="Models of pieces: a word is its last piece, or their mean.")
+    ] = "last",
+    lengths: Annotated[
+        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
+    ] = None,
+    seed: Seed = 1,
+    json: Json = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Also draw it to this SVG file.")] = None,
+    force: Force = False,
+) -> None:
+    """Train linear probes on the hidden states of a network, to tell what the exact grammar says of each word.
+
+    The grammar knows how uncertain the truth is, so probes learn from the exact posterior, and are measured against it.
+    Intervals are those of other word types (or, split by position, other sentences) of the same kind.
+    """
+    from evaluation.probing.experiment import Options
+    from grammar.conditioning import LengthRange
+    from grammar.files import write_json, write_text
+    from grammar.pcfg import PCFG
+    from truesource.cli.inputs import claim_file, read_sentences, warn_of_other_grammar
+    from truesource.probing import Task, parse_layers, probe_model
+
+    task = Task(target, given, right, parse_layers(layers), checkpoints, pieces, correlations)
+    for file in (json, figure):
+        if file is not None:
+            claim_file(file, force)
+    text, drawn = read_sentences(corpus, split)
+    pcfg = PCFG.load(oracle)
+    warn_of_other_grammar(corpus, pcfg)
+    found = probe_model(
+        model,
+        pcfg,
+        text[:sentences],
+        lengths=drawn if lengths is None else LengthRange.parse(lengths),
+        task=task,
+        options=Options(soft, split_by, control, mdl, seed),
+    )
+    excluded = found.parts["excluded"]
+    if excluded:
+        typer.echo(f"{excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+    _print_layers(found)
+    if len(found.steps) > 1:
+        _print_steps(found)
+    _print_best(found)
+    wrote = []
+    if json is not None:
+        write_json(json, found.records())
+        wrote.append(str(json))
+    if figure is not None:
+        from truesource.report.figures import standalone
+        from truesource.report.figures_probing import probing_figure
+
+        write_text(figure, standalone(probing_figure(found.records())))
+        wrote.append(str(figure))
+    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+    typer.echo(f"{done}. Next: {_next(found, model, corpus, oracle)}")
+
+
+def _print_layers(found: Probing) -> None:
+    """A row a layer of the finished model."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    parts = found.parts
+    title = (
+        f"{found.model} ({found.objective}): {parts['target']} of {parts['items']:,} items, {parts['labels']} labels"
+    )
+    caption = f"in brackets: 95%, resampled: each {_group(found)} as a whole"
+    table = Table(title=escape(title), title_justify="left", caption=caption)
+    columns = {"accuracy": "accuracy", "mcc": "MCC", "selectivity": "selectivity", "kl": "KL, nats", "mdl": "MDL, bits"}
+    shown = [name for name in columns if name in found.final[0].measures]
+    table.add_column("layer", justify="right")
+    for name in shown:
+        table.add_column(columns[name], justify="right", no_wrap=True)
+    for row in found.final:
+        name = f"{row.layer}{' *' if row.layer == found.best.layer else ''}"
+        table.add_row(name, *(escape(_interval(row.measures[name])) for name in shown))
+    _console().print(table)
+
+
+def _print_steps(found: Probing) -> None:
+    """Accuracy of each layer at each step."""
+    from rich.table import Table
+
+    table = Table(title="accuracy by step and layer", title_justify="left")
+    table.add_column("step", justify="right")
+    layers = [row.layer for row in found.final]
+    for layer in layers:
+        table.add_column(f"layer {layer}", justify="right")
+    values = {(row.step, row.layer): row.measures["accuracy"].value for row in found.layers}
+    for step in found.steps:
+        table.add_row(f"{step:,}", *(f"{values[step, layer]:.4f}" for layer in layers))
+    _console().print(table)
+
+
+def _print_best(found: Probing) -> None:
+    """The best layer beside guesses, limits and controls, and its correlations."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    best = found.best
+    measures = best.measures
+    one = _group(found)
+    lines: list[tuple[str, Interval | None, str]] = [
+        ("accuracy", measures["accuracy"], "share of test items whose right label is the probe's first"),
+        ("  mean over groups", measures["group_accuracy"], f"each {one} counts the same"),
+        ("  expected", measures["expected_accuracy"], "posterior probability of the probe's first label"),
+        (
+            "  expected at most",
+            found.baselines["expected_accuracy_limit"],
+            "of the most probable label: the truth's own",
+        ),
+        ("cross-entropy", measures["cross_entropy"], "nats, of the probe against the posterior"),
+        ("  at least", measures["entropy"], "nats, the posterior's own entropy"),
+        ("most frequent label", found.baselines["majority_accuracy"], "accuracy of always guessing it"),
+        (
+            "label of the word type",
+            found.baselines["identity_accuracy"],
+            "accuracy of its most frequent one in training",
+        ),
+        (
+            "  split by position",
+            None if one == "sentence" else found.baselines["position_identity_accuracy"],
+            "where most words were seen in training",
+        ),
+        ("labels not in training", found.baselines["unseen_labels"], "share of test items"),
+        ("accuracy for selectivity", measures.get("task_accuracy"), f"split of the control: {found.parts['control']}"),
+        ("  on the control task", measures.get("control_accuracy"), "one random label a word type: learnt by heart"),
+        ("accuracy, random labels", found.chance["random_accuracy"], "of items: nothing to find"),
+        ("  chance", found.chance["random_chance"], "what the same guesses must expect"),
+        ("compression", measures.get("compression"), "uniform code over online code"),
+        ("rho with ln P(word)", measures.get("rho_truth"), "Spearman, of ln probability of the right label"),
+        ("  with ln Q(word)", measures.get("rho_model"), "of the model"),
+        ("  with |ln P - ln Q|", measures.get("rho_difference"), ""),
+    ]
+    rows = [(label, _interval(value), meaning) for label, value, meaning in lines if value is not None]
+    table = Table(title=f"best layer on the dev part: {best.layer} (*)", title_justify="left")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("meaning")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    _console().print(table)
+
+
+def _group(found: Probing) -> str:
+    """What intervals resample."""
+    if not str(found.parts["split"]).startswith("type"):
+        return "sentence"
+    return "pair of end words" if found.parts["target"] == "span" else "word type"
+
+
+def _interval(value: Interval) -> str:
+    low, high = (f"{x if abs(x) >= 5e-4 else 0.0:.3f}" for x in value[1:])
+    return f"{value.value:.4f} [{low}, {high}]"
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=130)
+
+
+def _next(found: Probing, model: Path, corpus: Path, oracle: Path) -> str:
+    other = "state" if found.parts["target"] == "tag" else "span" if found.parts["target"] == "state" else "tag"
+    return f"truesource evaluate probe {model} {corpus} --oracle {oracle} --target {other}"

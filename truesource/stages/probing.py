@@ -1,0 +1,64 @@
+"""Stage: linear probes on the layers of one network, against the exact posterior of the grammar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evaluation.probing.experiment import Options
+from grammar.files import digest_json, write_json
+from truesource.probing import Task, probe_model
+
+if TYPE_CHECKING:
+    from truesource.config import ModelEntry, ProbeConfig
+    from truesource.runner import Run
+
+
+def applies(model: ModelEntry) -> bool:
+    """Whether a model has hidden states: it is a network."""
+    return model.resolve()[0].architecture != "ngram"
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Settings, split, seed, corpus, grammar, and the trained model."""
+    return {
+        "probe": _config(run).model_dump(mode="json"),
+        "split": run.config.evaluation.split,
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "model": run.outputs[f"train:{model.name}"],
+    }
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``probing/<name>.json``: the records of each target."""
+    config = _config(run)
+    sentences = run.corpus.sentences(run.config.evaluation.split)[: config.sentences]
+    folder = run.folder / "models" / model.name
+    kept = config.checkpoints == "all" and (folder / "snapshots").is_dir()
+    record = {}
+    for target in config.targets:
+        found = probe_model(
+            folder,
+            run.pcfg,
+            sentences,
+            lengths=run.corpus.lengths,
+            task=Task(
+                target,
+                "sentence",
+                config.right,
+                checkpoints="all" if kept else "last",
+                pooling=config.pieces,
+                correlations=config.correlations,
+            ),
+            options=Options(config.soft, config.split_by, config.control, config.mdl, run.config.seed),
+        )
+        record[target] = found.records()
+    write_json(run.folder / "probing" / f"{model.name}.json", {"model": model.name, "targets": record})
+    return digest_json(record)
+
+
+def _config(run: Run) -> ProbeConfig:
+    config = run.config.evaluation.probe
+    assert config is not None
+    return config
