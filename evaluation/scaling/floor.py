@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from evaluation.scaling.power_law import FloatArray, PowerLaw, check_points
+from evaluation.scaling.search import best_fit
 from grammar.errors import InputError
 
 LEAST = 4  #: different x: one more than parameters
@@ -66,21 +66,13 @@ def fit_floor(x: FloatArray, loss: FloatArray, start: FloorFit | None = None) ->
         factor = start.law.coefficient * middle**-start.law.exponent
         beginnings = [np.array([start.floor, factor, start.law.exponent])]
     low, high = np.array([0.0, 1e-12, 1e-4]), np.array([np.inf, np.inf, MOST])
-    tolerance = 1e-14 if start is None else 1e-9
-    found = [
-        least_squares(
-            residuals,
-            np.clip(begin, low + 1e-9, np.array([np.inf, np.inf, MOST - 1e-6])),
-            jacobian,
-            bounds=(low, high),
-            xtol=tolerance,
-            ftol=tolerance,
-            gtol=tolerance,
-            max_nfev=500 if start is None else 50,
-        )
-        for begin in beginnings
-    ]
-    best = min(found, key=lambda result: float(result.cost))
+    best = best_fit(
+        residuals,
+        jacobian,
+        [np.clip(begin, low + 1e-9, np.array([np.inf, np.inf, MOST - 1e-6])) for begin in beginnings],
+        (low, high),
+        again=start is not None,
+    )
     floor, factor, exponent = (float(value) for value in best.x)
     return FloorFit(
         floor=floor,

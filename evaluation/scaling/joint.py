@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from evaluation.scaling.power_law import FloatArray, PowerLaw, check_points, explained
+from evaluation.scaling.search import best_fit
 from grammar.errors import InputError
 
 LEAST = 6  #: different pairs of N and D
@@ -79,23 +79,15 @@ def fit_joint(n: FloatArray, d: FloatArray, y: FloatArray, start: JointFit | Non
         beginnings = [np.array([half, half, a, b]) for a in STARTS for b in STARTS]
     else:
         beginnings = [_parameters(start, middles)]
-    tolerance = 1e-14 if start is None else 1e-9
     low = np.array([target.min() - 30.0, target.min() - 30.0, 0.0, 0.0])
     high = np.array([target.max() + 5.0, target.max() + 5.0, MOST, MOST])
-    found = [
-        least_squares(
-            residuals,
-            np.clip(begin, low + 1e-9, high - 1e-9),
-            jacobian,
-            bounds=(low, high),
-            xtol=tolerance,
-            ftol=tolerance,
-            gtol=tolerance,
-            max_nfev=500 if start is None else 50,
-        )
-        for begin in beginnings
-    ]
-    best = min(found, key=lambda result: float(result.cost))
+    best = best_fit(
+        residuals,
+        jacobian,
+        [np.clip(begin, low + 1e-9, high - 1e-9) for begin in beginnings],
+        (low, high),
+        again=start is not None,
+    )
     log_a, log_b, alpha, beta = (float(value) for value in best.x)
     return JointFit(
         size=PowerLaw(float(np.exp(log_a + alpha * np.log(middles[0]))), alpha),

@@ -86,7 +86,12 @@ def ranks_against(sample: Sample, truth: Truth) -> RankFrequency | None:
     by_rank = by_rank_of(sample.counts[: len(known)], known)
     total = int(sample.counts.sum())
     try:
-        return rank_frequency(by_rank, np.sort(known[known > 0])[::-1], unranked=1.0 - float(by_rank.sum()) / total)
+        return rank_frequency(
+            by_rank,
+            truth.ranked,
+            unranked=1.0 - float(by_rank.sum()) / total,
+            reference_exponent=truth.zipf_exponent,
+        )
     except InputError:
         return None
 

@@ -52,7 +52,12 @@ def by_rank_of(counts: IntArray, probability: FloatArray) -> IntArray:
 
 
 def rank_frequency(
-    sample: IntArray, reference: IntArray | FloatArray, *, unranked: float = 0.0, variant: Variant = "default"
+    sample: IntArray,
+    reference: IntArray | FloatArray,
+    *,
+    unranked: float = 0.0,
+    variant: Variant = "default",
+    reference_exponent: float | None = None,
 ) -> RankFrequency:
     """Compare a sample's rank-frequency distribution.
 
@@ -61,6 +66,7 @@ def rank_frequency(
         reference: (K',) counts of the reference by rank, or exact probabilities.
         unranked: share of the sample's tokens that has no rank, to be reported.
         variant: ``paper``: the first 10,000 ranks against laws with infinitely many.
+        reference_exponent: of the law of the reference where it has been fitted before, see `exponent_of`.
 
     Raises:
         InputError: one of the two has fewer than 3 ranks, or fewer than 2 words that occur.
@@ -69,7 +75,10 @@ def rank_frequency(
         sample, reference = sample[:PAPER_RANKS], reference[:PAPER_RANKS]
     ranks = max(len(sample), len(reference))
     own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
-    laws = [_law(side, variant) for side in (sample, reference)]
+    laws = [
+        exponent_of(sample, variant),
+        exponent_of(reference, variant) if reference_exponent is None else reference_exponent,
+    ]
     cdfs = [np.cumsum(_pmf(s, ranks if variant == "default" else None, ranks)) for s in laws]
     return RankFrequency(
         exponent=laws[0],
@@ -97,7 +106,12 @@ def fit_infinite(counts: IntArray | FloatArray) -> float:
     return float(found.x)
 
 
-def _law(counts: IntArray | FloatArray, variant: Variant) -> float:
+def exponent_of(counts: IntArray | FloatArray, variant: Variant = "default") -> float:
+    """Exponent of the law fitted to counts, or probabilities, by rank.
+
+    Raises:
+        InputError: as `rank_frequency`.
+    """
     return fit_law(np.asarray(counts), pure=True).alpha if variant == "default" else fit_infinite(counts)
 
 

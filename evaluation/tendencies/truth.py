@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evaluation.encoded import Encoded
 from evaluation.oracle import UNKNOWN, Oracle
+from evaluation.tendencies.rank_frequency import exponent_of
 from generator.sampler import Sampler, random_state
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -87,6 +88,20 @@ class Truth:
         """Probability of each word among the pooled tokens, ends of sentences not counted, (V,)."""
         words = expected_counts(self.pcfg, self.lengths).words
         return np.asarray(words / words.sum())
+
+    @cached_property
+    def ranked(self) -> FloatArray:
+        """Probabilities above 0 of the words in descending order."""
+        return np.sort(self.unigram[self.unigram > 0])[::-1]
+
+    @cached_property
+    def zipf_exponent(self) -> float:
+        """Of Zipf's law fitted to `ranked`.
+
+        Raises:
+            InputError: there are fewer than 3 words.
+        """
+        return exponent_of(self.ranked)
 
     def share_pmf(self, words: Iterable[str]) -> tuple[FloatArray, FloatArray]:
         """Shares of a class of words in a sentence, ascending, and their probabilities, (K,) each."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.probing.experiment import Options
 from grammar.files import digest_json, write_json
 from truesource.probing import Task, probe_model
+from truesource.stages.inputs import of_model
 
 if TYPE_CHECKING:
     from truesource.config import ModelEntry, ProbeConfig
@@ -20,14 +21,7 @@ def applies(model: ModelEntry) -> bool:
 
 def inputs(run: Run, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, and the trained model."""
-    return {
-        "probe": _config(run).model_dump(mode="json"),
-        "split": run.config.evaluation.split,
-        "seed": run.config.seed,
-        "corpus": run.outputs["corpus"],
-        "grammar": run.outputs["grammar"],
-        "model": run.outputs[f"train:{model.name}"],
-    }
+    return {"probe": _config(run).model_dump(mode="json"), **of_model(run, model)}
 
 
 def make(run: Run, model: ModelEntry) -> str:

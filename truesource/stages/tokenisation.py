@@ -9,6 +9,7 @@ from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from grammar.files import digest_json, write_json
 from lmtrain.catalogue import MASKED
+from truesource.stages.inputs import of_model
 from truesource.tokenisation import (
     builder_for,
     fitting_documents,
@@ -35,14 +36,7 @@ def applies(model: ModelEntry) -> bool:
 
 def inputs(run: Run, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, and the trained model."""
-    return {
-        "tokenisation": _config(run).model_dump(mode="json"),
-        "split": run.config.evaluation.split,
-        "seed": run.config.seed,
-        "corpus": run.outputs["corpus"],
-        "grammar": run.outputs["grammar"],
-        "model": run.outputs[f"train:{model.name}"],
-    }
+    return {"tokenisation": _config(run).model_dump(mode="json"), **of_model(run, model)}
 
 
 def make(run: Run, model: ModelEntry) -> str:
