@@ -86,8 +86,8 @@ def _order(found: Dynamics, classes: Curves) -> list[str]:
         ]
         others = _listed([_name(classes, g) for g in missing])
         said.append(
-            f"First below {found.level:g} nats a token come {_listed(names)}; {others} do not by step"
-            f" {found.steps[-1]:,}."
+            f"Below {found.level:g} nats a token, in this order: {_listed(names)}; not by step {found.steps[-1]:,}:"
+            f" {others}."
         )
     elif missing:
         said.append(f"No class comes below {found.level:g} nats a token by step {found.steps[-1]:,}.")
