@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError
 from grammar.files import digest_json, write_json
-from truesource.config import ModelEntry, RunConfig
+from truesource.config.run import RunConfig
+from truesource.config.sources import ModelEntry
 from truesource.provenance import now, provenance
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.runner import execute
 
 

@@ -17,7 +17,7 @@ from grammar.errors import InputError
 from grammar.files import write_json
 from grammar.pcfg import PCFG
 from lmtrain.snapshots import checkpoints
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.embedded import data_folder
 from truesource.report import build_report
 from truesource.report.figures_dynamics import curves_figure, dynamics_figure

@@ -9,7 +9,8 @@ import pytest
 from command_line import Command
 
 from grammar.pcfg import PCFG
-from truesource.config import ModelEntry, load_config
+from truesource.config.run import load_config
+from truesource.config.sources import ModelEntry
 from truesource.runner import execute
 
 TOY = """

@@ -9,7 +9,7 @@ import yaml
 
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
-from truesource.config import RunConfig, load_config
+from truesource.config.run import RunConfig, load_config
 from truesource.embedded import data_folder
 
 BASE = "name: toy\ntreebank: {files: bank.mrg}\n"

@@ -16,7 +16,7 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 from lmtrain.models import load_model
-from truesource.config import RunConfig
+from truesource.config.run import RunConfig
 from truesource.probe import OracleProbe
 
 GRAMMAR = """\

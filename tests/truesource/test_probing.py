@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +14,7 @@ from tiny_run import prepare
 
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.probing import Task, parse_layers
 from truesource.report import build_report
 from truesource.runner import execute, plan
@@ -104,6 +105,18 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
     assert page.index('<section id="probing">') < page.index('<section id="provenance">')
     assert '<a href="#probing">7 What the layers know</a>' in page
     assert ">8</span>Provenance" in page
+
+
+def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    from truesource.report import figures_probing
+
+    monkeypatch.setattr(figures_probing, "SHOWN", 2)
+    head = {"name": "confusion", "layer": 1, "model": "m"}
+    pairs = [("A", "A", 6), ("A", "C", 2), ("B", "B", 5), ("C", "A", 1)]
+    drawn = figures_probing.confusion_figure([{**head, "true": t, "predicted": g, "value": v} for t, g, v in pairs], "x")
+    shown = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
+    assert "others" in shown
+    assert "25" in shown  # of eight A, two were taken for C
 
 
 def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path) -> None:

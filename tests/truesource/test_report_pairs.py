@@ -14,7 +14,7 @@ from tiny_run import run
 
 from grammar.errors import InputError
 from grammar.files import write_json
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.report import build_report
 from truesource.report.figures_pairs import pairs_figure
 from truesource.runner import plan

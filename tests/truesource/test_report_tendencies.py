@@ -21,7 +21,8 @@ from evaluation.tendencies.truth import Truth
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
-from truesource.config import TendenciesConfig, load_config
+from truesource.config.evaluation import TendenciesConfig
+from truesource.config.run import load_config
 from truesource.report import build_report
 from truesource.report.figures_pplu import reduction_figure
 from truesource.report.figures_tendencies import tendencies_figure

@@ -17,7 +17,7 @@ from tiny_run import prepare, run
 from evaluation.measures.bootstrap import Interval
 from grammar.errors import InputError
 from grammar.files import write_json
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.embedded import data_folder
 from truesource.report import build_report
 from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure

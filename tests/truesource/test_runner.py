@@ -20,7 +20,7 @@ from grammar.errors import InputError
 from grammar.files import write_text
 from grammar.pcfg import PCFG
 from truesource.cli.main import main
-from truesource.config import load_config
+from truesource.config.run import load_config
 from truesource.runner import execute
 
 BANK = """\

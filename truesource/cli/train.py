@@ -53,7 +53,8 @@ def command(
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.files import refuse_existing
-    from truesource.config import ModelEntry, explain, parse_value
+    from truesource.config.reading import explain, parse_value
+    from truesource.config.sources import ModelEntry
 
     values: dict[str, dict[str, object]] = {"model": {"architecture": model}, "training": {}}
     for override in set_ or []:

@@ -128,7 +128,10 @@ def _heat(axes: Any, records: Sequence[Record]) -> None:
 
 
 def _confusion(axes: Any, records: Sequence[Record]) -> None:
-    """Share of the items of each right label (down) that got each guess (across); the most frequent labels."""
+    """Share of the items of each right label (down) that got each guess (across); the most frequent labels.
+
+    Guesses of labels that are not shown stand in a column of their own, so that rows sum to 100%.
+    """
     cells = [(r["true"], r["predicted"], r["value"], r["layer"]) for r in records if r["name"] == "confusion"]
     count: dict[str, float] = {}
     for true, guess, value, _ in cells:
@@ -136,16 +139,17 @@ def _confusion(axes: Any, records: Sequence[Record]) -> None:
         count.setdefault(guess, 0)
     labels = sorted(count, key=lambda label: (-count[label], label))[:SHOWN]
     at = {label: i for i, label in enumerate(labels)}
-    table = np.zeros((len(labels), len(labels)))
+    others = any(true in at and guess not in at for true, guess, *_ in cells)
+    table = np.zeros((len(labels), len(labels) + others))
     for true, guess, value, _ in cells:
-        if true in at and guess in at:
-            table[at[true], at[guess]] = value / count[true]
+        if true in at:
+            table[at[true], at.get(guess, len(labels))] += value / count[true]
     axes.imshow(table, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0)
     for (row, column), value in np.ndenumerate(table):
         if value >= 0.005:
             colour = "white" if value > 0.6 else "#1f2937"
             axes.text(column, row, f"{100 * value:.0f}", ha="center", va="center", fontsize=6.5, color=colour)
-    axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7.5)
+    axes.set_xticks(range(table.shape[1]), [*labels, "others"][: table.shape[1]], rotation=90, fontsize=7.5)
     axes.set_yticks(range(len(labels)), [f"{label} ({count[label]:,.0f})" for label in labels], fontsize=7.5)
     axes.set_xlabel("label of the probe")
     axes.set_ylabel("right label (test items)")

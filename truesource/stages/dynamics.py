@@ -12,7 +12,8 @@ from grammar.files import digest_file, digest_json, write_json
 from truesource.dynamics import measure_checkpoints, sampled_trees
 
 if TYPE_CHECKING:
-    from truesource.config import DynamicsConfig, ModelEntry
+    from truesource.config.evaluation import DynamicsConfig
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

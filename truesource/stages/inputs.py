@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

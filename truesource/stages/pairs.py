@@ -16,7 +16,8 @@ from evaluation.pairs.settings import Settings
 from grammar.files import digest_file, digest_json, write_json
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry, PairsConfig
+    from truesource.config.evaluation import PairsConfig
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 log = logging.getLogger("truesource")

@@ -10,7 +10,7 @@ from grammar.files import digest_json, write_json
 from truesource.stages import score
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

@@ -10,7 +10,8 @@ from truesource.probing import Task, probe_model
 from truesource.stages.inputs import of_model
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry, ProbeConfig
+    from truesource.config.evaluation import ProbeConfig
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

@@ -12,7 +12,8 @@ from lmtrain.catalogue import MASKED
 if TYPE_CHECKING:
     from lmtrain.decoding.folder import SampleFolder
     from lmtrain.decoding.settings import Decoding
-    from truesource.config import ModelEntry, TendenciesConfig
+    from truesource.config.evaluation import TendenciesConfig
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

@@ -13,7 +13,7 @@ from grammar.files import digest_json, write_json
 
 if TYPE_CHECKING:
     from generator.language_model import LanguageModel
-    from truesource.config import ModelEntry
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

@@ -14,7 +14,7 @@ from truesource.stages.samples import applies
 from truesource.tendencies import Drawn, classes_for, compare, record_of, same_size
 
 if TYPE_CHECKING:
-    from truesource.config import TendenciesConfig
+    from truesource.config.evaluation import TendenciesConfig
     from truesource.runner import Run
 
 

@@ -21,9 +21,9 @@ from truesource.tokenisation import (
 from truesource.tokenisation_tables import Wanted, make_tables
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry
+    from truesource.config.sources import ModelEntry
+    from truesource.config.tokenisation import TokenisationConfig
     from truesource.runner import Run
-    from truesource.tokenisation_config import TokenisationConfig
 
 log = logging.getLogger("truesource")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from grammar.files import digest_file, digest_json
 
 if TYPE_CHECKING:
-    from truesource.config import ModelEntry
+    from truesource.config.sources import ModelEntry
     from truesource.runner import Run
 
 

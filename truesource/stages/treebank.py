@@ -11,7 +11,7 @@ import numpy as np
 
 from grammar.files import digest_file, write_json
 from grammar.treebank import Treebank
-from truesource.config import TreebankConfig
+from truesource.config.sources import TreebankConfig
 
 if TYPE_CHECKING:
     from truesource.runner import Run

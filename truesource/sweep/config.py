@@ -9,7 +9,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from grammar.errors import InputError
 from lmtrain.config import ModelConfig, TrainConfig
-from truesource.config import CorpusConfig, ModelEntry, Section, explain, read_settings
+from truesource.config.reading import explain, read_settings
+from truesource.config.section import Section
+from truesource.config.sources import CorpusConfig, ModelEntry
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from grammar.errors import InputError
+from truesource.config.section import Section
 
 
-class TokenisationConfig(BaseModel):
+class TokenisationConfig(Section):
     """Sums over the ways to cut a text into pieces, for the causal models of pieces; see docs/tokenisation.md."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     estimators: list[str] = ["exact", "nbest", "wor1", "dpf"]  #: exact: only for models whose cuts can be enumerated
     samples: int = Field(128, ge=1)  #: cuts that path estimators score

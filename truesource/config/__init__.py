@@ -1,0 +1,1 @@
+"""The configuration of an experiment: one YAML file, checked key by key."""

@@ -1,0 +1,124 @@
+"""The part of a configuration that says what is measured."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from evaluation.dynamics.derivations import Tags
+from evaluation.pairs.settings import PHENOMENA
+from evaluation.pairs.settings import Settings as PairSettings
+from grammar.errors import InputError
+from lmtrain.decoding.settings import Decoding
+from truesource.config.section import Section
+from truesource.config.tokenisation import TokenisationConfig
+
+
+class TendenciesConfig(Section):
+    """Samples of the causal models by several decoding schemes, and what their text looks like; docs/tendencies.md."""
+
+    #: a scheme with its settings, or its bare name; see `lmtrain.decoding.settings.Decoding`
+    schemes: list[str | dict[str, Any]] = [
+        "ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}
+    ]  # fmt: skip
+    sentences: int = Field(2000, ge=20)  #: to draw by each model and scheme
+    reference: Literal["truth", "split"] = "truth"  #: the exact distribution, or the sentences of ``evaluation.split``
+    chance: int = Field(999, ge=19)  #: samples of the truth that show what chance does; p is 1 / (1 + chance) or more
+    permutations: int = Field(999, ge=19)  #: of sentences, with ``reference: split``
+    stopwords: str | None = None  #: file, one word a line, relative to the configuration; None: an English list
+
+    @model_validator(mode="after")
+    def _schemes_are_known(self) -> Self:
+        self.decodings()
+        return self
+
+    def decodings(self) -> dict[str, Decoding]:
+        """The schemes by name, such as ``nucleus-0.9``.
+
+        Raises:
+            ValueError: one is unknown, two are the same, or the sentences of one are not independent.
+        """
+        found: dict[str, Decoding] = {}
+        for given in self.schemes:
+            record = {"scheme": given} if isinstance(given, str) else given
+            name = "-".join([str(record.get("scheme")), *(f"{v}" for k, v in record.items() if k != "scheme")])
+            try:
+                decoding = Decoding.from_record(record)
+            except (InputError, TypeError) as error:
+                raise ValueError(f"schemes: {error}") from error
+            if decoding.at_most > 1:
+                raise ValueError(
+                    "schemes: sentences of one beam are not independent, as all tests need; leave out keep"
+                )
+            if decoding.scheme == "beam":
+                raise ValueError("schemes: beam search always gives the same sentence; take beam_sampling")
+            if name in found:
+                raise ValueError(f"schemes: {name} stands twice")
+            found[name] = decoding
+        if not found:
+            raise ValueError("schemes: name one or more, such as ancestral")
+        return found
+
+
+class PairsConfig(Section):
+    """Minimal pairs from the grammar, and what the models prefer; see docs/pairs.md."""
+
+    number: int = Field(200, ge=1)  #: at most so many pairs of each phenomenon
+    phenomena: list[str] = list(PHENOMENA)
+    tries: int = Field(10, ge=1)  #: at most so many sentences are drawn for each pair wanted
+    tolerance: float = Field(0.5, gt=0.0, allow_inf_nan=False)  #: nats between frequencies of exchanged words, at most
+    attached: float = Field(0.8, ge=0.5, lt=1.0)  #: posterior from which an attachment is nearly sure
+    possible: bool = False  #: only pairs of which the grammar can make both sentences
+    forms: str | None = None  #: file of forms that differ in number, relative to the configuration; None: English ones
+    file: str | None = None  #: pairs to score in place of drawn ones, JSON lines, relative to the configuration
+
+    @model_validator(mode="after")
+    def _phenomena_are_known(self) -> Self:
+        try:
+            PairSettings(phenomena=tuple(self.phenomena))
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+
+class ProbeConfig(Section):
+    """Linear probes on the layers of the networks, against the exact posterior; see docs/probing.md."""
+
+    targets: list[Literal["tag", "state", "span"]] = Field(["tag"], min_length=1)
+    sentences: int | None = Field(1000, ge=3)  #: the first so many of the split that is evaluated; None: all
+    checkpoints: Literal["last", "all"] = "all"  #: all: also the snapshots of models that kept some
+    split_by: Literal["type", "position"] = "type"  #: no word type is in two parts; or 80/10/10 of the text
+    soft: bool = True  #: train on the exact posterior; false: on the right label alone
+    right: Literal["argmax", "sampled"] = "argmax"  #: the most probable label, or that of a tree drawn
+    control: Literal["tokens", "split", "none"] = "tokens"  #: split on which selectivity is measured
+    mdl: bool = True  #: also the minimum description length
+    correlations: bool = True  #: of probe and word probabilities
+    pieces: Literal["last", "mean"] = "last"  #: of models of pieces: what stands for a word
+
+
+class DynamicsConfig(Section):
+    """What models with snapshots learn when, beside the truth; see docs/dynamics.md."""
+
+    by: list[Literal["class", "length", "position", "frequency", "depth"]] = Field(
+        ["class", "length", "position", "frequency", "depth"], min_length=1
+    )
+    tags: Tags = "expected"  #: posterior shares of each token, or tags of one derivation: ``paper`` or ``drawn``
+    classes: str | None = None  #: file that maps tags to classes, relative to the configuration; None: Penn tags
+    threshold: float = Field(0.2, gt=0.0, allow_inf_nan=False)  #: nats a token below which a class counts as learned
+    contexts: int = Field(2000, ge=0)  #: positions for the exact divergence, about; 0: none
+    sentences: int | None = Field(None, ge=2)  #: the first so many of the split; None: as all of the evaluation
+
+
+class EvaluationConfig(Section):
+    """What is compared with the truth."""
+
+    split: str = "eval"
+    sentences: int | None = Field(None, ge=1)  #: the first so many of the split; None: all
+    frame: Literal["default", "paper"] = "default"
+    tokenisation: TokenisationConfig | None = None  #: None: one way to cut each text, the tokeniser's
+    tendencies: TendenciesConfig | None = None  #: None: no text is drawn from the models
+    pplu: bool = False  #: also perplexities over those of word frequencies
+    pairs: PairsConfig | None = None  #: None: no minimal pairs
+    dynamics: DynamicsConfig | None = None  #: None: no snapshots are measured
+    probe: ProbeConfig | None = None  #: None: the layers of the models are not probed

@@ -1,0 +1,158 @@
+"""The parts of a configuration that say where the text comes from, and who learns it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic.dataclasses import dataclass as checked
+
+from grammar.conditioning import LengthRange
+from grammar.estimate.split_merge.config import SplitMerge
+from grammar.treebank.binarise import Binarisation
+from grammar.treebank.normalise import Normalisation
+from lmtrain.config import ModelConfig, TrainConfig
+from lmtrain.presets import preset
+from truesource.config.reading import explain
+from truesource.config.section import Section
+
+STRICT = ConfigDict(extra="forbid")
+
+
+def _length_range(value: Any) -> Any:
+    if value is None or isinstance(value, LengthRange):
+        return value
+    return LengthRange.parse(str(value))
+
+
+#: written ``6..25`` (inclusive), or none
+Lengths = Annotated[
+    LengthRange | None,
+    BeforeValidator(_length_range),
+    PlainSerializer(lambda value: None if value is None else str(value)),
+]
+
+
+@checked(config=STRICT, frozen=True)
+class _Normalisation(Normalisation):
+    """Its fields, checked; the length range is written as text."""
+
+    lengths: Lengths = None
+
+
+@checked(config=STRICT, frozen=True)
+class _SplitMerge(SplitMerge):
+    """Its fields, checked."""
+
+
+@checked(config=STRICT, frozen=True)
+class _Binarisation(Binarisation):
+    """Its fields, checked."""
+
+
+class DatasetSource(Section):
+    """Trees in a column of a dataset that `datasets` can load from disk."""
+
+    path: str
+    column: str = "tree"
+    split: str | None = None
+
+
+class TreebankConfig(Section):
+    """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
+
+    embedded: Literal["english"] | None = None
+    sentences: int = Field(4000, ge=1)  #: trees to sample from the embedded grammar, held-out ones included
+    files: str | list[str] | None = (
+        None  #: Penn bracketings: file, folder, glob, or a list; relative to the configuration
+    )
+    nltk: str | None = None  #: a corpus that NLTK has installed
+    dataset: DatasetSource | None = None
+    held_out_files: str | list[str] | None = None  #: trees for held-out likelihood; default: a share of the treebank
+    held_out: float = Field(0.05, ge=0.0, lt=0.9)  #: that share, taken at random
+    limit: int | None = Field(None, ge=1)  #: use no more trees than this
+    normalise: _Normalisation = _Normalisation()
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        given = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of embedded, files, nltk and dataset, got {', '.join(given) or 'none'}")
+        return self
+
+
+class GrammarConfig(Section):
+    """How the grammar is made: induced from the treebank, or read from ``file``."""
+
+    method: Literal["split_merge", "relative_frequency", "file"] = "split_merge"
+    file: str | None = None  #: a grammar in any format `truesource convert` reads; relative to the configuration
+    binarise: _Binarisation = _Binarisation()
+    split_merge: _SplitMerge = _SplitMerge()
+
+    @model_validator(mode="after")
+    def _file_goes_with_method(self) -> Self:
+        if (self.method == "file") != (self.file is not None):
+            raise ValueError("method: file and a file name go together")
+        return self
+
+
+class CorpusConfig(Section):
+    """What is sampled."""
+
+    lengths: Lengths = LengthRange(6, 25)
+    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = {
+        "train": 40_000, "dev": 1000, "test": 1000, "eval": 1000
+    }  # fmt: skip
+    trees: bool = True
+    shard_size: int = Field(50_000, ge=1)
+    workers: int = Field(1, ge=1)
+
+
+class ModelEntry(Section):
+    """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    preset: str | None = None
+    model: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+    probe: bool = False  #: compare it with the grammar during training, at every line of metrics.jsonl
+    probe_sentences: int = Field(200, ge=1)  #: on so many sentences of the split dev
+
+    @model_validator(mode="after")
+    def _settings_are_known(self) -> Self:
+        self.resolve()
+        return self
+
+    @property
+    def keeps_snapshots(self) -> bool:
+        """Whether models along the training are kept, see `lmtrain.snapshots`."""
+        training = self.resolve()[1]
+        return training is not None and training.snapshots != "none"
+
+    def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
+        """The full settings; an n-gram model has none of training.
+
+        Raises:
+            ValueError: an unknown preset, architecture, key or value.
+        """
+        base = None if self.preset is None else preset(self.preset, str(self.model.get("architecture", "gpt2")))
+        model = dict(base.model.model_dump(), **self.model) if base else dict(self.model)
+        if model.get("tokenizer", "word") != "word" and "min_count" not in self.model:
+            model.pop("min_count", None)  # of a preset for whole words
+        training = base.training.model_dump() if base and base.training else {}
+        if "max_steps" in self.training or "epochs" in self.training:
+            training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
+        if "batch_tokens" in self.training:
+            training.pop("batch_sentences", None)
+        try:
+            shape = ModelConfig(**{**model, "name": self.name})
+        except ValidationError as error:
+            raise ValueError(explain(error, "model")) from error
+        if shape.architecture == "ngram":
+            if self.training:
+                raise ValueError(f"training: ngram takes no {', '.join(self.training)}; leave training out")
+            return shape, None
+        try:
+            return shape, TrainConfig(**{**training, **self.training})
+        except ValidationError as error:
+            raise ValueError(explain(error, "training")) from error
