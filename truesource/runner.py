@@ -82,8 +82,10 @@ def plan(config: RunConfig) -> list[Stage]:
     """The stages of a configuration, in order."""
     from truesource.stages import (
         corpus,
+        divergence,
         dynamics,
         grammar,
+        naturalness,
         pairs,
         pplu,
         probing,
@@ -106,6 +108,10 @@ def plan(config: RunConfig) -> list[Stage]:
     made = ("corpus/record.json", "corpus/symbols.json", "corpus/data/*.parquet")
     stages.append(Stage("corpus", made, corpus.inputs, corpus.make))
 
+    if config.evaluation.naturalness is not None:
+        made = ("naturalness/naturalness.json", "naturalness/naturalness.svg")
+        stages.append(Stage("naturalness", made, naturalness.inputs, naturalness.make))
+
     def entry(module: Any, kind: str, model: ModelEntry, made: tuple[str, ...]) -> Stage:
         return Stage(
             f"{kind}:{model.name}", made, partial(module.inputs, model=model), partial(module.make, model=model)
@@ -121,6 +127,11 @@ def plan(config: RunConfig) -> list[Stage]:
     made = (*scores("oracle-causal"), *scores("oracle-masked"))
     stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))
     stages += [entry(score, "score", m, scores(m.name)) for m in config.models]
+    if config.evaluation.divergence is not None:
+        stages += [
+            entry(divergence, "divergence", m, (f"divergence/{m.name}.json", f"divergence/{m.name}.svg"))
+            for m in filter(divergence.applies, config.models)
+        ]
     if config.evaluation.tokenisation is not None:
         stages += [
             entry(tokenisation, "tokenisation", m, (f"tokenisation/{m.name}.json", f"tokenisation/{m.name}.parquet"))

@@ -113,7 +113,9 @@ def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.
     monkeypatch.setattr(figures_probing, "SHOWN", 2)
     head = {"name": "confusion", "layer": 1, "model": "m"}
     pairs = [("A", "A", 6), ("A", "C", 2), ("B", "B", 5), ("C", "A", 1)]
-    drawn = figures_probing.confusion_figure([{**head, "true": t, "predicted": g, "value": v} for t, g, v in pairs], "x")
+    drawn = figures_probing.confusion_figure(
+        [{**head, "true": t, "predicted": g, "value": v} for t, g, v in pairs], "x"
+    )
     shown = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
     assert "others" in shown
     assert "25" in shown  # of eight A, two were taken for C

@@ -110,12 +110,27 @@ class DynamicsConfig(Section):
     sentences: int | None = Field(None, ge=2)  #: the first so many of the split; None: as all of the evaluation
 
 
+class DivergenceConfig(Section):
+    """All that the models expect beside all that the truth expects; see docs/models.md."""
+
+    sentences: int = Field(300, ge=2)  #: the first so many of the split that is evaluated
+    top: int = Field(10, ge=1)  #: size of the sets of most probable words
+
+
+class NaturalnessConfig(Section):
+    """The corpus beside held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
+
+    sentences: int = Field(10_000, ge=2)  #: of each source, at most
+
+
 class EvaluationConfig(Section):
     """What is compared with the truth."""
 
     split: str = "eval"
     sentences: int | None = Field(None, ge=1)  #: the first so many of the split; None: all
     frame: Literal["default", "paper"] = "default"
+    naturalness: NaturalnessConfig | None = None  #: None: the corpus is not compared with trees
+    divergence: DivergenceConfig | None = None  #: None: no full distributions are compared
     tokenisation: TokenisationConfig | None = None  #: None: one way to cut each text, the tokeniser's
     tendencies: TendenciesConfig | None = None  #: None: no text is drawn from the models
     pplu: bool = False  #: also perplexities over those of word frequencies

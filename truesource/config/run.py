@@ -37,6 +37,8 @@ class RunConfig(Section):
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
         if self.models and "train" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split train for the models to learn from")
+        if self.evaluation.naturalness is not None and self.treebank is None:
+            raise ValueError("evaluation.naturalness compares with held-out trees, so it needs a treebank")
         if self.evaluation.dynamics is not None and not any(model.keeps_snapshots for model in self.models):
             raise ValueError("evaluation.dynamics needs a model with snapshots; set its training.snapshots to log")
         if self.evaluation.dynamics is not None and self.evaluation.dynamics.tags == "paper" and not self.corpus.trees:

@@ -16,8 +16,10 @@ from grammar.files import write_text
 from grammar.inference.expected import expected_counts
 from truesource.report import figures_corpus, figures_grammar, figures_models, words
 from truesource.report.cuts import tokenisation_section
+from truesource.report.divergence import divergence_section
 from truesource.report.dynamics import dynamics_section
 from truesource.report.folder import Record, RunFolder, read_run, some_sentences
+from truesource.report.naturalness import naturalness_section
 from truesource.report.pairs import pairs_section
 from truesource.report.probing import probing_section
 from truesource.report.rules import frequent_rules
@@ -29,6 +31,8 @@ LONGEST = 120  #: tokens; lengths beyond are left out of the figures
 FIRST_FURTHER = 7  #: number of the first section that not every report has
 #: sections of evaluations that were asked for, in order: template, title, and what gathers their content
 PARTS: dict[str, tuple[str, Callable[[RunFolder], Any]]] = {
+    "naturalness": ("How natural the corpus looks", naturalness_section),
+    "divergence": ("Full distributions", divergence_section),
     "cuts": ("Ways to cut a text", tokenisation_section),
     "tendencies": ("What the text looks like", tendencies_section),
     "pairs": ("Minimal pairs", pairs_section),

@@ -15,17 +15,17 @@ from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
-def divergence_figure(found: Divergence) -> str:
+def divergence_figure(found: Divergence, salt: str = "divergence") -> str:
     """The reliability diagram, and the divergence by position and by sentence length where measured, as ``<svg>``."""
     tables = [(by, found.tables[by]) for by in ("position", "length") if by in found.tables]
-    with figure(9.4 if tables else 4.8, 4.2, "divergence") as drawn:
+    with figure(9.4 if tables else 4.8, 4.2, salt) as drawn:
         if tables:
             parts: Any = drawn.subfigures(1, 2, width_ratios=(1.0, 1.05))
             _reliability(parts[0], found.reliability)
             _places(parts[1], found, tables)
         else:
             _reliability(drawn, found.reliability)
-        return to_svg(drawn, "divergence", f"Divergence of {found.model} from the truth")
+        return to_svg(drawn, salt, f"Divergence of {found.model} from the truth")
 
 
 def reliability_figure(found: Divergence) -> str:

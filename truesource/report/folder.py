@@ -50,6 +50,23 @@ class RunFolder:
     dynamics: Mapping[str, Record] = field(default_factory=dict)  #: what models with snapshots learn when, by model
     probing: Mapping[str, Record] = field(default_factory=dict)  #: what probes found in the layers, by model
 
+    divergence: Mapping[str, Record] = field(default_factory=dict)  #: full distributions against the truth, by model
+    naturalness: Record | None = None  #: the corpus beside held-out trees
+
+    def figure(self, name: str) -> str | None:
+        """A figure that a stage drew, as ``<svg>``; None where it is absent.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        path = self.path / name
+        if not path.is_file():
+            return None
+        text = path.read_text(encoding="utf-8")
+        if not text.startswith("<svg") or not text.rstrip().endswith("</svg>"):
+            raise InputError("this figure is damaged; run the experiment again", path)
+        return text
+
     @property
     def models(self) -> list[Record]:
         """The results without the rows of the oracle."""
@@ -96,6 +113,10 @@ def read_run(path: Path) -> RunFolder:
         _pplu(path / "pplu", names) if config.get("evaluation", {}).get("pplu") else {},
         pairs=_pairs(path / "pairs", names) if config.get("evaluation", {}).get("pairs") else None,
         dynamics=_dynamics(path / "dynamics", names) if config.get("evaluation", {}).get("dynamics") else {},
+        divergence=_divergence(path / "divergence", names) if config.get("evaluation", {}).get("divergence") else {},
+        naturalness=_naturalness(path / "naturalness" / "naturalness.json")
+        if config.get("evaluation", {}).get("naturalness")
+        else None,
         probing=_probing(path / "probing", names) if config.get("evaluation", {}).get("probe") else {},
     )
 
@@ -195,6 +216,23 @@ def _pairs(folder: Path, names: Sequence[str]) -> Record | None:
                 f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again", path
             )
     return {"summary": summary, "models": {name: value for name, value in models.items() if value is not None}}
+
+
+def _divergence(folder: Path, names: Sequence[str]) -> dict[str, Record]:
+    """Divergences of full distributions, of the models that have a list of words."""
+    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
+    for name, value in found.items():
+        if not {"model", "objective", "contexts", "excluded", "records"} <= value.keys():
+            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
+    return found
+
+
+def _naturalness(path: Path) -> Record | None:
+    """The corpus beside held-out trees, where they were compared."""
+    found = _optional(path)
+    if found is not None and not {"reference", "sentences", "records"} <= found.keys():
+        raise InputError("this file is damaged; run the experiment again", path)
+    return found
 
 
 def _probing(folder: Path, names: Sequence[str]) -> dict[str, Record]:

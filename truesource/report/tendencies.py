@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.measures.monte_carlo import holm
-from grammar.errors import InputError
 from truesource.report.folder import Record, RunFolder
 from truesource.report.words import count, listed
 
@@ -82,7 +81,7 @@ def _table(
         "coarse": _coarse(rows, models, shown),
         "tokens": _tokens(rows),
         "reading": reading,
-        "figure": _figure(run, scheme),
+        "figure": run.figure(f"tendencies/{scheme}.svg"),
     }
 
 
@@ -210,16 +209,6 @@ def _left_out(samples: Sequence[Record]) -> list[str]:
             total = sum(s[key] for s in samples)
             found.append(f"Left out: {count(total, 'sentence')} {why} ({listed(parts)}).")
     return found
-
-
-def _figure(run: RunFolder, scheme: str) -> str | None:
-    path = run.path / "tendencies" / f"{scheme}.svg"
-    if not path.is_file():
-        return None
-    text = path.read_text(encoding="utf-8")
-    if not text.startswith("<svg") or not text.rstrip().endswith("</svg>"):
-        raise InputError("this figure is damaged; run the experiment again", path)
-    return text
 
 
 def _pplu_row(record: Record) -> dict[str, Any]:

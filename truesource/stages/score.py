@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 def oracle_inputs(run: Run) -> Any:
     """Settings, seed, corpus, grammar."""
     return {
-        "evaluation": run.config.evaluation.model_dump(
-            mode="json", exclude={"tokenisation", "tendencies", "pplu", "pairs", "dynamics", "probe"}
-        ),
+        "evaluation": run.config.evaluation.model_dump(mode="json", include={"split", "sentences", "frame"}),
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],

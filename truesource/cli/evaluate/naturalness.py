@@ -15,21 +15,6 @@ if TYPE_CHECKING:
     from truesource.cli.evaluate.sources import Source
 
 NAME = "naturalness"
-SHOWN = (
-    ("mean length", "mean_length"),
-    ("type-token ratio", "type_token_ratio"),
-    ("Zipf-Mandelbrot alpha", "zipf_alpha"),
-    ("Zipf-Mandelbrot beta", "zipf_beta"),
-    ("  KL of the fit (nats)", "zipf_kl"),
-    ("  alpha, published recipe", "zipf_alpha_paper"),
-    ("  beta, published recipe", "zipf_beta_paper"),
-    ("lengths: total variation", "length_tv"),
-    ("  by chance", "length_tv_null"),
-    ("  p-value", "length_tv_p"),
-    ("  exact against reference", "length_tv_exact"),
-    *((f"{n}-grams: Spearman", f"ngram_spearman_{n}") for n in range(1, 5)),
-    *((f"{n}-grams: shared tokens", f"ngram_shared_tokens_{n}") for n in range(1, 5)),
-)  #: rows of the table; the JSON has all
 
 
 class Kind(StrEnum):
@@ -118,6 +103,8 @@ def _print(found: Naturalness, read: list[Source]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from truesource.report.naturalness import ROWS
+
     table = Table(
         caption="in brackets: 95% intervals; of n-grams the range over random choices of sentences"
         f"\nn-grams: with one half of {escape(found.reference)}; of {escape(found.reference)} itself, its other half"
@@ -125,7 +112,7 @@ def _print(found: Naturalness, read: list[Source]) -> None:
     table.add_column("measure", no_wrap=True)
     for source in read:
         table.add_column(escape(source.name), justify="right", overflow="fold")
-    for title, name in SHOWN:
+    for title, name in ROWS:
         cells = []
         for source in read:
             score = found.scores[source.name].get(name)

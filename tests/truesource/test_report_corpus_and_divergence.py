@@ -1,0 +1,145 @@
+"""Naturalness and full distributions in a run: the stages, what they leave, and the sections of the report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from tiny_run import run
+
+from grammar.errors import InputError
+from truesource.config.run import load_config
+from truesource.report import build_report
+from truesource.runner import plan
+
+TREES = """\
+( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
+( (S (NP (N man)) (VP (V walks))) )
+( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
+( (S (NP (D a) (N dog)) (VP (V sees) (NP (N man)))) )
+"""
+CONFIG = """\
+name: toy
+seed: 3
+treebank: {files: bank.mrg, held_out: 0.4}
+grammar: {split_merge: {cycles: 1, em_split: 2, em_merge: 1, em_smooth: 1}}
+corpus: {lengths: 2..9, splits: {train: 120, dev: 20, eval: 40}}
+models:
+  - name: net
+    preset: tiny
+    model: {dim: 16, heads: 2, layers: 1}
+    training: {max_steps: 4, eval_every: 4, batch_tokens: 64}
+  - {name: masked, preset: tiny, model: {architecture: bert, dim: 16, heads: 2, layers: 1}, training: {max_steps: 2}}
+  - {name: mle, model: {architecture: ngram, order: 3, smoothing: mle}}
+  - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 40}}
+evaluation: {divergence: {sentences: 30, top: 3}, naturalness: {sentences: 100}}
+"""
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run; not to be changed."""
+    folder = tmp_path_factory.mktemp("divergence")
+    (folder / "bank.mrg").write_text(8 * TREES, encoding="utf-8")
+    (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    run(folder)
+    return folder
+
+
+def section(finished: Path, name: str) -> str:
+    page = (finished / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
+    page = page[page.index(f'<section id="{name}">') :]
+    return page[: page.index("</section>")]
+
+
+def svgs(text: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
+
+
+def record(finished: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((finished / "runs" / "toy" / name).read_text(encoding="utf-8"))
+    return found
+
+
+def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
+    names = [stage.name for stage in plan(load_config(finished / "toy.yaml"))]
+    assert [n for n in names if n.startswith("divergence")] == ["divergence:net", "divergence:masked", "divergence:mle"]
+    assert names.index("naturalness") < names.index("train:net")
+    bare = load_config(finished / "toy.yaml", ["evaluation={}"])
+    assert not {"naturalness", "divergence:net"} & {stage.name for stage in plan(bare)}
+
+
+def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
+    from evaluation.divergence.compare import BY, compare_distributions
+    from generator.corpus import Corpus
+    from grammar.pcfg import PCFG
+    from lmtrain.models import load_model
+
+    folder = finished / "runs" / "toy"
+    corpus = Corpus.load(folder / "corpus")
+    again = compare_distributions(
+        load_model(folder / "models" / "net"),
+        PCFG.load(folder / "grammar" / "grammar.npz"),
+        corpus.sentences("eval")[:30],
+        lengths=corpus.lengths,
+        top=3,
+        by=BY,
+        seed=3,
+    )
+    found = record(finished, "divergence/net.json")
+    assert found["contexts"] == again.contexts
+    assert found["records"] == json.loads(json.dumps(again.records()))
+
+
+def test_the_section_has_a_row_and_a_figure_a_model(finished: Path) -> None:
+    text = section(finished, "divergence")
+    figures = svgs(text)
+    assert len(figures) == 3
+    ids = [re.findall(r'\bid="([^"]+)"', figure) for figure in figures]
+    assert len({i for part in ids for i in part}) == sum(len(set(part)) for part in ids)
+    for figure in figures:
+        ElementTree.fromstring(figure.replace("xlink:", ""))
+    kl = next(r["value"] for r in record(finished, "divergence/net.json")["records"] if r["name"] == "kl")
+    assert f"{kl:.4f}" in text
+    assert "infinite<small>in " in text  # of the counts without smoothing
+    assert "By class of the next word" in text
+
+
+def test_the_corpus_stands_beside_trees(finished: Path) -> None:
+    found = record(finished, "naturalness/naturalness.json")
+    assert list(found["sentences"]) == ["held-out trees", "trees learned from", "raw grammar", "corpus"]
+    assert found["sentences"]["held-out trees"] == 13 and found["sentences"]["corpus"] == 100
+    text = section(finished, "naturalness")
+    assert len(svgs(text)) == 1
+    mean = next(r["value"] for r in found["records"] if r["source"] == "corpus" and r["name"] == "mean_length")
+    assert f"{mean:.3f}" in text
+
+
+def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    made = run(copy, "evaluation.divergence.top=2")
+    assert made == ["divergence:net", "divergence:masked", "divergence:mle", "report"]
+
+
+@pytest.mark.parametrize("name", ["divergence/net.json", "divergence/net.svg", "naturalness/naturalness.json"])
+def test_damaged_files_are_refused(name: str, finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished / "runs" / "toy", tmp_path / "copy"))
+    (copy / name).write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"damaged; run the experiment again .*{name}"):
+        build_report(copy)
+
+
+def test_what_cannot_be_compared_is_refused(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns("runs")))
+    with pytest.raises(InputError, match=r"evaluation\.naturalness needs held-out trees; set treebank\.held_out"):
+        run(copy, "treebank.held_out=0", "models=[]")
+    with pytest.raises(InputError, match=r"held-out trees of 3\.\.3 words, of which there are 0; hold out more"):
+        run(copy, "corpus.lengths=3..3", "models=[]")
+    with pytest.raises(InputError, match=r"compares with held-out trees, so it needs a treebank"):
+        load_config(copy / "toy.yaml", ["treebank=null", "grammar={method: file, file: toy.txt}"])

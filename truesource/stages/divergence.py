@@ -1,0 +1,57 @@
+"""Stage: all that one model expects beside all that the truth expects, in every context of some sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evaluation.divergence.compare import BY, compare_distributions
+from grammar.files import digest_json, write_json, write_text
+from truesource.stages.inputs import of_model
+
+if TYPE_CHECKING:
+    from truesource.config.evaluation import DivergenceConfig
+    from truesource.config.sources import ModelEntry
+    from truesource.runner import Run
+
+
+def applies(model: ModelEntry) -> bool:
+    """Whether a model has a probability for every word of a list: those of pieces have not."""
+    return model.resolve()[0].tokenizer == "word"
+
+
+def inputs(run: Run, model: ModelEntry) -> Any:
+    """Settings, split, seed, corpus, grammar, and the trained model."""
+    return {"divergence": _config(run).model_dump(mode="json"), **of_model(run, model)}
+
+
+def make(run: Run, model: ModelEntry) -> str:
+    """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
+    from lmtrain.models import load_model
+    from truesource.report.figures_divergence import divergence_figure
+
+    config, place = _config(run), run.folder / "divergence"
+    found = compare_distributions(
+        load_model(run.folder / "models" / model.name),
+        run.pcfg,
+        run.corpus.sentences(run.config.evaluation.split)[: config.sentences],
+        lengths=run.corpus.lengths,
+        top=config.top,
+        by=BY,
+        seed=run.config.seed,
+    )
+    record = {
+        "model": model.name,
+        "objective": found.objective,
+        "contexts": found.contexts,
+        "excluded": found.excluded,
+        "records": found.records(),
+    }
+    write_text(place / f"{model.name}.svg", divergence_figure(found, f"divergence-{model.name}"))
+    write_json(place / f"{model.name}.json", record)
+    return digest_json(record)
+
+
+def _config(run: Run) -> DivergenceConfig:
+    config = run.config.evaluation.divergence
+    assert config is not None
+    return config

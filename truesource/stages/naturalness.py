@@ -1,0 +1,92 @@
+"""Stage: the corpus, and the grammar before its symbols were split, beside trees that neither has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from evaluation.naturalness.compare import compare_naturalness
+from generator.sampler import Sampler, random_state
+from grammar.errors import InputError
+from grammar.files import digest_json, write_json, write_text
+from grammar.treebank import Treebank
+
+if TYPE_CHECKING:
+    from grammar.pcfg import PCFG
+    from truesource.config.evaluation import NaturalnessConfig
+    from truesource.runner import Run
+
+REFERENCE = "held-out trees"
+_STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
+
+
+def inputs(run: Run) -> Any:
+    """Settings, seed, treebank, how trees are binarised, and the corpus."""
+    return {
+        "naturalness": _config(run).model_dump(mode="json"),
+        "binarise": run.config.grammar.model_dump(mode="json")["binarise"],
+        "seed": run.config.seed,
+        "treebank": run.outputs["treebank"],
+        "corpus": run.outputs["corpus"],
+    }
+
+
+def make(run: Run) -> str:
+    """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
+    from truesource.report.figures_naturalness import naturalness_figure
+
+    config, lengths, place = _config(run), run.corpus.lengths, run.folder / "naturalness"
+    sources = {REFERENCE: _trees(run, "held_out"), "trees learned from": _trees(run, "treebank")}
+    grammars: dict[str, PCFG] = {}
+    if run.config.grammar.method == "split_merge":
+        grammars["raw grammar"] = raw = _raw(run)
+        sampler = Sampler(raw, lengths)
+        sources["raw grammar"] = sampler.sentences(
+            sampler.draw(config.sentences, random_state(run.config.seed, _STREAM))
+        )
+    grammars["corpus"] = run.pcfg
+    split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
+    sources["corpus"] = run.corpus.sentences(split)[: config.sentences]
+    high = max(len(sentence) for text in sources.values() for sentence in text)
+    found = compare_naturalness(
+        sources,
+        REFERENCE,
+        exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
+        seed=run.config.seed,
+    )
+    record = {
+        "reference": REFERENCE,
+        "sentences": {name: len(text) for name, text in sources.items()},
+        "records": found.records(),
+    }
+    write_text(place / "naturalness.svg", naturalness_figure(found))
+    write_json(place / "naturalness.json", record)
+    return digest_json(record)
+
+
+def _trees(run: Run, name: str) -> list[list[str]]:
+    """Sentences of the treebank of a length that the corpus has, at most so many as are drawn."""
+    path, lengths = run.folder / "treebank" / f"{name}.mrg.gz", run.corpus.lengths
+    if not path.is_file():
+        raise InputError("evaluation.naturalness needs held-out trees; set treebank.held_out or held_out_files")
+    sentences = [s for s in Treebank.read(path, None).sentences() if lengths is None or len(s) in lengths]
+    if len(sentences) < 2:
+        raise InputError(
+            f"evaluation.naturalness compares with held-out trees of {lengths} words, of which there are"
+            f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
+            path,
+        )
+    return sentences[: _config(run).sentences]
+
+
+def _raw(run: Run) -> PCFG:
+    """Relative frequencies of the rules in the trees, as they are before symbols are split."""
+    from grammar.estimate import relative_frequency
+
+    bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
+    return relative_frequency(bank.binarise(run.config.grammar.binarise))
+
+
+def _config(run: Run) -> NaturalnessConfig:
+    config = run.config.evaluation.naturalness
+    assert config is not None
+    return config
