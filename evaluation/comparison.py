@@ -99,7 +99,7 @@ def compare(
         seed: of the bootstrap.
 
     Raises:
-        InputError: no sentence is possible for both sides.
+        NothingToCompareError: no sentence is possible for both sides.
     """
     both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
     paired = both.paired
@@ -149,7 +149,7 @@ def score_both(
     vocabulary share it.
 
     Raises:
-        InputError: no sentence is possible for both sides.
+        NothingToCompareError: no sentence is possible for both sides.
     """
     frame = frame or ScoringFrame()
     oracle = oracle_for(model, pcfg, lengths, frame)

@@ -67,7 +67,8 @@ def read_classes(path: str | Path) -> TagClasses:
     Empty lines are passed over; there are no comments, as ``#`` is a tag.
 
     Raises:
-        InputError: the file cannot be read, a line or entry is malformed, or a tag has two classes.
+        InputError: the file cannot be read, a line or entry is malformed, or a tag has two classes (in a mapping:
+            stands twice).
     """
     path = Path(path)
     try:
@@ -101,7 +102,11 @@ def _mapping(text: str, path: Path) -> dict[str, str]:
 
     value: Any
     try:
-        value = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else yaml.safe_load(text)
+        if path.suffix == ".json":
+            value = json.loads(text, object_pairs_hook=_once)
+        else:
+            _refuse_twice(yaml.compose(text, Loader=yaml.SafeLoader), path)
+            value = yaml.safe_load(text)
     except json.JSONDecodeError as error:
         raise InputError(f"the classes are not JSON: {error.msg}", path, error.lineno) from error
     except yaml.YAMLError as error:
@@ -116,6 +121,16 @@ def _mapping(text: str, path: Path) -> dict[str, str]:
         if not (isinstance(tag, str) and isinstance(name, str) and tag and name):
             raise InputError(f"expecting a tag and its class, both text in quotes, got {tag!r}: {name!r}", path)
     return value
+
+
+def _refuse_twice(mapping: Any, path: Path) -> None:
+    """Refuse a mapping of YAML nodes with a tag that stands twice, of which YAML would take the last."""
+    seen: set[str] = set()
+    pairs = mapping.value if getattr(mapping, "id", "") == "mapping" else ()
+    for key in (key for key, _ in pairs if isinstance(key.value, str)):
+        if key.value in seen:
+            raise InputError(f"the tag {key.value!r} stands twice", path, key.start_mark.line + 1)
+        seen.add(key.value)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

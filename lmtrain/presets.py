@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from lmtrain.catalogue import TAKES
+from lmtrain.catalogue import MASKED, TAKES
 from lmtrain.config import ModelConfig, TrainConfig
 
 
@@ -15,8 +15,6 @@ class Preset(NamedTuple):
     model: ModelConfig
     training: TrainConfig | None  #: None: the model is counted, not trained
 
-
-MASKED = ("bert", "roberta", "deberta")
 
 #: where the models of the demo differ from each other; causal ones otherwise start from weights of dim ** -0.5
 _TINY: dict[str, dict[str, Any]] = {

@@ -114,10 +114,13 @@ def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
 
 
 def drop_later(folder: Path, step: int) -> None:
-    """Remove the snapshots of steps after ``step``, which will be taken again, and what a kill left half written."""
+    """Remove the snapshots of steps after ``step``, which will be taken again, and what a kill left half written.
+
+    These are folders; files beside them are none of ours, and remain.
+    """
     for path in (folder / FOLDER).glob("*"):
         name = _NAME.fullmatch(path.name)
-        if name is None or int(name[1]) > step:
+        if path.is_dir() and not path.is_symlink() and (name is None or int(name[1]) > step):
             shutil.rmtree(path)
 
 

@@ -114,7 +114,7 @@ def measure(truth, model, top, group, n_groups, weight, low, step, bins):
         row[3] = mixed
         row[4] = 0.5 * (apart + abs(rest_p - rest_q))
         row[5] = wide_p
-        row[6] = wide_q / mass_q + math.log(mass_q) if mass_q > 0.0 else 0.0
+        row[6] = wide_q / mass_q + math.log(mass_q) if mass_q > 0.0 else np.nan
         if k > 0:
             row[7] = 1.0 if place_p[0] == place_q[0] else 0.0
             few = min(k, possible)

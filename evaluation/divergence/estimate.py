@@ -17,7 +17,7 @@ from evaluation.score import Score, signature
 class Column:
     """One measure of the T contexts, and how it is signed."""
 
-    values: FloatArray  #: (T,) may hold inf
+    values: FloatArray  #: (T,) may hold inf, or NaN where undefined, not both
     parts: Mapping[str, object]  #: of the signature, besides those that all share
 
 
@@ -28,7 +28,8 @@ def mean_scores(
 
     A measure that is infinite in some contexts has no mean. Then ``<name>_where_finite`` is the mean over the others,
     whose number stands in its signature, if there are any; ``<name>_infinite`` is the share of infinite contexts, and
-    is there, 0, for a measure that could have been infinite.
+    is there, 0, for a measure that could have been infinite. Contexts where a measure is undefined (NaN) do not count;
+    the signature has the number of the others.
 
     Args:
         columns: the measures.
@@ -49,6 +50,13 @@ def mean_scores(
         signed.append(parts)
 
     for name, column in columns.items():
+        undefined = np.isnan(column.values)
+        if undefined.all():
+            continue
+        if undefined.any():
+            parts = {**column.parts, "contexts": f"{int((~undefined).sum())}/{len(undefined)}"}
+            add(name, np.where(undefined, 0.0, column.values), (~undefined).astype(np.float64), parts)
+            continue
         finite = np.isfinite(column.values)
         known = np.where(finite, column.values, 0.0)
         if finite.all():

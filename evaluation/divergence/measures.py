@@ -23,7 +23,7 @@ NAMES = (
     "js",  # Jensen-Shannon divergence, nats, 0 to ln 2
     "tv",  # total variation, 0 to 1
     "entropy_truth",  # nats
-    "entropy_model",  # nats
+    "entropy_model",  # nats; NaN where Q gives no event any probability
     "agreement",  # 1 where both have the same most probable event
     "top_k_overlap",  # share of the k most probable events (no more than P allows) that both have among theirs
     "special_mass",  # what Q gives to no event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from evaluation.comparison import BothScored
 from evaluation.divergence.cached import CONTEXTS
 from evaluation.divergence.compare import By as ExactBy
+from evaluation.divergence.groups import frequency_bands
 from evaluation.dynamics import groupings
-from evaluation.dynamics.averages import group_means, group_medians, median_intervals
+from evaluation.dynamics.averages import Means, group_means, group_medians, median_intervals
 from evaluation.dynamics.derivations import TAGS, Structure, Tags, drawn_structure, expected_structure, tree_structure
 from evaluation.dynamics.groupings import BY, By, Grouping, Places
-from evaluation.dynamics.milestones import milestones
+from evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
 from evaluation.dynamics.table import Curves, Dynamics
 from evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
 from evaluation.measures.paired import Paired
-from evaluation.oracle import Oracle
 from evaluation.tag_classes import PENN, TagClasses, tags_of
 from generator.frame import preset_frame
 from generator.language_model import LanguageModel
@@ -44,7 +44,7 @@ class Settings:
     trees: Sequence[Tree] | None = None  #: derivation of each sentence with treebank labels, for ``tags="paper"``
     frame: str = "default"  #: which positions count, see `generator.frame.preset_frame`
     threshold: float = THRESHOLD  #: nats a token
-    contexts: int = CONTEXTS  #: about so many positions for the exact divergence; 0: none
+    contexts: int = CONTEXTS  #: about so many positions for the exact divergence; 0: none. None in other frames
     seed: int = 0  #: of the bootstrap, and of drawn derivations
 
     def check(self, pcfg: PCFG, sentences: int) -> None:
@@ -85,7 +85,9 @@ def learning_dynamics(
     * ``log_ratio_median``: the median, which the published curves show (a token by half has half a weight).
     * ``kl``: the exact KL(P || Q) of a group in about the first ``settings.contexts`` positions, of models of whole
       words; see `evaluation.divergence.compare.compare_distributions`. By class, it asks for the symbol of the next
-      word given its left context (or, masked, given all others). There is none by depth.
+      word given its left context (or, masked, given all others). By class and by frequency it is the part of the
+      divergence that the words of a group make, per token of them, which may be below 0. There is none by depth, and
+      none in a frame other than the default one, as it is of all positions.
 
     Args:
         checkpoints: steps, rising, with models of one objective and one vocabulary.
@@ -102,6 +104,7 @@ def learning_dynamics(
     settings = settings or Settings()
     settings.check(pcfg, len(sentences))
     exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
+    known: _Known | None = None
     steps: list[int] = []
     scored: list[BothScored] = []
     tables: list[dict[str, ExactTable]] = []
@@ -116,20 +119,22 @@ def learning_dynamics(
                 sentences,
                 lengths=lengths,
                 frame=preset_frame(settings.frame, model.objective),
-                contexts=settings.contexts,
+                contexts=settings.contexts if settings.frame == "default" else 0,
                 states="class" in settings.by,
             )
+            known = _known(beside, settings)
         steps.append(step)
         scored.append(beside.score(step, model, settings.seed))
         signed = {"model": name, "step": step}
         tables.append(beside.exact(model, exactly, classes=settings.classes, seed=settings.seed, signed=signed))
-    if beside is None:
+    if beside is None or known is None:
         raise InputError("there are no checkpoints to compare")
     places, gaps = _together([both.paired for both in scored], sentences)
+    excluded = len(places.paired.excluded)
     parts = {
         **scored[-1].parts,
-        "sentences": len(places.kept),
-        "excluded": len(sentences) - len(places.kept),
+        "sentences": len(sentences) - excluded,
+        "excluded": excluded,
         "tokens": places.paired.tokens,
         "tags": settings.tags,
         "classes": settings.classes.origin,
@@ -141,13 +146,15 @@ def learning_dynamics(
         tuple(steps),
         {
             grouping.by: _curves(grouping, gaps, places, steps, tables, settings)
-            for grouping in _groupings(places, beside, settings)
+            for grouping in _groupings(places, beside, known, settings)
         },
         settings.threshold,
         0 if beside.cached is None else beside.cached.contexts,
+        settings.frame,
+        settings.tags,
         places.paired.tokens,
-        len(places.kept),
-        len(sentences) - len(places.kept),
+        len(sentences) - excluded,
+        excluded,
         parts,
     )
 
@@ -171,33 +178,57 @@ def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tu
     return Places(paired, sentences, np.unique(paired.sentence).astype(np.int64)), gaps
 
 
-def _groupings(places: Places, beside: TruthBeside, settings: Settings) -> list[Grouping]:
-    structure = _structure(places, beside.oracle, settings) if {"class", "depth"} & set(settings.by) else None
-    found = []
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What groups need to know, found before any model is scored."""
+
+    structure: Structure | None  #: of the words of the sentences that the truth can make
+    first: NDArray[np.int64]  #: (N,) number of each given sentence's first word in it
+    bands: tuple[NDArray[np.int64], tuple[str, ...]] | None  #: of word frequency
+
+
+def _known(beside: TruthBeside, settings: Settings) -> _Known:
+    possible = np.ones(len(beside.sentences), dtype=bool)
+    possible[beside.scores.impossible] = False
+    sizes = np.array([len(sentence) for sentence in beside.sentences]) * possible
+    structure = None
+    if {"class", "depth"} & set(settings.by) and possible.any():
+        structure = _structure(beside, np.flatnonzero(possible).tolist(), settings)
+        if "class" in settings.by:
+            settings.classes.table(structure.labels)
+    bands = frequency_bands(beside.oracle, beside.events) if "frequency" in settings.by else None
+    return _Known(structure, np.cumsum(sizes) - sizes, bands)
+
+
+def _structure(beside: TruthBeside, possible: Sequence[int], settings: Settings) -> Structure:
+    if settings.tags == "paper" and settings.trees is not None:
+        return tree_structure(settings.trees[i] for i in possible)
+    own = [beside.sentences[i] for i in possible]
+    if settings.tags == "drawn":
+        return drawn_structure(beside.oracle, own, settings.seed)
+    return expected_structure(beside.oracle, own)
+
+
+def _groupings(places: Places, beside: TruthBeside, known: _Known, settings: Settings) -> Iterator[Grouping]:
+    """One at a time, as each is as large as the positions."""
+    structure = None
+    if known.structure is not None:
+        kept = places.kept.tolist()
+        own = np.concatenate([known.first[i] + np.arange(len(places.sentences[i])) for i in kept])
+        structure = Structure(known.structure.labels, known.structure.tags[own], known.structure.depth[own])
     for by in (by for by in BY if by in settings.by):
         if by == "all":
-            found.append(groupings.by_all(places))
+            yield groupings.by_all(places)
         elif by == "length":
-            found.append(groupings.by_length(places))
+            yield groupings.by_length(places)
         elif by == "position":
-            found.append(groupings.by_position(places))
-        elif by == "frequency":
-            found.append(groupings.by_frequency(places, beside.events, beside.oracle))
-        elif structure is not None:
-            found.append(
-                groupings.by_class(places, structure, settings.classes)
-                if by == "class"
-                else groupings.by_depth(places, structure)
-            )
-    return found
-
-
-def _structure(places: Places, oracle: Oracle, settings: Settings) -> Structure:
-    kept = places.kept.tolist()
-    if settings.tags == "paper" and settings.trees is not None:
-        return tree_structure(settings.trees[i] for i in kept)
-    own = [places.sentences[i] for i in kept]
-    return drawn_structure(oracle, own, settings.seed) if settings.tags == "drawn" else expected_structure(oracle, own)
+            yield groupings.by_position(places)
+        elif by == "frequency" and known.bands is not None:
+            yield groupings.by_frequency(places, beside.events, *known.bands)
+        elif by == "class" and structure is not None:
+            yield groupings.by_class(places, structure, settings.classes)
+        elif by == "depth" and structure is not None:
+            yield groupings.by_depth(places, structure)
 
 
 def _curves(
@@ -208,25 +239,38 @@ def _curves(
     tables: Sequence[dict[str, ExactTable]],
     settings: Settings,
 ) -> Curves:
-    sentence, weight, seed = places.paired.sentence, grouping.weight, settings.seed
-    means = group_means(gaps, weight, sentence, seed=seed)
+    sentence, members, seed = places.paired.sentence, grouping.members, settings.seed
+    means: list[Means] = []
+    halves: list[Crossings] = []
+    half: list[Milestone] = []
+    reached: list[Milestone] = []
+    for some in group_means(gaps, members, sentence, seed=seed):
+        value, drawn = -some.value.T, -np.moveaxis(some.resampled, 1, -1)
+        there, level = ~np.isnan(drawn[..., 0]), settings.threshold
+        halves.append(crossings(steps, drawn, None))
+        half += milestones(crossings(steps, value, None), halves[-1], there)
+        reached += milestones(crossings(steps, value, level), crossings(steps, drawn, level), there)
+        means.append(some._replace(resampled=some.resampled[:, -1].copy()))
     with meter(f"medians by {grouping.by}", gaps.shape[1]) as progress:
         rows = []
         for column in gaps.T:
-            rows.append(group_medians(column, weight))
+            rows.append(group_medians(column, members))
             progress.advance(1)
-    exact = [table.get(grouping.by, ExactTable({}, {})) for table in tables]
+    exact = [table.get(grouping.by, ExactTable({}, {}, {})) for table in tables]
     return Curves(
         grouping.by,
         grouping.names,
-        weight.sum(axis=0),
-        means.value,
-        means.low,
-        means.high,
+        np.array([own.share.sum() for own in members]),
+        np.concatenate([some.value for some in means], axis=1),
+        np.concatenate([some.low for some in means], axis=1),
+        np.concatenate([some.high for some in means], axis=1),
         np.stack(rows),
-        median_intervals(gaps[:, -1], weight, sentence, seed=seed),
+        median_intervals(gaps[:, -1], members, sentence, seed=seed),
         tuple(table.scores for table in exact),
         tuple(table.infinite for table in exact),
-        tuple(milestones(steps, -means.value, -means.resampled, None)),
-        tuple(milestones(steps, -means.value, -means.resampled, settings.threshold)),
+        exact[-1].tokens,
+        tuple(half),
+        tuple(reached),
+        np.concatenate([some.resampled for some in means], axis=1),
+        Crossings(*(np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))),
     )

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.oracle import Oracle
+from evaluation.tag_classes import tags_of
 from grammar.errors import InputError
-from grammar.inference.posterior import posterior
-from grammar.pcfg import PCFG
+from grammar.inference.posterior import Posterior, posterior
 from grammar.progress import meter
 from grammar.tree import Tree
 
@@ -28,7 +28,7 @@ TAGS: tuple[Tags, ...] = get_args(Tags)
 class Structure:
     """What is known of the T words of some sentences, one sentence after the other."""
 
-    labels: tuple[str, ...]  #: (L,)
+    labels: tuple[str, ...]  #: (L,) of symbols that make words
     tags: FloatArray  #: (T, L) share of each label in the symbol that makes the word; rows sum to one
     #: (T,) constituents above that symbol, the root included; nodes that binarisation made (``@``) do not count
     depth: FloatArray
@@ -37,19 +37,19 @@ class Structure:
 def expected_structure(oracle: Oracle, sentences: Sequence[Sequence[str]]) -> Structure:
     """Posterior tags and expected depths given whole sentences, exact.
 
-    The grammar reads every word. Only a sentence with a word that it does not have is read as the model reads it, with
-    ``<unk>``.
+    The grammar reads every word. Only a sentence that it cannot make, or that has a word which it does not have, is
+    read as the model reads it, with ``<unk>``.
 
     Raises:
-        InputError: the grammar cannot make one of the sentences.
+        InputError: the grammar cannot make one of the sentences in either way.
     """
     known: dict[tuple[str, ...], tuple[FloatArray, FloatArray]] = {}
-    labels = tuple(dict.fromkeys(oracle.pcfg.labels))
+    labels = tags_of(oracle.pcfg)
     found = []
     with meter("posterior of tags", len(sentences)) as progress:
         for sentence in map(tuple, sentences):
             if sentence not in known:
-                known[sentence] = _expected(*_readable(oracle, sentence), labels)
+                known[sentence] = _expected(_posterior(oracle, sentence), labels)
             found.append(known[sentence])
             progress.advance(1)
     return Structure(labels, np.concatenate([tags for tags, _ in found]), np.concatenate([depth for _, depth in found]))
@@ -63,7 +63,7 @@ def drawn_structure(oracle: Oracle, sentences: Sequence[Sequence[str]], seed: in
     def draw() -> Iterable[Tree]:
         with meter("derivations drawn", len(sentences)) as progress:
             for sentence in sentences:
-                yield posterior(*_readable(oracle, sentence)).sample(rng)
+                yield _posterior(oracle, sentence).sample(rng)
                 progress.advance(1)
 
     return tree_structure(draw(), label_of)
@@ -90,19 +90,22 @@ def tree_structure(trees: Iterable[Tree], label_of: Mapping[str, str] | None = N
     return Structure(labels, table, np.array(depth))
 
 
-def _readable(oracle: Oracle, sentence: Sequence[str]) -> tuple[PCFG, Sequence[str]]:
-    if all(word in oracle.pcfg.word_ids for word in sentence):
-        return oracle.pcfg, sentence
-    if not oracle.collapsed:
-        unknown = next(word for word in sentence if word not in oracle.pcfg.word_ids)
+def _posterior(oracle: Oracle, sentence: Sequence[str]) -> Posterior:
+    unknown = next((word for word in sentence if word not in oracle.pcfg.word_ids), None)
+    if unknown is None:
+        try:
+            return posterior(oracle.pcfg, sentence)
+        except InputError:  # impossible, unless rare words stand for others
+            if not oracle.collapsed:
+                raise
+    elif not oracle.collapsed:
         raise InputError(f"the grammar has no word {unknown!r}, so the tags of its sentence are unknown")
-    return oracle.language, oracle.read(sentence)
+    return posterior(oracle.language, oracle.read(sentence))
 
 
-def _expected(pcfg: PCFG, sentence: Sequence[str], labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    found = posterior(pcfg, sentence)
+def _expected(found: Posterior, labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     order = [found.labels.index(label) for label in labels]
-    plain = np.array([not label.startswith("@") for label in pcfg.labels])
+    plain = np.array([not label.startswith("@") for label in found.pcfg.labels])
     n = len(found)
     nodes = np.zeros((n, n + 1))  #: expected constituents over tokens i to j-1
     expected = (found.closed * found.inside) @ plain.astype(np.float64)

@@ -5,124 +5,146 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.divergence.groups import END
-from evaluation.dynamics.milestones import Milestone
 from evaluation.dynamics.table import Curves, Dynamics
+from evaluation.measures.bootstrap import TAILS
 from evaluation.oracle import UNKNOWN
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
 
 def findings(found: Dynamics) -> list[str]:
-    """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first."""
+    """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first.
+
+    Groups that are small, or stand in too few sentences for an interval, are passed over. What two groups differ in is
+    called chance where the 95% interval of the difference, of the same resamples, has 0 in it.
+    """
     said = []
     if (whole := found.curves.get("all")) is not None:
         said.append(_whole(found, whole))
-    if (classes := found.curves.get("class")) is not None and len(classes.names) > 1:
-        said += [_furthest(classes), *_order(found, classes), *_above(classes)]
+    if (classes := found.curves.get("class")) is not None and len(kept := _of_size(classes)) > 1:
+        said += [_furthest(found, classes, kept), *_order(found, classes, kept), *_above(found, classes, kept)]
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
         if (curves := found.curves.get(by)) is not None:  # type: ignore[call-overload]
             said += _ends(curves, what)
     return said
 
 
+def _of_size(curves: Curves) -> list[int]:
+    """Groups with enough tokens and sentences."""
+    enough = (curves.tokens >= SMALL * curves.tokens.sum()) & ~np.isnan(curves.low[-1])
+    return np.flatnonzero(enough).tolist()
+
+
 def _whole(found: Dynamics, whole: Curves) -> str:
-    first, last = -whole.mean[0, 0], -whole.mean[-1, 0]
-    ends = f"[{-whole.high[-1, 0]:.3f}, {-whole.low[-1, 0]:.3f}]"
+    first, last = whole.mean[0, 0], whole.mean[-1, 0]
     text = (
-        f"At step {found.steps[-1]:,}, {found.model} gives a token {last:.3f} nats {ends} less than the truth gives it,"
-        f" on average over {found.tokens:,} tokens"
+        f"At step {found.steps[-1]:,}, {found.model} gives a token {_with_ends(whole, 0, last, ' nats')}"
+        f" {_less(last)} than the truth gives it, on average over {found.tokens:,} tokens"
     )
+    if found.frame != "default":
+        text += f" ({left_out(found.objective)} do not count)"
     if len(found.steps) > 1:
-        text += f"; at step {found.steps[0]:,} it was {first:.3f}"
+        other = f" {_less(first)}" if (first > 0.0) != (last > 0.0) else ""
+        text += f"; at step {found.steps[0]:,} it was {abs(first):.3f}{other}"
         if (half := whole.half[0].step) is not None:
             text += f", half of which was gone by step {_step(half)}"
     return text + "."
 
 
-def _furthest(classes: Curves) -> str:
+def left_out(objective: str) -> str:
+    """What does not count in the published frame."""
+    return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
+
+
+def _furthest(found: Dynamics, classes: Curves, kept: Sequence[int]) -> str:
     gap = -classes.mean[-1]
-    order = np.argsort(-gap, kind="stable").tolist()
-    share = classes.tokens * gap / float(classes.tokens @ gap) if float(classes.tokens @ gap) > 0.0 else None
+    order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
+    distance = np.abs(classes.resampled)
     text = (
         f"Furthest from the truth at the end is the class of {_name(classes, worst)} ({_gap(classes, worst)}), nearest"
         f" that of {_name(classes, best)} ({_gap(classes, best)})"
+        f"{'' if _apart(distance[:, worst] - distance[:, best]) else ', which may be chance'}"
     )
-    if share is not None:
-        most = int(np.argmax(share))
+    part = classes.tokens * gap
+    lacks = np.maximum(part, 0.0)
+    most = max(kept, key=lambda g: lacks[g])
+    if lacks[most] > 0.0:
+        whole = found.frame == "default" and (part >= 0.0).all()
+        of = "the whole divergence" if whole else "all that it gives too little"
         text += (
-            f"; {share[most]:.0%} of the whole divergence is in {_name(classes, most)},"
+            f"; {lacks[most] / lacks.sum():.0%} of {of} is in {_name(classes, most)},"
             f" {classes.tokens[most] / classes.tokens.sum():.0%} of the tokens"
         )
+        if not (part >= 0.0).all():
+            text += " (classes to which it gives too much are not counted in)"
     return text + "."
 
 
-def _order(found: Dynamics, classes: Curves) -> list[str]:
+def _order(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
     """What is learned when, and where the order is not certain."""
     said = []
-    reached = [(m.step, g) for g, m in enumerate(classes.half) if m.step is not None]
-    waiting = [g for g, m in enumerate(classes.half) if m.step is None and classes.mean[0, g] < 0.0]
+    steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
+    reached = sorted((step, g) for g, step in steps.items() if step is not None)
+    waiting = [g for g, step in steps.items() if step is None and classes.mean[0, g] < 0.0]
     if len(found.steps) > 1 and reached and len(reached) + len(waiting) > 1:
-        reached.sort()
         (early, first), (late, last) = reached[0], reached[-1]
         text = f"Half of its first divergence is gone first for {_name(classes, first)} (step {_step(early)})"
         if waiting:
             text += f", and not by step {found.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
-            if _overlap(classes.half[first], classes.half[last]):
-                text += ", though the intervals of the two overlap"
+            if not _in_order(classes, first, last):
+                text += ", which may be chance"
         said.append(text + ".")
-    there = [g for g, m in enumerate(classes.threshold) if m.step is not None]
-    missing = [g for g, m in enumerate(classes.threshold) if m.step is None]
+    below = {g: classes.threshold[g].step for g in kept}
+    there = sorted((step, g) for g, step in below.items() if step is not None)
+    missing = [g for g, step in below.items() if step is None]
     if there and missing:
-        there.sort(key=lambda g: classes.threshold[g].step or 0.0)
-        again = ["" if -classes.mean[-1, g] < found.level else ", above it again at the end" for g in there]
-        names = [
-            f"{_name(classes, g)} (step {_step(classes.threshold[g].step or 0.0)}{back})"
-            for g, back in zip(there, again, strict=True)
-        ]
+        names = [f"{_name(classes, g)} (from step {_step(step)})" for step, g in there]
         others = _listed([_name(classes, g) for g in missing])
         said.append(
-            f"Below {found.level:g} nats a token, in this order: {_listed(names)}; not by step {found.steps[-1]:,}:"
-            f" {others}."
+            f"Within {found.level:g} nats a token of the truth, in this order: {_listed(names)}; not at step"
+            f" {found.steps[-1]:,}: {others}."
         )
     elif missing:
-        said.append(f"No class comes below {found.level:g} nats a token by step {found.steps[-1]:,}.")
+        said.append(f"No class is within {found.level:g} nats a token of the truth at step {found.steps[-1]:,}.")
     return said
 
 
-def _above(classes: Curves) -> list[str]:
-    above = [g for g in range(len(classes.names)) if classes.low[-1, g] > 0.0]
+def _above(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
+    above = [g for g in kept if classes.low[-1, g] > 0.0]
     if not above:
         return []
     names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
+    over_all = (
+        "; over all tokens it cannot" if found.frame == "default" else f", {left_out(found.objective)} among them"
+    )
     return [
-        f"The model gives more than the truth to {names}: within a class that can be, at the cost of other words; over"
-        " all tokens it cannot."
+        f"The model gives more than the truth to {names}: within a class that can be, at the cost of other words"
+        f"{over_all}."
     ]
 
 
 def _ends(curves: Curves, what: str) -> list[str]:
     """The first and the last group of some size; the end and unknown words do not count."""
-    enough = curves.tokens >= SMALL * curves.tokens.sum()
-    kept = [g for g, name in enumerate(curves.names) if name not in (END, UNKNOWN) and enough[g]]
+    kept = [g for g in _of_size(curves) if curves.names[g] not in (END, UNKNOWN)]
     if len(kept) < 2:
         return []
     first, last = kept[0], kept[-1]
-    apart = curves.high[-1, first] < curves.low[-1, last] or curves.high[-1, last] < curves.low[-1, first]
-    return [
-        f"By {what} the divergence is {_with_ends(curves, first)} ({_group(curves, first)}) and"
-        f" {_with_ends(curves, last)} ({_group(curves, last)})"
-        f"{'' if apart else ', which may be chance'}."
-    ]
+    told = [f"{_with_ends(curves, g)} ({_group(curves, g)})" for g in (first, last)]
+    apart = _apart(curves.resampled[:, first] - curves.resampled[:, last])
+    return [f"By {what} the divergence is {told[0]} and {told[1]}{'' if apart else ', which may be chance'}."]
 
 
-def _with_ends(curves: Curves, g: int) -> str:
-    low, value, high = (-x[-1, g] for x in (curves.high, curves.mean, curves.low))
-    return f"{value:.3f} [{low:.3f}, {high:.3f}]"
+def _with_ends(curves: Curves, g: int, sign: float = -1.0, unit: str = "") -> str:
+    """The last divergence with its interval if there is one; with a positive ``sign``, of the mean itself."""
+    ends = [(-x if sign <= 0.0 else x)[-1, g] for x in (curves.low, curves.high, curves.mean)]
+    interval = "" if np.isnan(ends[0]) else f" [{min(ends[:2]):.3f}, {max(ends[:2]):.3f}]"
+    return f"{ends[2]:.3f}{unit}{interval}"
 
 
 def _group(curves: Curves, g: int) -> str:
@@ -131,7 +153,12 @@ def _group(curves: Curves, g: int) -> str:
 
 
 def _gap(curves: Curves, g: int) -> str:
-    return f"{-curves.mean[-1, g]:.3f} nats a token"
+    mean = curves.mean[-1, g]
+    return f"{abs(mean):.3f} nats a token" + (" too much" if mean > 0.0 else "")
+
+
+def _less(mean: float) -> str:
+    return "more" if mean > 0.0 else "less"
 
 
 def _name(curves: Curves, g: int) -> str:
@@ -139,8 +166,17 @@ def _name(curves: Curves, g: int) -> str:
     return "sentence ends" if name == END else name
 
 
-def _overlap(early: Milestone, late: Milestone) -> bool:
-    return early.high is None or late.low is None or early.high >= late.low
+def _apart(difference: NDArray[np.float64]) -> bool:
+    """Whether the 95% interval of a difference, resampled (R,), leaves 0 out."""
+    low, high = np.nanquantile(difference, TAILS)
+    return bool(low > 0.0 or high < 0.0)
+
+
+def _in_order(curves: Curves, first: int, last: int) -> bool:
+    """Whether in 97.5% of the resamples one half is gone by a checkpoint at which the other one is not yet."""
+    half = curves.resampled_half
+    known = np.isfinite(half.at[:, first])
+    return bool(np.mean(known & (half.at[:, first] <= half.before[:, last])) >= TAILS[1])
 
 
 def _step(step: float) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.divergence.blocks import Events
-from evaluation.divergence.groups import END, frequency_bands
+from evaluation.divergence.groups import END
+from evaluation.dynamics.averages import Members
 from evaluation.dynamics.derivations import Structure
 from evaluation.measures.paired import Paired
-from evaluation.oracle import Oracle
 from evaluation.tag_classes import TagClasses
 
 FloatArray = NDArray[np.float64]
@@ -26,11 +26,11 @@ DEEPEST = 15  #: words under so many constituents or more are one group
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """How T tokens are shared out among G groups; rows of ``weight`` sum to one."""
+    """How tokens are shared out among G groups; the shares of a token sum to one."""
 
     by: By
-    names: tuple[str, ...]
-    weight: FloatArray  #: (T, G)
+    names: tuple[str, ...]  #: (G,)
+    members: tuple[Members, ...]  #: (G,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Places:
 
     paired: Paired
     sentences: Sequence[Sequence[str]]  #: all that were given
-    kept: IntArray  #: numbers of those that count
+    kept: IntArray  #: numbers of those that have a position
 
     @property
     def is_end(self) -> NDArray[np.bool_]:
@@ -62,7 +62,7 @@ class Places:
 
 def by_all(places: Places) -> Grouping:
     """Every token in one group."""
-    return Grouping("all", (ALL,), np.ones((places.paired.tokens, 1)))
+    return _parted("all", np.zeros(places.paired.tokens, dtype=np.int64), (ALL,))
 
 
 def by_class(places: Places, structure: Structure, classes: TagClasses) -> Grouping:
@@ -73,52 +73,52 @@ def by_class(places: Places, structure: Structure, classes: TagClasses) -> Group
     """
     used = np.flatnonzero(structure.tags.max(axis=0))
     names, of_tag = classes.table([structure.labels[i] for i in used.tolist()])
-    return _with_end("class", places, names, (structure.tags[:, used] @ of_tag)[places.word])
+    shares = structure.tags[:, used] @ of_tag
+    is_word, word = np.flatnonzero(~places.is_end), places.word
+    found = {}
+    for name, share in zip(names, shares.T, strict=True):
+        own = share[word[is_word]]
+        if own.any():
+            found[name] = Members(is_word[own > 0.0], own[own > 0.0])
+    if len(end := np.flatnonzero(places.is_end)):
+        found[END] = Members(end, np.ones(len(end)))
+    return Grouping("class", tuple(found), tuple(found.values()))
 
 
 def by_depth(places: Places, structure: Structure) -> Grouping:
     """By the (expected) number of constituents above the word, rounded."""
     depth = np.minimum(np.floor(structure.depth + 0.5), DEEPEST).astype(np.int64)[places.word]
-    values = np.unique(depth[~places.is_end])
-    names = tuple(f"{value}+" if value == DEEPEST else str(value) for value in values.tolist())
-    return _with_end("depth", places, names, (depth[:, None] == values).astype(np.float64))
+    names = (*map(str, range(DEEPEST)), f"{DEEPEST}+", END)
+    return _parted("depth", np.where(places.is_end, DEEPEST + 1, depth), names)
 
 
 def by_length(places: Places) -> Grouping:
     """By words of the sentence."""
-    return _by_value("length", places.length)
+    return _parted("length", places.length)
 
 
 def by_position(places: Places) -> Grouping:
     """By place in the sentence, the first is 1; the end of a sentence of n words stands at n + 1."""
-    return _by_value("position", places.paired.position.astype(np.int64) + 1)
+    return _parted("position", places.paired.position.astype(np.int64) + 1)
 
 
-def by_frequency(places: Places, events: Events, oracle: Oracle) -> Grouping:
+def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequence[str]) -> Grouping:
     """By the exact probability of the word among all tokens, as the model tells words apart.
 
-    Raises:
-        InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
+    ``bands`` and ``names`` are those of `evaluation.divergence.groups.frequency_bands`.
     """
-    bands, names = frequency_bands(oracle, events)
     column = {word: i for i, word in enumerate(events.words)}
     unknown = len(events.words)
     words = [word for i in places.kept.tolist() for word in places.sentences[i]]
     group = bands[[column.get(word, unknown) for word in words]][places.word]
     if events.causal:
         group = np.where(places.is_end, bands[unknown + 1], group)
-    values = np.unique(group)
-    return Grouping("frequency", tuple(names[g] for g in values.tolist()), (group[:, None] == values).astype(float))
+    return _parted("frequency", group, names)
 
 
-def _by_value(by: By, value: IntArray) -> Grouping:
-    values = np.unique(value)
-    return Grouping(by, tuple(map(str, values.tolist())), (value[:, None] == values).astype(np.float64))
-
-
-def _with_end(by: By, places: Places, names: Sequence[str], weight: FloatArray) -> Grouping:
-    end = places.is_end
-    if end.any():
-        names, weight = (*names, END), np.column_stack([np.where(end[:, None], 0.0, weight), end])
-    used = np.flatnonzero(weight.max(axis=0))
-    return Grouping(by, tuple(names[g] for g in used.tolist()), weight[:, used])
+def _parted(by: By, value: IntArray, names: Sequence[str] | None = None) -> Grouping:
+    """A group for each value, in rising order; ``names`` has that of each value from 0 on, None: the number itself."""
+    order = np.argsort(value, kind="stable")
+    values, start = np.unique(value[order], return_index=True)
+    members = tuple(Members(own, np.ones(len(own))) for own in np.split(order, start[1:]))
+    return Grouping(by, tuple(str(v) if names is None else names[v] for v in values.tolist()), members)

@@ -1,9 +1,10 @@
-"""When something is learned: the step at which a divergence first falls below a level."""
+"""When something is learned: the step from which a divergence stays below a level."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,58 +16,85 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Milestone:
-    """A step, and the interval of it; None is later than the last checkpoint, or never."""
+    """A step, and the interval of it.
 
-    step: float | None
-    low: float | None
-    high: float | None
+    The interval is of what is not known of the step: which sentences there are, and where it is between two
+    checkpoints. Other seeds of training are not in it.
+    """
+
+    step: float | None  #: None: the curve ends above the level, or there is no level
+    low: float | None  #: None: there is no interval
+    high: float | None  #: None: later than the last checkpoint, or there is no interval
 
 
-def first_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray) -> FloatArray:
-    """The step at which each curve first lies below its level, (...,); inf where it never does.
+class Crossings(NamedTuple):
+    """Where curves come below a level for good; all inf where there is no level."""
+
+    step: FloatArray  #: (...,) read off between the two checkpoints; inf where the curve ends above
+    before: FloatArray  #: (...,) step of the last checkpoint that is not below; of the first one if all are below
+    at: FloatArray  #: (...,) step of the checkpoint after it; inf where the curve ends above
+
+
+def stays_below(steps: Sequence[int], divergence: FloatArray, level: FloatArray) -> Crossings:
+    """The step from which each curve is nearer to 0 than its level, and remains so.
 
     Between checkpoints a curve is a straight line over ln(1 + step): a logarithmic axis on which step 0 has a place.
 
     Args:
         steps: (C,) rising.
-        divergence: (..., C) nats.
-        level: (...,) nats; NaN is never reached.
+        divergence: (..., C) nats, of either sign; NaN is never below.
+        level: (...,) nats, above 0; NaN: there is none.
     """
-    x = np.log1p(np.asarray(steps, dtype=np.float64))
-    below = divergence < level[..., None]
-    at = np.argmax(below, axis=-1)
-    before = np.maximum(at - 1, 0)
-    lower = np.take_along_axis(divergence, at[..., None], -1)[..., 0]
-    upper = np.take_along_axis(divergence, before[..., None], -1)[..., 0]
-    part = np.divide(upper - level, upper - lower, out=np.zeros_like(lower), where=(at > 0) & (upper > lower))
-    found = np.expm1(x[before] + part * (x[at] - x[before]))
-    return np.where(below.any(axis=-1), found, np.inf)
+    known = np.asarray(steps, dtype=np.float64)
+    x, last = np.log1p(known), len(known) - 1
+    above = ~(np.abs(divergence) < level[..., None])
+    from_end = np.argmax(above[..., ::-1], axis=-1)
+    after = np.where(above.any(axis=-1), last + 1 - from_end, 0)
+    at, before = np.minimum(after, last), np.maximum(after - 1, 0)
+    upper, lower = (np.take_along_axis(divergence, i[..., None], -1)[..., 0] for i in (before, at))
+    between = (after > 0) & (after <= last) & np.isfinite(upper)
+    part = np.divide(np.abs(upper) - level, np.abs(upper - lower), out=np.zeros_like(lower), where=between)
+    ended = after > last
+    found = np.where(after > 0, np.expm1(x[before] + part * (x[at] - x[before])), known[0])
+    return Crossings(
+        np.where(ended, np.inf, found),
+        np.where(np.isnan(level), np.inf, known[before]),
+        np.where(ended, np.inf, known[at]),
+    )
 
 
-def milestones(
-    steps: Sequence[int], divergence: FloatArray, resampled: FloatArray, threshold: float | None
-) -> list[Milestone]:
-    """Milestones of G curves: below ``threshold`` nats, or, if None, below half of the first value.
-
-    Half of a first value that is not above 0 is never reached.
+def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | None) -> Crossings:
+    """Where curves stay below ``threshold`` nats, or, if None, below half of their first value if that is above 0.
 
     Args:
         steps: (C,) rising.
-        divergence: (C, G) nats.
-        resampled: (R, C, G) the same of resampled sentences; resamples without the group are NaN throughout.
+        divergence: (..., C) nats.
         threshold: nats a token.
     """
+    first = divergence[..., 0]
+    half = np.where(first > 0.0, first / 2.0, np.nan)
+    return stays_below(steps, divergence, half if threshold is None else np.full_like(half, threshold))
 
-    def steps_of(curves: FloatArray) -> FloatArray:
-        half = np.where(curves[..., 0] > 0.0, curves[..., 0] / 2.0, np.nan)
-        return first_below(steps, curves, half if threshold is None else np.full_like(half, threshold))
 
-    value = steps_of(divergence.T)
-    drawn = steps_of(np.moveaxis(resampled, 1, -1))
-    found = []
-    for g, step in enumerate(value.tolist()):
-        own = np.sort(drawn[~np.isnan(resampled[:, 0, g]), g])
-        # order statistics, as nothing lies between a finite step and an infinite one
-        low, high = (float(own[min(int(tail * len(own)), len(own) - 1)]) for tail in TAILS)
-        found.append(Milestone(*(x if np.isfinite(x) else None for x in (step, low, high))))
-    return found
+def milestones(found: Crossings, drawn: Crossings, there: NDArray[np.bool_]) -> list[Milestone]:
+    """Milestones of G curves with 95% intervals from resampled sentences.
+
+    An interval goes from the 2.5% quantile of the checkpoints before to the 97.5% quantile of the checkpoints after.
+
+    Args:
+        found: of the curves, (G,).
+        drawn: of resampled sentences, (R, G).
+        there: (R, G) whether the group occurs in the resample; where it never does there is no interval.
+    """
+    made = []
+    for g, (step, before) in enumerate(zip(found.step.tolist(), found.before.tolist(), strict=True)):
+        own = there[:, g]
+        ends = [np.inf, np.inf]
+        if np.isfinite(before) and own.any():
+            # order statistics, as nothing lies between a finite step and an infinite one
+            ends = [
+                float(np.sort(side[own, g])[min(int(tail * own.sum()), own.sum() - 1)])
+                for side, tail in zip((drawn.before, drawn.at), TAILS, strict=True)
+            ]
+        made.append(Milestone(*(x if np.isfinite(x) else None for x in (step, *ends))))
+    return made

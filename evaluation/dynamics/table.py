@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.dynamics.groupings import By
-from evaluation.dynamics.milestones import Milestone
+from evaluation.dynamics.milestones import Crossings, Milestone
 from evaluation.score import Score, signature
 
 FloatArray = NDArray[np.float64]
@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """G groups at C checkpoints."""
+    """G groups at C checkpoints; ends of intervals are NaN where a group stands in too few sentences."""
 
     by: By
     names: tuple[str, ...]  #: (G,)
@@ -30,8 +30,11 @@ class Curves:
     median_ends: FloatArray  #: (2, G) 95% interval of the last row
     kl: tuple[Mapping[str, Score], ...]  #: at each checkpoint, the exact KL(P || Q) of groups that have one
     infinite: tuple[Mapping[str, int], ...]  #: at each checkpoint, contexts in which that of a group is infinite
-    half: tuple[Milestone, ...]  #: (G,) below half of the first divergence, which is minus the mean
-    threshold: tuple[Milestone, ...]  #: (G,) below the threshold
+    kl_tokens: Mapping[str, float]  #: contexts that it is of, or expected tokens of a group of words
+    half: tuple[Milestone, ...]  #: (G,) for good below half of the first divergence, which is minus the mean
+    threshold: tuple[Milestone, ...]  #: (G,) for good nearer to 0 than the threshold
+    resampled: FloatArray  #: (R, G) the last mean in each resample, the same sentences for all groups; or NaN
+    resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,8 @@ class Dynamics:
     curves: Mapping[By, Curves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
+    frame: str  #: which positions count, see `generator.frame.preset_frame`
+    tags: str  #: whose tags and depths, see `evaluation.dynamics.derivations.Tags`
     tokens: int
     sentences: int
     excluded: int  #: sentences that the truth or a checkpoint cannot make
@@ -56,9 +61,9 @@ class Dynamics:
             return found.kl[c].get(found.names[g])
         signed = self._signature(by, g, c)
         if measure == "log_ratio":
-            ends = float(found.low[c, g]), float(found.high[c, g])
+            ends = _known(found.low[c, g]), _known(found.high[c, g])
             return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
-        low, high = found.median_ends[:, g].tolist() if c == len(self.steps) - 1 else (None, None)
+        low, high = map(_known, found.median_ends[:, g]) if c == len(self.steps) - 1 else (None, None)
         return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
 
     def records(self) -> list[dict[str, Any]]:
@@ -70,6 +75,8 @@ class Dynamics:
                     head = self._head(by, g) | {"step": step}
                     scores = [self.score(by, g, c, m) for m in ("log_ratio", "log_ratio_median", "kl")]
                     rows += [{**head, **score.as_record()} for score in scores if score is not None]
+                    if scores[-1] is not None:
+                        rows[-1]["tokens"] = found.kl_tokens[name]
                     if infinite := found.infinite[c].get(name, 0):
                         rows[-1]["infinite"] = infinite
         for by, found in self.curves.items():
@@ -100,6 +107,8 @@ class Dynamics:
             "steps": list(self.steps),
             "threshold": self.level,
             "contexts": self.contexts,
+            "frame": self.frame,
+            "tags": self.tags,
             "tokens": self.tokens,
             "sentences": self.sentences,
             "excluded": self.excluded,
@@ -119,9 +128,16 @@ class Dynamics:
         return signature({**self._signed(by, g), "step": self.steps[c]})
 
 
+def _known(x: float) -> float | None:
+    return None if np.isnan(x) else float(x)
+
+
 def _plain(found: Curves) -> dict[str, Any]:
     def column(values: Sequence[Mapping[str, Score]], end: str) -> list[list[float | None]]:
         return [[getattr(row.get(name), end, None) for name in found.names] for row in values]
+
+    def known(ends: FloatArray) -> list[list[float | None]]:
+        return [list(map(_known, row)) for row in ends]
 
     def steps(reached: Sequence[Milestone]) -> list[list[float | None]]:
         return [[m.step, m.low, m.high] for m in reached]
@@ -129,11 +145,11 @@ def _plain(found: Curves) -> dict[str, Any]:
     return {
         "names": list(found.names),
         "tokens": found.tokens.tolist(),
-        "mean": {"value": found.mean.tolist(), "low": found.low.tolist(), "high": found.high.tolist()},
+        "mean": {"value": found.mean.tolist(), "low": known(found.low), "high": known(found.high)},
         "median": {
             "value": found.median.tolist(),
-            "low": found.median_ends[0].tolist(),
-            "high": found.median_ends[1].tolist(),
+            "low": known(found.median_ends)[0],
+            "high": known(found.median_ends)[1],
         },
         "kl": {end: column(found.kl, end) for end in ("value", "low", "high")},
         "half": steps(found.half),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.comparison import BothScored, oracle_for, score_both
 from evaluation.divergence.blocks import Events, events_of
 from evaluation.divergence.cached import CachedTruth, cache_truth
 from evaluation.divergence.compare import By as ExactBy
 from evaluation.divergence.compare import compare_distributions
+from evaluation.dynamics.averages import enough_sentences
 from evaluation.dynamics.groupings import ALL
 from evaluation.oracle import Oracle
 from evaluation.score import Score
@@ -23,6 +26,8 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
+IntArray = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class ExactTable:
@@ -30,6 +35,7 @@ class ExactTable:
 
     scores: dict[str, Score]
     infinite: dict[str, int]  #: contexts in which it is infinite, which the score leaves out
+    tokens: dict[str, float]  #: contexts, or expected tokens of a group of words
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +80,10 @@ class TruthBeside:
         seed: int,
         signed: Mapping[str, object],
     ) -> dict[str, ExactTable]:
-        """The exact divergence of a checkpoint, of all tokens and by what is asked for; nothing without a cache."""
+        """The exact divergence of a checkpoint, of all tokens and by what is asked for; nothing without a cache.
+
+        Sentence lengths and positions that too few sentences have get no interval.
+        """
         if self.cached is None:
             return {}
         found = compare_distributions(
@@ -90,13 +99,44 @@ class TruthBeside:
         )
         whole = found.scores.get("kl") or found.scores.get("kl_where_finite")
         infinite = round(found.scores["kl_infinite"].value * found.contexts)
-        tables = {"all": ExactTable({} if whole is None else {ALL: whole}, {ALL: infinite} if infinite else {})}
+        every = {} if whole is None else {ALL: self._with_interval(whole, self._sizes)}
+        tables = {"all": ExactTable(every, {ALL: infinite} if infinite else {}, {ALL: float(found.contexts)})}
         for name, rows in found.tables.items():
             tables[name] = ExactTable(
-                {row.group: row.scores["kl"] for row in rows if "kl" in row.scores},
+                {
+                    row.group: self._with_interval(row.scores["kl"], self._having(name, row.group))
+                    for row in rows
+                    if "kl" in row.scores
+                },
                 {row.group: row.infinite for row in rows if row.infinite},
+                {row.group: row.tokens for row in rows},
             )
         return tables
+
+    @cached_property
+    def _sizes(self) -> IntArray:
+        """Words of each sentence that the exact divergence is of."""
+        assert self.cached is not None
+        found = [
+            len(words)
+            for rows, blocks in self.cached.groups
+            for words, members in zip(rows, blocks[0].members, strict=True)
+            for _ in members
+        ]
+        return np.array(found, dtype=np.int64)
+
+    def _having(self, by: str, group: str) -> IntArray:
+        """Those of them that have a context in the group; all, for groups of words, which every context shares."""
+        sizes: IntArray = self._sizes
+        if by == "length":
+            return np.extract(sizes == int(group), sizes)
+        if by == "position":
+            return np.extract(sizes + self.events.causal >= int(group), sizes)
+        return sizes
+
+    @staticmethod
+    def _with_interval(score: Score, sentences: IntArray) -> Score:
+        return score if enough_sentences(np.ones(len(sentences))) else replace(score, low=None, high=None)
 
 
 def truth_beside(

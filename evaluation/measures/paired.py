@@ -37,6 +37,14 @@ class Paired:
         return model, oracle, counts
 
 
+class NothingToCompareError(InputError):
+    """No sentence is possible for both sides; ``n_sentences`` were given."""
+
+    def __init__(self, message: str, n_sentences: int) -> None:
+        super().__init__(message)
+        self.n_sentences = n_sentences
+
+
 def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
     """Only the scores at positions that ``other`` scores too."""
     mine, theirs = (x.sentence.astype(np.int64) << 32 | x.position for x in (scores, other))
@@ -50,7 +58,8 @@ def pair(model: TokenScores, oracle: TokenScores) -> Paired:
     """Match positions; sentences impossible for either side leave both.
 
     Raises:
-        InputError: the two do not score the same sentences in the same frame, or nothing is left.
+        InputError: the two do not score the same sentences in the same frame.
+        NothingToCompareError: nothing is left.
     """
     if model.n_sentences != oracle.n_sentences or model.frame != oracle.frame:
         raise InputError("model and oracle were scored on different sentences or frames; score them together")
@@ -62,5 +71,7 @@ def pair(model: TokenScores, oracle: TokenScores) -> Paired:
     if len(sentence) == 0:
         impossible = "are impossible for the model or the oracle"
         reason = impossible if len(excluded) == model.n_sentences else f"have no position that counts, or {impossible}"
-        raise InputError(f"no position is left to compare: all {model.n_sentences} sentences {reason}")
+        raise NothingToCompareError(
+            f"no position is left to compare: all {model.n_sentences} sentences {reason}", model.n_sentences
+        )
     return Paired(model.log_prob[kept[0]], oracle.log_prob[kept[1]], sentence, position, excluded, model.n_sentences)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError
+from grammar.files import digest_json
 from grammar.tree import Tree, escape_brackets
 from grammar.treebank.reader import read_text
 from grammar.treebank.traverse import fold
@@ -72,6 +74,17 @@ def nltk_corpus(name: str) -> Iterator[tuple[str, Iterator[Located]]]:
     Raises:
         InputError: the corpus is unknown, is not installed, or holds no bracketed trees.
     """
+    for source, text in _nltk_texts(name):
+        yield source, read_text(text, source)
+
+
+def nltk_digest(name: str) -> str:
+    """SHA-256 of the names and texts of the files of a corpus that NLTK has installed; errors as `nltk_corpus`."""
+    texts = {source: hashlib.sha256(text.encode("utf-8")).hexdigest() for source, text in _nltk_texts(name)}
+    return digest_json(texts)
+
+
+def _nltk_texts(name: str) -> Iterator[tuple[str, str]]:
     import nltk.corpus
     from nltk.corpus.reader import BracketParseCorpusReader
 
@@ -88,8 +101,7 @@ def nltk_corpus(name: str) -> Iterator[tuple[str, Iterator[Located]]]:
     if not isinstance(corpus, BracketParseCorpusReader):
         raise InputError(f"NLTK's corpus {name!r} holds no bracketed trees; 'treebank' does")
     for file in files:
-        source = f"nltk:{name}/{file}"
-        yield source, read_text(corpus.raw(file), source)
+        yield f"nltk:{name}/{file}", corpus.raw(file)
 
 
 def dataset_column(dataset: Any, column: str, split: str | None) -> tuple[str, Iterator[Located]]:

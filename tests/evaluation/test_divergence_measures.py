@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.divergence.calibration import Reliability
+from evaluation.divergence.estimate import Column, mean_scores
 from evaluation.divergence.measures import NAMES, measure_rows
 
 Pair = tuple[list[float], list[float]]
@@ -109,7 +110,7 @@ def test_a_zero_of_the_model_is_infinite_and_not_nan() -> None:
     assert found[NAMES.index("kl")] == math.inf
     assert not np.isnan(found).any()
     nothing = measure_rows(logs([[0.5, 0.5]]), logs([[0.0, 0.0]])).values[0]
-    assert not np.isnan(nothing).any()
+    assert np.flatnonzero(np.isnan(nothing)).tolist() == [NAMES.index("entropy_model")]
     assert nothing[NAMES.index("tv")] == 1.0
     assert nothing[NAMES.index("js")] == pytest.approx(math.log(2))
 
@@ -166,3 +167,17 @@ def test_bad_shapes_are_refused() -> None:
         measure_rows(np.zeros((1, 2)), np.zeros((1, 3)))
     with pytest.raises(ValueError, match="top >= 1"):
         measure_rows(np.zeros((1, 1)), np.zeros((1, 1)), top=0)
+
+
+def test_a_model_that_expects_nothing_has_no_entropy() -> None:
+    """Its mean is over the other contexts, and says so."""
+    truth = np.log(np.full((2, 2), 0.5))
+    model = np.array([[np.log(0.5)] * 2, [-np.inf] * 2])
+    values = measure_rows(truth, model).values
+    entropy = values[:, NAMES.index("entropy_model")]
+    assert entropy[0] == pytest.approx(np.log(2.0)) and np.isnan(entropy[1])
+    found = mean_scores({"entropy_model": Column(entropy, {})}, np.array([0, 1]), {}, 1)["entropy_model"]
+    assert found.value == pytest.approx(np.log(2.0))
+    assert "contexts:1/2" in found.signature
+    columns = {"entropy_model": Column(entropy[1:], {}), "tv": Column(entropy[:1], {})}
+    assert mean_scores(columns, np.array([0]), {}, 1).keys() == {"tv"}

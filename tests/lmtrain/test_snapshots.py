@@ -170,5 +170,8 @@ def test_damaged_snapshots_are_named(tmp_path: Path) -> None:
     assert snapshots(tmp_path) == [(3, broken)]
     drop_later(tmp_path, 3)
     assert broken.is_dir()
+    stray = broken.parent / "notes.txt"
+    stray.write_text("a file, not a snapshot", encoding="utf-8")
     drop_later(tmp_path, 2)
     assert not broken.exists()
+    assert stray.is_file()

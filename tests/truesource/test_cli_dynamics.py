@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,7 +21,9 @@ from lmtrain.snapshots import checkpoints
 from truesource.config.run import load_config
 from truesource.embedded import data_folder
 from truesource.report import build_report
-from truesource.report.figures_dynamics import curves_figure, dynamics_figure
+from truesource.report.dynamics import dynamics_section
+from truesource.report.figures_dynamics import curves_figure, dynamics_figure, places_figure
+from truesource.report.folder import read_run
 from truesource.runner import plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -112,12 +115,19 @@ def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: P
     )
     assert (found.code, found.err) == (0, "")
     assert found.last.startswith("Wrote d.json and d.svg. Next: truesource evaluate divergence")
-    for text in ("by class", "by depth", "by length", "half at step", "nouns", "Furthest from the truth at the end"):
+    for text in (
+        "by class",
+        "by depth",
+        "by length",
+        "half gone from",
+        "part of KL",
+        "Furthest from the truth at the end",
+    ):
         assert text in found.out
     assert "by position" not in found.out
     records = json.loads((here / "d.json").read_text(encoding="utf-8"))
     assert {r["step"] for r in records if "step" in r} == set(STEPS)
-    assert {r["by"] for r in records} == {"all", "class", "length", "position", "frequency", "depth"}
+    assert {r["by"] for r in records} == {"all", "class", "length", "depth"}
     last = next(r for r in records if (r["name"], r["by"], r.get("step")) == ("log_ratio", "all", 3))
     assert last["low"] < last["value"] < last["high"]
     assert f"log_ratio|{last['signature']}" in found.out
@@ -184,6 +194,43 @@ def test_derivations_are_needed_for_the_published_tags(here: Path, command: Comm
     assert found.code == 2
     assert "take --tags drawn" in found.err
     assert command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--tags", "drawn", "--by", "tag").code == 2
+
+
+def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> None:
+    PCFG.from_text("S -> S S 0.5 | NN 0.5\nNN -> dog 0.5 | cat 0.5").save(here / "critical.npz")
+    (here / "text.txt").write_text("dog cat\ncat\ndog dog cat\n", encoding="utf-8")
+    call = (*CALL, "gpt2", "text.txt", "--oracle", "critical.npz", "--contexts", 0)
+    assert command(*call).code == 0  # no word has a frequency under this grammar
+    found = command(*call, "--by", "frequency")
+    assert found.code == 2
+    assert "infinite" in found.err
+
+
+def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Command) -> None:
+    call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
+    found = command(*call, "--frame", "paper", "--json", "d.json")
+    assert found.code == 0
+    assert found.err.count("No exact KL: it is of all positions, and --frame paper leaves some out") == 1
+    assert "over all tokens it cannot" not in found.out
+    assert not any(r["name"] == "kl" for r in json.loads((here / "d.json").read_text(encoding="utf-8")))
+    for options, message in (
+        (("--contexts", 0), "--contexts is 0"),
+        (("--frame", "paper"), "--frame paper leaves some out"),
+    ):
+        refused = command(*call, *options, "--measure", "kl", "--plot", "d.svg")
+        assert refused.code == 2
+        assert "there is no exact KL to draw" in refused.err
+        assert message in refused.err
+        assert not (here / "d.svg").exists()
+
+
+def test_a_text_of_few_sentences_has_no_intervals(here: Path, command: Command) -> None:
+    found = command(*CALL, "bert", "corpus", "--oracle", "toy.npz", "--sentences", 5, "--json", "d.json")
+    assert found.code == 0
+    assert " to ..." not in found.out
+    assert "[" not in found.out
+    rows = json.loads((here / "d.json").read_text(encoding="utf-8"))
+    assert {(r["low"], r["high"]) for r in rows if r["by"] in ("all", "class") and r["name"] != "kl"} == {(None, None)}
 
 
 # -- folders with gaps ------------------------------------------------------------------------------
@@ -275,6 +322,43 @@ def test_a_damaged_record_is_refused(finished: Path, tmp_path: Path) -> None:
         build_report(tmp_path / "toy")
 
 
+def without_kl(curves: dict[str, Any]) -> dict[str, Any]:
+    """Curves as of a model without full distributions."""
+    return {**curves, "kl": {end: [[None] * len(row) for row in rows] for end, rows in curves["kl"].items()}}
+
+
+def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
+    import jinja2
+    from markupsafe import Markup
+
+    from truesource.report import words
+
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("truesource.report"), undefined=jinja2.StrictUndefined, autoescape=True
+    )
+    templates.filters["svg"] = Markup
+    record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
+    curves = record["curves"]["class"]
+    curves["mean"]["low"][-1][0] = curves["mean"]["high"][-1][0] = None  # too few sentences
+    curves["half"][0] = [2.5, None, None]
+
+    def page(**changes: object) -> str:
+        content = dynamics_section(replace(read_run(finished / "runs" / "toy"), dynamics={"m": {**record, **changes}}))
+        assert [row["low"] for row in content[0]["rows"]].count(None) == 1
+        template = templates.get_template("dynamics.html.j2")
+        return " ".join(template.render(dynamics=content, number={"dynamics": 7}, count=words.count).split())
+
+    own = page()
+    assert "the mean over all tokens is at most 0" in own
+    assert "shared out among them by its exact posterior" in own
+    assert "lowest and highest in 95% of the resamples of sentences" in own
+    other = page(tags="paper", frame="paper")
+    assert "at most 0" not in other
+    assert "causal: sentence ends, first words and unknown words" in other
+    assert "shared out" not in other
+    assert "in the derivation that the sentence was sampled with" in other
+
+
 def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     for measure in ("mean", "median", "kl"):
@@ -282,6 +366,12 @@ def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
         assert "nouns" in "".join(drawn.itertext())
     some = {**record, "curves": {"all": record["curves"]["all"]}}
     assert "all tokens" in "".join(ElementTree.fromstring(curves_figure(0, some)).itertext())
+    with pytest.raises(InputError, match=r"there is no exact KL.* of network to draw"):
+        dynamics_figure({**record, "curves": {"class": without_kl(record["curves"]["class"])}}, "kl")
+    assert "constituents above the word (expected)" in (places_figure(0, record) or "")
+    drawn_tags = places_figure(0, {**record, "tags": "drawn"}) or ""
+    assert "constituents above the word" in drawn_tags
+    assert "(expected)" not in drawn_tags
     only = "".join(ElementTree.fromstring(dynamics_figure(record, only=["verbs"])).itertext())
     assert "verbs" in only
     assert "nouns" not in only

@@ -123,3 +123,36 @@ def test_a_run_with_ngrams(grammar: Path, tmp_path: Path, monkeypatch: pytest.Mo
     stages = json.loads((folder / "stages.json").read_text())["stages"]
     assert [stages[f"train:{name}"]["skipped"] for name in ("tri", "raw")] == [False, True]
     assert (folder / "models" / "tri" / "ngram.npz").is_file()
+
+
+def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -> None:
+    """Every word is one of thousands, so counts of three sentences allow none of the others."""
+    words = " | ".join(f"w{i} {1 / 4096}" for i in range(4096))
+    (tmp_path / "many.txt").write_text(f"S -> W W 1.0\nW -> {words}\n")
+    config = write(
+        tmp_path / "toy.yaml",
+        "name: toy",
+        "grammar: {method: file, file: many.txt}",
+        "corpus: {lengths: 2..2, splits: {train: 3, eval: 4}}",
+        "models:",
+        "  - {name: smooth, model: {architecture: ngram, order: 2}}",
+        "  - {name: raw, model: {architecture: ngram, order: 2, smoothing: mle}}",
+        "evaluation: {pplu: true, divergence: {sentences: 4}}",
+    )
+    report = execute(load_config(config), base=tmp_path, runs=tmp_path / "runs")
+    rows = {row["model"]: row for row in json.loads((report.parent / "results.json").read_text())}
+    assert rows["smooth"]["relative_ppl"] > 1.0
+    assert rows["raw"]["relative_ppl"] is None and rows["raw"]["excluded"] == 4
+    assert "raw can make none of 4 sentences, so it has no perplexity." in report.read_text()
+
+
+def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str]) -> None:
+    from truesource.cli.table import print_results
+
+    measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "relative_ppl_low": 1.01, "relative_ppl_high": 1.1}
+    row = {"model": "some", "objective": "causal", **measures, "rho": 0.5, "r2_pearson": 0.4, "tokens": 9}
+    none = {"model": "none", "objective": "causal", "relative_ppl": None, "tokens": 0, "sentences": 0, "excluded": 7}
+    print_results([{**row, "sentences": 3, "excluded": 4}, none])
+    said = capsys.readouterr().out
+    assert "some cannot make 4 of 7 sentences" in said
+    assert "none can make none of 7 sentences" in said

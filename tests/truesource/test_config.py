@@ -78,6 +78,15 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
         ("treebank: {files: a}\n", ["name: Field required"]),
         (BASE + "seed: many\n", ["seed", "integer"]),
         (BASE + "seed: -1\n", ["seed"]),
+        (BASE + "seed: 4294967296\n", ["seed", "less than 4294967296"]),
+        (
+            BASE + "models: [{name: m, preset: tiny, training: {mask_probability: 0.2}}]\n",
+            ["training.mask_probability: gpt2 masks no words; leave it out"],
+        ),
+        (
+            BASE + "models: [{name: m, preset: tiny, training: {snapshots: log, snapshot_every: 5}}]\n",
+            ["training.snapshot_every: it is for snapshots: linear; leave it out"],
+        ),
         (BASE + "corpus: {lengths: 6-25}\n", ["corpus.lengths", "6..25", "'6-25'"]),
         (BASE + "corpus: {lengths: 6}\n", ["corpus.lengths", "6..25"]),
         (BASE + "corpus: {lengths: [6, 25]}\n", ["corpus.lengths", "6..25"]),

@@ -421,7 +421,16 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     assert "trigram (causal, 12 sentences)" in text
     assert text.index("causal-small") < text.index("trigram")
     assert words.best([few], "causal") == few
+    assert not words.verdict([{**few, "relative_ppl_high": 0.95}]).startswith("Warning")  # it chose its sentences
     assert words.left_out(rows) == []
+
+
+def test_the_bound_of_other_positions_is_not_drawn_in_training_curves(run):
+    config = json.loads((run / "config.json").read_text())
+    write_json(run / "config.json", {**config, "evaluation": {**config.get("evaluation", {}), "frame": "paper"}})
+    text = inner_text(page(run))
+    assert "exact bound" not in text
+    assert "its bound is not one of these curves" in text
 
 
 def test_pieces_have_no_bound_in_the_curve_and_counts_have_no_curve(run):

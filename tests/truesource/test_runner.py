@@ -305,6 +305,39 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
         execute(load_config(config), **where)
 
 
+def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
+    from grammar.formats import save_grammar
+
+    toy = PCFG.from_text("S -> A B 1.0\nA -> a 0.5 | b 0.5\nB -> c 1.0\n")
+    save_grammar(toy, fresh / "b.grammar", format="berkeley")
+    config = fresh / "file.yaml"
+    config.write_text(
+        "name: pair\ngrammar: {method: file, file: b.grammar}\ncorpus: {lengths: none, splits: {eval: 20}}\n",
+        encoding="utf-8",
+    )
+    where = {"base": fresh, "runs": fresh / "runs"}
+    execute(load_config(config), **where)
+    lexicon = fresh / "b.lexicon"
+    text = lexicon.read_text(encoding="utf-8")
+    assert "0.5" in text
+    lexicon.write_text(text.replace("0.5", "0.25", 1), encoding="utf-8")
+    execute(load_config(config), **where)
+    assert made(fresh / "runs" / "pair") == ["grammar", "corpus", "score:oracle", "report"]
+    (fresh / "runs").joinpath("pair", "stages.json").unlink()
+    execute(load_config(config, ["grammar.file=b"]), **where, force=True)
+    assert PCFG.load(fresh / "runs" / "pair" / "grammar" / "grammar.npz").terminals
+
+
+def test_other_snapshots_are_measured_anew(fresh: Path) -> None:
+    """The last weights are the same whatever is kept on the way."""
+    wanted = ["models=[{name: c, preset: tiny, model: {dim: 16, heads: 2, layers: 1}, training: {SETTINGS}}]"]
+    base = "max_steps: 6, eval_every: 6, batch_tokens: 64, snapshots: log"
+    asked = [wanted[0].replace("SETTINGS", base), "evaluation.dynamics={by: [class], contexts: 10}"]
+    run(fresh, *asked)
+    asked[0] = wanted[0].replace("SETTINGS", base + ", snapshots_per_doubling: 3")
+    assert "dynamics:c" in run(fresh, *asked)
+
+
 def test_the_command_prints_the_table_and_where_the_report_is(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,9 +7,14 @@ from typing import Any
 
 
 def print_results(records: Sequence[dict[str, Any]]) -> None:
-    """Model, objective, perplexity, bound, relative perplexity with interval, rho, R2, tokens."""
+    """Model, objective, perplexity, bound, relative perplexity with interval, rho, R2, tokens.
+
+    Below it stands what is to be known of models that cannot make all sentences.
+    """
     from rich.console import Console
     from rich.table import Table
+
+    from truesource.report.words import left_out
 
     table = Table(caption="intervals: 95%, sentences resampled; bound: the exact perplexity of the language itself")
     for name in ("model", "objective"):
@@ -17,6 +22,9 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
     for name in ("PPL", "bound", "relative PPL", "rho", "R2", "tokens"):
         table.add_column(name, justify="right")
     for r in records:
+        if r["relative_ppl"] is None:
+            table.add_row(r["model"], r["objective"], *["-"] * 5, "0")
+            continue
         table.add_row(
             r["model"],
             r["objective"],
@@ -31,3 +39,5 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
     if not console.is_terminal:
         console = Console(width=120)
     console.print(table)
+    for sentence in left_out(records):
+        console.print(sentence, markup=False, highlight=False)

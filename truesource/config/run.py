@@ -19,7 +19,7 @@ class RunConfig(Section):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     title: str | None = None  #: of the report
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=2**32)  # what numpy and torch take
     treebank: TreebankConfig | None = None
     grammar: GrammarConfig = GrammarConfig()
     corpus: CorpusConfig = CorpusConfig()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
@@ -11,6 +12,7 @@ from grammar.conditioning import LengthRange
 from grammar.estimate.split_merge.config import SplitMerge
 from grammar.treebank.binarise import Binarisation
 from grammar.treebank.normalise import Normalisation
+from lmtrain.catalogue import MASKED
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.presets import preset
 from truesource.config.reading import explain
@@ -108,6 +110,23 @@ class CorpusConfig(Section):
     workers: int = Field(1, ge=1)
 
 
+def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
+    return None if shape.architecture in MASKED else f"{shape.architecture} masks no words"
+
+
+def _unless_snapshots(kind: str) -> Callable[[ModelConfig, TrainConfig], str | None]:
+    return lambda shape, settings: None if settings.snapshots == kind else f"it is for snapshots: {kind}"
+
+
+#: training settings that some models do nothing with, and why
+_IDLE = (
+    ("mask_probability", _unless_masked),
+    ("mask_probability_end", _unless_masked),
+    ("snapshot_every", _unless_snapshots("linear")),
+    ("snapshots_per_doubling", _unless_snapshots("log")),
+)
+
+
 class ModelEntry(Section):
     """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it."""
 
@@ -153,6 +172,10 @@ class ModelEntry(Section):
                 raise ValueError(f"training: ngram takes no {', '.join(self.training)}; leave training out")
             return shape, None
         try:
-            return shape, TrainConfig(**{**training, **self.training})
+            settings = TrainConfig(**{**training, **self.training})
         except ValidationError as error:
             raise ValueError(explain(error, "training")) from error
+        for key, reason in _IDLE:
+            if key in self.training and (why := reason(shape, settings)) is not None:
+                raise ValueError(f"training.{key}: {why}; leave it out")
+        return shape, settings

@@ -97,10 +97,11 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "title": run.config.get("title") or f"Report of the run {name}",
         "answer": words.answer(models),
         "verdict": words.verdict(models),
-        "alarm": bool(words.below_bound(models)),
+        "alarms": words.below_bound(models),
         "grammar": _grammar(run),
         "corpus": _corpus(run),
         "curves": _curves(run),
+        "bounded": _bounded(run),
         "table": _table(run),
         "left_out": words.left_out,
         "forest": figures_models.forest_figure(run.results) if models else None,
@@ -204,10 +205,15 @@ def _fit(counts: NDArray[np.int64], exact: NDArray[np.float64]) -> tuple[float, 
 def _curves(run: RunFolder) -> list[tuple[Record, str]]:
     drawn = []
     for number, row in enumerate(run.models):
-        figure = figures_models.curve_figure(number, run.metrics.get(row["model"], ()), row)
+        figure = figures_models.curve_figure(number, run.metrics.get(row["model"], ()), row, bounded=_bounded(run))
         if figure is not None:
             drawn.append((row, figure))
     return drawn
+
+
+def _bounded(run: RunFolder) -> bool:
+    """Whether training and evaluation count the same positions, so that the bound is one of the training curves."""
+    return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
 
 
 def _scatters(run: RunFolder) -> list[tuple[Record, str, dict[str, float]]]:

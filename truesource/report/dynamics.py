@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation.divergence.groups import END
+from evaluation.dynamics.findings import left_out
 from truesource.report.figures_dynamics import bars_figure, curves_figure, curves_of, places_figure
 from truesource.report.folder import Record, RunFolder
 
@@ -23,6 +24,9 @@ def _model(number: int, record: Record) -> dict[str, Any]:
         "tokens": record["tokens"],
         "excluded": record["excluded"],
         "threshold": record["threshold"],
+        "frame": record["frame"],
+        "left_out": left_out(record["objective"]),
+        "tags": record["tags"],
         "contexts": record["contexts"],
         "signature": record["signature"],
         "findings": record["findings"],

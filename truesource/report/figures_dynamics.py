@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.divergence.groups import END
+from grammar.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.folder import Record
 
@@ -24,7 +25,7 @@ PLACES = {
     "length": "words in the sentence",
     "position": "position in the sentence",
     "frequency": "frequency of the word",
-    "depth": "constituents above the word (expected)",
+    "depth": "constituents above the word",
 }
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
 FloatArray = NDArray[np.float64]
@@ -37,9 +38,14 @@ def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] =
         record: of `evaluation.dynamics.table.Dynamics.as_record`.
         measure: a key of `MEASURES`.
         only: classes to show; all by default.
+
+    Raises:
+        InputError: there are no values of the measure.
     """
     by = curves_of(record)
     places = _measured(record, measure)
+    if by and not np.isfinite(_rows(record["curves"][by][measure]["value"])).any():
+        raise InputError(f"there is no {MEASURES[measure].partition(',')[0]} of {record['model']} to draw")
     parts: list[tuple[float, Callable[[Any], None]]] = []
     if by:
         parts.append((4.3, lambda part: _curves(part, record, measure, only)))
@@ -103,12 +109,12 @@ def _measured(record: Record, measure: str) -> list[str]:
 
 
 def _rows(values: Any) -> FloatArray:
-    """Lists with None where there is no number, as an array with NaN."""
+    """Lists with None where there is no number, as an array with NaN, which is not drawn."""
     return np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
 
 
 def _ends(curves: Record, measure: str) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
-    """Values (C, G), and the ends of their intervals where every checkpoint has them."""
+    """Values (C, G), and the ends of their intervals where every checkpoint can have them."""
     found = curves[measure]
     if measure == "median":
         return _rows(found["value"]), None, None
@@ -136,7 +142,7 @@ def _curves(drawn: Any, record: Record, measure: str, only: Sequence[str]) -> No
             axes.plot(x, total, color="#111827", linewidth=2.6, alpha=0.85)
         axes.grid(axis="y")
         _step_axis(axes, steps)
-    whole.set_ylabel(MEASURES[measure])
+    whole.set_ylabel(("part of the " if measure == "kl" and by == "class" else "") + MEASURES[measure])
     start = int(np.searchsorted(x, 0.6 * x[-1])) if len(x) > 3 else 0
     start = min(start, max(0, len(x) - 2))
     late = min(int(np.searchsorted(x, 0.88 * x[-1])), max(0, len(x) - 2))
@@ -214,7 +220,7 @@ def _bars(drawn: Any, record: Record, only: Sequence[str]) -> None:
             exact[order],
             at,
             marker="|",
-            label="\N{MINUS SIGN}KL, exact",
+            label="\N{MINUS SIGN}" + ("part of KL" if by == "class" else "KL") + ", exact",
             **{**marks, "markersize": 13, "markeredgewidth": 2},
         )
     share = np.array(curves["tokens"]) / sum(curves["tokens"])
@@ -251,10 +257,11 @@ def _places(drawn: Any, record: Record, places: Sequence[str], measure: str) -> 
         axes.set_xticks(x[::every], [_short(name) for name in names][::every])
         if by == "frequency":
             axes.tick_params(axis="x", labelsize=8)
-        axes.set_xlabel(PLACES[by])
+        expected = by == "depth" and record["tags"] == "expected"
+        axes.set_xlabel(PLACES[by] + (" (expected)" if expected else ""))
         axes.grid(axis="y")
         if number % 2 == 0:
-            axes.set_ylabel({"kl": "KL(P‖Q)"}.get(measure, f"{measure} {GAP}") + ", nats")
+            axes.set_ylabel({"kl": "KL(P‖Q), or part of it"}.get(measure, f"{measure} {GAP}") + ", nats")
         if number == 0:
             drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
 

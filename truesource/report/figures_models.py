@@ -25,10 +25,11 @@ from truesource.report.words import partial
 FloatArray = NDArray[np.float64]
 
 
-def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str | None:
+def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, bounded: bool = True) -> str | None:
     """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
 
-    A model of pieces of words has a perplexity of pieces here, for which there is no bound. Where the training was
+    A model of pieces of words has a perplexity of pieces here, for which there is no bound; nor is there one where
+    other positions were evaluated than those trained on (``bounded`` false). Where the training was
     compared with the truth, a second panel has relative perplexity.
     """
     x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
@@ -37,7 +38,7 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
     if max(len(train), len(dev)) < 2:
         return None
     pieces = (result.get("tokenizer") or "word") != "word"
-    values = [y for _, y in train + dev] + ([] if pieces else [result["bound"]])
+    values = [y for _, y in train + dev] + ([result["bound"]] if bounded and not pieces else [])
     salt = f"curve{number}"
     dot = "o" if len(values) <= 100 else None
     relative = [(row[x_name], row["relative_ppl"]) for row in metrics if row.get("relative_ppl") is not None]
@@ -57,7 +58,7 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record) -> str 
             )
         if dev:
             axes.plot(*zip(*dev, strict=True), color=SECOND, marker=dot, markersize=2.4, label="dev sentences")
-        if not pieces:
+        if bounded and not pieces:
             bound = f"exact bound {result['bound']:.2f}"
             axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=bound)
         low, high = 0.9 * min(values), 1.1 * max(values)

@@ -40,7 +40,7 @@ class RunFolder:
     diagnosis: Record
     trace: Sequence[Record]
     corpus: Corpus
-    results: Sequence[Record]
+    results: Sequence[Record]  #: of models that can make some sentence
     metrics: Mapping[str, Sequence[Record]]  #: training curves by model
     scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats
     tokenisation: Mapping[str, Record]  #: sums over tokenisations by model
@@ -50,6 +50,7 @@ class RunFolder:
     dynamics: Mapping[str, Record] = field(default_factory=dict)  #: what models with snapshots learn when, by model
     probing: Mapping[str, Record] = field(default_factory=dict)  #: what probes found in the layers, by model
 
+    unscored: Sequence[Record] = ()  #: results of models that can make no sentence
     divergence: Mapping[str, Record] = field(default_factory=dict)  #: full distributions against the truth, by model
     naturalness: Record | None = None  #: the corpus beside held-out trees
 
@@ -89,8 +90,9 @@ def read_run(path: Path) -> RunFolder:
         raise InputError(
             "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
         )
-    results = _results(path / "results.json")
-    names = [row["model"] for row in results if row["model"] != "oracle"]
+    everyone = _results(path / "results.json")
+    names = [row["model"] for row in everyone if row["model"] != "oracle"]
+    results = [row for row in everyone if row["relative_ppl"] is not None]
     stages = (_optional(path / "stages.json") or {}).get("stages", {})
     diagnosis = path / "grammar" / "diagnosis.json"
     return RunFolder(
@@ -113,6 +115,7 @@ def read_run(path: Path) -> RunFolder:
         _pplu(path / "pplu", names) if config.get("evaluation", {}).get("pplu") else {},
         pairs=_pairs(path / "pairs", names) if config.get("evaluation", {}).get("pairs") else None,
         dynamics=_dynamics(path / "dynamics", names) if config.get("evaluation", {}).get("dynamics") else {},
+        unscored=[row for row in everyone if row["relative_ppl"] is None],
         divergence=_divergence(path / "divergence", names) if config.get("evaluation", {}).get("divergence") else {},
         naturalness=_naturalness(path / "naturalness" / "naturalness.json")
         if config.get("evaluation", {}).get("naturalness")
@@ -250,7 +253,7 @@ def _dynamics(folder: Path, names: Sequence[str]) -> dict[str, Record]:
     for name in names:
         value = _optional(folder / f"{name}.json")
         if value is not None:
-            needed = {"model", "objective", "steps", "threshold", "contexts", "tokens", "excluded"}
+            needed = {"model", "objective", "steps", "threshold", "contexts", "frame", "tags", "tokens", "excluded"}
             if not needed | {"signature", "curves", "findings"} <= value.keys():
                 raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
             found[name] = value

@@ -62,9 +62,11 @@ def partial(row: Record) -> bool:
 
 
 def left_out(rows: Sequence[Record]) -> list[str]:
-    """What is to be known of each model that was scored on part of the sentences."""
+    """What is to be known of each model that was scored on part of the sentences, or on none."""
     return [
-        f"{row['model']} cannot make {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences;"
+        f"{row['model']} can make none of {row['excluded']:,} sentences, so it has no perplexity."
+        if row["relative_ppl"] is None
+        else f"{row['model']} cannot make {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences;"
         f" its numbers and its bound are those of the other {row['sentences']:,}, and do not compare with other rows."
         for row in rows
         if partial(row)
@@ -78,8 +80,15 @@ def best(models: Sequence[Record], objective: str) -> Record | None:
 
 
 def below_bound(models: Sequence[Record]) -> list[Record]:
-    """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach."""
-    return [row for row in models if (row.get("relative_ppl_high") or row["relative_ppl"]) < 1.0 - PERFECT]
+    """Models whose whole interval of relative perplexity lies below 1, which no model can truly reach.
+
+    A model without smoothing that was scored only on the sentences it can make may: they are chosen by itself.
+    """
+    return [
+        row
+        for row in models
+        if not partial(row) and (row.get("relative_ppl_high") or row["relative_ppl"]) < 1.0 - PERFECT
+    ]
 
 
 def answer(models: Sequence[Record]) -> list[str]:

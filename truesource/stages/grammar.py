@@ -12,6 +12,7 @@ import numpy as np
 from grammar.doctor import diagnose, require_consistent
 from grammar.errors import InputError
 from grammar.files import digest_file, digest_json, write_json, write_json_lines
+from grammar.formats.berkeley import source_files
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
@@ -24,9 +25,11 @@ def inputs(run: Run) -> Any:
     config = run.config.grammar
     value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
     if config.file is not None:
-        path = run.resolve(config.file)
+        path = Path(run.resolve(config.file))
+        files = {path} if path.is_file() else set()
+        files |= {file for file in source_files(path) if file is not None}  # what a Berkeley grammar consists of
         try:
-            value["file"] = digest_file(path)
+            value["file"] = [digest_file(file) for file in sorted(files or {path})]
         except OSError as error:
             raise InputError(f"cannot read the grammar: {error.strerror}", path) from error
     if config.method == "split_merge":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from evaluation.measures.paired import NothingToCompareError
 from evaluation.pplu.compare import compare_pplu
 from generator.frame import preset_frame
 from grammar.files import digest_json, write_json
@@ -25,14 +26,18 @@ def make(run: Run, model: ModelEntry) -> str:
 
     config = run.config.evaluation
     trained = load_model(run.folder / "models" / model.name)
-    found = compare_pplu(
-        trained,
-        run.pcfg,
-        run.corpus.sentences(config.split)[: config.sentences],
-        lengths=run.corpus.lengths,
-        frame=preset_frame(config.frame, trained.objective),
-        seed=run.config.seed,
-    )
-    record = {"model": model.name, "objective": found.objective, "excluded": found.excluded, "records": found.records()}
+    record: dict[str, Any] = {"model": model.name, "objective": trained.objective}
+    try:
+        found = compare_pplu(
+            trained,
+            run.pcfg,
+            run.corpus.sentences(config.split)[: config.sentences],
+            lengths=run.corpus.lengths,
+            frame=preset_frame(config.frame, trained.objective),
+            seed=run.config.seed,
+        )
+        record |= {"excluded": found.excluded, "records": found.records()}
+    except NothingToCompareError as error:  # as the stage of its scores says
+        record |= {"excluded": error.n_sentences, "records": []}
     write_json(run.folder / "pplu" / f"{model.name}.json", record)
     return digest_json(record)

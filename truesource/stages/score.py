@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 from evaluation.comparison import compare
+from evaluation.measures.paired import NothingToCompareError
 from evaluation.oracle import Oracle
 from evaluation.token_table import write_token_table
 from generator.frame import preset_frame
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from generator.language_model import LanguageModel
     from truesource.config.sources import ModelEntry
     from truesource.runner import Run
+
+
+log = logging.getLogger("truesource")
+#: of the record of a model; None where it can make no sentence
+MEASURES = ("ppl", "bound", "relative_ppl", "kl", "rho", "r2_pearson", "r2_identity")
 
 
 def oracle_inputs(run: Run) -> Any:
@@ -33,7 +40,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 
 def make(run: Run, model: ModelEntry) -> str:
-    """Write ``scores/<name>.parquet`` and ``.json``."""
+    """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
     from lmtrain.models import load_model
 
     folder = run.folder / "models" / model.name
@@ -43,7 +50,17 @@ def make(run: Run, model: ModelEntry) -> str:
         "training_seconds": training["final"]["seconds"],
         "tokenizer": training["model"]["tokenizer"],
     }
-    return _compare(run, load_model(folder), model.name, extra)
+    trained = load_model(folder)
+    try:
+        return _compare(run, trained, model.name, extra)
+    except (
+        NothingToCompareError
+    ) as error:  # counts without smoothing, of much too little text: no reason to stop the run
+        log.info("%s: %s", model.name, error)
+        (run.folder / "scores" / f"{model.name}.parquet").unlink(missing_ok=True)
+        counts = {"tokens": 0, "sentences": 0, "excluded": error.n_sentences, "signature": ""}
+        head = {"model": model.name, "objective": trained.objective}
+        return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
 
 
 def make_oracle(run: Run) -> str:
@@ -63,5 +80,9 @@ def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -
     result = compare(model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=frame, seed=run.config.seed)
     record = {**result.as_record(), **extra}
     write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
+    return _write(run, name, record)
+
+
+def _write(run: Run, name: str, record: dict[str, Any]) -> str:
     write_json(run.folder / "scores" / f"{name}.json", record)
     return digest_json(record)

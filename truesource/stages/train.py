@@ -33,5 +33,5 @@ def make(run: Run, model: ModelEntry) -> str:
     out = run.folder / "models" / model.name
     probe = OracleProbe.on_corpus(run.pcfg, run.corpus, sentences=model.probe_sentences) if model.probe else None
     train(run.corpus, shape, training, out, seed=run.config.seed, probe=probe, force=True)
-    weights = [path for path in out.iterdir() if path.suffix in (".safetensors", ".npz")]
-    return digest_json({path.name: digest_file(path) for path in weights})
+    weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
+    return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

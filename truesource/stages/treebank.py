@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 def inputs(run: Run) -> Any:
     """Settings, seed, and the contents of the files read."""
     from grammar.treebank.reader import find_files
+    from grammar.treebank.sources import nltk_digest
     from truesource.embedded import english
 
     config = _config(run)
     value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
     if config.embedded:
         value["embedded"] = english().digest
+    if config.nltk:
+        value["nltk"] = nltk_digest(config.nltk)
     for key in ("files", "held_out_files"):
         if getattr(config, key):
             value[key] = [digest_file(path) for path in find_files(_paths(run, getattr(config, key)))]

@@ -41,13 +41,17 @@ def command(
         typer.Option(help="expected: exact posterior shares; paper: of the sampled trees; drawn: of trees drawn anew."),
     ] = "expected",
     by: Annotated[
-        str, typer.Option("--by", help="Further tables: length, position, frequency, depth (by commas).")
+        str, typer.Option("--by", help="Measure also by length, position, frequency, depth (by commas).")
     ] = "",
     measure: Annotated[
         Literal["mean", "median", "kl"],
-        typer.Option(help="What the figure shows: mean or median of ln Q - ln P, or the exact KL."),
+        typer.Option(
+            help="What the figure shows: mean or median of ln Q - ln P, or the exact KL (default frame only)."
+        ),
     ] = "mean",
-    threshold: Annotated[float, typer.Option(help="Nats a token below which a class counts as learned.")] = 0.2,
+    threshold: Annotated[
+        float, typer.Option(help="Nats a token; a class whose mean stays within them of 0 counts as learned.")
+    ] = 0.2,
     split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
     sentences: Annotated[int | None, typer.Option("--sentences", min=2, help="Only the first so many.")] = None,
     contexts: Annotated[
@@ -83,9 +87,12 @@ def command(
     from truesource.dynamics import measure_checkpoints, sampled_trees
 
     parts = {part.strip() for part in by.split(",") if part.strip()}
-    asked: list[By] = [name for name in BY if name in parts]
+    asked = [name for name in BY if name in parts]
     if len(asked) < len(parts):
         raise InputError(f"--by takes {', '.join(BY)}, by commas; got {by!r}")
+    if plot is not None and measure == "kl" and (contexts == 0 or frame != "default"):
+        why = "--contexts is 0" if contexts == 0 else f"it is of all positions, and --frame {frame} leaves some out"
+        raise InputError(f"there is no exact KL to draw: {why}; take --measure mean")
     for file in (json, plot):
         if file is not None:
             claim_file(file, force)
@@ -103,6 +110,7 @@ def command(
     warn_of_conditions(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     settings = Settings(
+        by=tuple(dict.fromkeys(("all", "class", *asked))),
         classes=table,
         tags=tags,
         trees=sampled_trees(corpus, split, sentences) if tags == "paper" else None,
@@ -115,8 +123,14 @@ def command(
     found = measure_checkpoints(model, pcfg, text, name=name, lengths=condition, settings=settings)
     if found.excluded:
         typer.echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
-    for kind in dict.fromkeys(("all", "class", *asked)):
+    if frame != "default" and contexts:
+        typer.echo(f"No exact KL: it is of all positions, and --frame {frame} leaves some out", err=True)
+    for kind in found.curves:
         print_table(found, kind, shown if kind == "class" else [])
+    typer.echo(
+        "Steps: from there on; in parentheses between which checkpoints, in 95% of resampled sentences (seeds of"
+        " training are not in it)."
+    )
     for sentence in findings(found):
         typer.echo(sentence)
     typer.echo(f"{found.score('all', 0, len(found.steps) - 1, 'log_ratio')}")
@@ -151,7 +165,8 @@ def print_table(found: Dynamics, by: By, only: list[str]) -> None:
         else f"by {by}"
     )
     table.add_column(HEADS[by], no_wrap=True)
-    for head in ("tokens", "ln Q - ln P", "", "median", "KL", "half at step", f"below {found.level:g} at"):
+    exactly = "part of KL" if by in ("class", "frequency") else "KL"
+    for head in ("tokens", "ln Q - ln P", "", "median", exactly, "half gone from", f"within {found.level:g} from"):
         table.add_column(head, justify="left" if not head else "right", no_wrap=True)
     for g in groups:
         mean, median, exact = (found.score(by, g, last, m) for m in ("log_ratio", "log_ratio_median", "kl"))
@@ -160,7 +175,7 @@ def print_table(found: Dynamics, by: By, only: list[str]) -> None:
             escape(curves.names[g]),
             f"{curves.tokens[g]:,.1f}" if by == "class" else f"{curves.tokens[g]:,.0f}",
             f"{mean.value:+.4f}",
-            escape(f"[{mean.low:+.3f}, {mean.high:+.3f}]"),
+            "" if mean.low is None else escape(f"[{mean.low:+.3f}, {mean.high:+.3f}]"),
             f"{median.value:+.4f}",
             "-" if exact is None else f"{exact.value:.4f}",
             _reached(curves.half[g]),
@@ -175,6 +190,7 @@ def print_table(found: Dynamics, by: By, only: list[str]) -> None:
 def _reached(milestone: Milestone) -> str:
     if milestone.step is None:
         return "-"
+    if milestone.low is None:
+        return f"{milestone.step:,.0f}"
     high = "..." if milestone.high is None else f"{milestone.high:,.0f}"
-    low = "..." if milestone.low is None else f"{milestone.low:,.0f}"
-    return f"{milestone.step:,.0f} ({low} to {high})"
+    return f"{milestone.step:,.0f} ({milestone.low:,.0f} to {high})"
