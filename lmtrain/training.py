@@ -86,8 +86,8 @@ def train(
 
     Raises:
         InputError: there is nothing to train on, a sentence is longer than the model's positions, the
-            architecture is unknown, the device cannot do bf16, ``out`` exists, the loss or what the probe finds
-            becomes infinite or undefined, or another process of a distributed run has ended.
+            architecture is unknown, the device cannot do bf16, ``out`` exists, the loss (of train or dev) or what the
+            probe finds becomes infinite or undefined, or another process of a distributed run has ended.
     """
     if model.architecture not in ARCHITECTURES and model.architecture != NGRAM:
         raise InputError(f"unknown architecture {model.architecture!r}; there are {', '.join(sorted(ARCHITECTURES))}")
@@ -104,12 +104,13 @@ def train(
         }
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
+        told = {**request, **_condition(corpus)}  # a partial run need not say it
         if model.architecture == NGRAM:
             if training is not None:
                 raise InputError("ngram takes no training settings; leave them out")
             if tokenizer is not None:
                 raise InputError("ngram makes its own tokeniser; leave it out")
-            from_main_process(lambda: train_ngram(model, train_split, dev_split, request, out, probe))
+            from_main_process(lambda: train_ngram(model, train_split, dev_split, told, out, probe))
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
@@ -117,7 +118,7 @@ def train(
         run = Run(model, training, train_split, dev_split, seed, probe, tokenizer)
         checkpoint = from_main_process(lambda: _prepare(partial, request, force=force, resume=resume))
         _go(run, partial, checkpoint)
-        from_main_process(lambda: _finish(run, request, partial, out))
+        from_main_process(lambda: _finish(run, told, partial, out))
     return load_model(out)
 
 
@@ -152,6 +153,12 @@ def _splits(corpus: SentenceSource | Sequence[Sequence[str]]) -> tuple[CodedSent
 def _digest(corpus: object, *splits: CodedSentences) -> str:
     known = getattr(corpus, "digest", None)
     return known if isinstance(known, str) else digest_json([list(split) for split in splits])
+
+
+def _condition(corpus: object) -> dict[str, str]:
+    """The length condition that a corpus folder was drawn under, for ``training.json``; empty for other texts."""
+    call = getattr(corpus, "record", {}).get("call", {})
+    return {"corpus_lengths": str(call["lengths"] or "none")} if "lengths" in call else {}
 
 
 def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:

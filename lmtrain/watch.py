@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -48,21 +49,26 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self.stopped_early = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Read the metrics of the steps done before, or write those of step 0."""
+        """Read the metrics of the steps done before, or write those of step 0.
+
+        Raises:
+            FloatingPointError: the dev loss is infinite or undefined.
+        """
         self._clock = time.perf_counter()
         self._bar.advance(state.global_step)
-        if not is_main_process():
-            return
+        self._require_finite(self._begin(state) if is_main_process() else None, state)
+
+    def _begin(self, state: TrainerState) -> float | None:
         if self._path.exists():
             lines = self._path.read_text(encoding="utf-8").splitlines()
             self.rows = [row for row in map(json.loads, lines) if row["step"] <= state.global_step]
         snapshots.drop_later(self._folder, state.global_step)
         if self.rows:
             self._clock -= self.rows[-1]["seconds"]
-        else:
-            if self._snapshots:
-                self._keep(state.global_step)
-            self._record(state, None, None)
+            return None
+        if self._snapshots:
+            self._keep(state.global_step)
+        return self._record(state, None, None)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -88,9 +94,21 @@ class Watch(TrainerCallback):  # type: ignore[misc]
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: dict[str, float], **_: Any
     ) -> None:
-        """Write a line of metrics."""
-        if "loss" in logs and is_main_process():
-            self._record(state, logs["loss"], logs["learning_rate"])
+        """Write a line of metrics.
+
+        Raises:
+            FloatingPointError: the dev loss is infinite or undefined; in all processes.
+        """
+        if "loss" in logs:
+            dev = self._record(state, logs["loss"], logs["learning_rate"]) if is_main_process() else None
+            self._require_finite(dev, state)
+
+    def _require_finite(self, dev: float | None, state: TrainerState) -> None:
+        """``dev`` is that of the main process, None in others."""
+        infinite = dev is not None and not _has_perplexity(dev)
+        if any_process(infinite)[0]:
+            value = f"{dev:.4g}" if infinite else "not finite"
+            raise FloatingPointError(f"the dev loss is {value} at step {state.global_step}")
 
     def _seconds(self) -> float:
         return time.perf_counter() - self._clock
@@ -100,9 +118,13 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         progress = {"name": self._run.config.label, "step": step, "epoch": round(epoch, 4), "tokens": tokens}
         snapshots.write_snapshot(self._folder, self._run.model, self._run.tokenizer, progress)
 
-    def _record(self, state: TrainerState, loss: float | None, rate: float | None) -> None:
+    def _record(self, state: TrainerState, loss: float | None, rate: float | None) -> float | None:
+        """Write a line, unless its dev loss has no perplexity; that loss."""
         with undisturbed(self._run.model):
-            dev, probed = self._dev_loss(), self._probe(state.global_step)
+            dev = self._dev_loss()
+            if dev is not None and not _has_perplexity(dev):
+                return dev
+            probed = self._probe(state.global_step)
         epoch, tokens = self._run.batches.progress(state.global_step)
         row = {
             "step": state.global_step,
@@ -119,6 +141,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self._note = " ".join(f"{name} {value:.3f}" for name, value in shown.items() if value is not None)
         self.rows.append(row)
         write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
+        return dev
 
     def _probe(self, step: int) -> dict[str, float]:
         if self._run.probe is None:
@@ -142,6 +165,11 @@ class Watch(TrainerCallback):  # type: ignore[misc]
                 total += losses.sum(dtype=torch.float64).item()
                 count += len(losses)
         return total / count
+
+
+def _has_perplexity(loss: float) -> bool:
+    """Whether exp(loss) is a number."""
+    return loss < math.log(sys.float_info.max)
 
 
 @contextmanager

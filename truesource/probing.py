@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.comparison import oracle_for, score_both, vocabulary_part
 from evaluation.probing.experiment import Experiment, LayerResult, Options, WordValues
-from evaluation.probing.results import Probing, best_layer, confusion_of, task_parts
+from evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
 from evaluation.probing.spans import span_targets
 from evaluation.probing.targets import Given, Kind, Targets, Truth, word_targets
 from evaluation.score import digest_sentences
@@ -75,7 +75,9 @@ def probe_model(
 ) -> Probing:
     """Train and measure probes on the layers of a model, and of its snapshots if asked for.
 
-    Selectivity, description length and correlations are of the finished model only.
+    Selectivity, description length and correlations are of the finished model only. Vectors of as many layers stand in
+    memory as fit `lmtrain.probing.hidden_states.BUDGET`. Where the length condition leaves no sentence to correlate,
+    there are no correlations, and a note says so.
 
     Args:
         folder: of the model.
@@ -102,7 +104,13 @@ def probe_model(
     oracle = oracle_for(model, pcfg, lengths)
     targets = _targets(oracle, sentences, task, options.seed)
     experiment = Experiment(targets, fit_linear, options)
-    values = _word_values(model, pcfg, sentences, lengths, targets) if task.correlations else None
+    values: WordValues | None = None
+    notes: tuple[str, ...] = ()
+    if task.correlations and targets.kind != "span":
+        if lengths is None or any(len(sentences[i]) in lengths for i in set(targets.sentence.tolist())):
+            values = _word_values(model, pcfg, sentences, lengths, targets)
+        else:
+            notes = (f"no correlations with word probabilities, for no sentence has {lengths} words",)
     found: list[LayerResult] = []
     for step, path in steps[:-1]:
         found += _layers(load_model(path), sentences, experiment, task, step, full=False, values=None)
@@ -113,7 +121,7 @@ def probe_model(
         model.objective,
         [*found, *final],
         experiment.baselines(),
-        experiment.chance(_vectors(model, sentences, experiment, task, [best.layer])[best.layer]),
+        experiment.chance(next(_vectors(model, sentences, experiment, task, [best.layer]))[1]),
         targets.labels,
         confusion_of(experiment, best),
         {
@@ -127,6 +135,8 @@ def probe_model(
             "data": digest_sentences(sentences),
             "grammar": pcfg.digest[:8],
         },
+        measure_parts(experiment),
+        notes,
     )
 
 
@@ -148,11 +158,11 @@ def _layers(
 ) -> list[LayerResult]:
     from grammar.progress import meter
 
-    vectors = _vectors(model, sentences, experiment, task, task.layers)
     found = []
-    with meter(f"probes of {model.name}", len(vectors)) as bar:
-        for layer in sorted(vectors):
-            found.append(experiment.probe(vectors.pop(layer), layer, step, full=full, values=values))
+    with meter(f"probes of {model.name}", None if task.layers is None else len(task.layers)) as bar:
+        for layer, vectors in _vectors(model, sentences, experiment, task, task.layers):
+            found.append(experiment.probe(vectors, layer, step, full=full, values=values))
+            del vectors  # before those of the next layer are made
             bar.advance()
     return found
 
@@ -163,14 +173,18 @@ def _vectors(
     experiment: Experiment,
     task: Task,
     layers: Sequence[int] | None,
-) -> dict[int, Any]:
-    """Of the items, by layer, (T, D)."""
-    from lmtrain.probing.hidden_states import hidden_states
+) -> Iterator[tuple[int, Any]]:
+    """Of the items, layer after layer, (T, D); not kept here."""
+    from lmtrain.probing.hidden_states import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
-    words = hidden_states(model, sentences, layers=layers, pooling=task.pooling)
     starts = np.cumsum(sizes) - sizes
-    return {layer: experiment.vectors(rows, starts) for layer, rows in words.items()}
+    found = hidden_layers(model, sentences, layers=layers, pooling=task.pooling, words=experiment.words(starts))
+
+    def of_items(layer: tuple[int, Any]) -> tuple[int, Any]:
+        return layer[0], experiment.vectors(layer[1], starts)
+
+    return map(of_items, found)  # a generator would keep the vectors of a layer until those of the next are made
 
 
 def _word_values(
@@ -179,10 +193,8 @@ def _word_values(
     sentences: Sequence[Sequence[str]],
     lengths: LengthRange | None,
     targets: Targets,
-) -> WordValues | None:
-    """Ln P and ln Q of the word of each item; None for spans."""
-    if targets.kind == "span":
-        return None
+) -> WordValues:
+    """Ln P and ln Q of the word of each item; NaN where a sentence has other lengths."""
     paired = score_both(model, pcfg, sentences, lengths=lengths).paired
     width = max(len(sentence) for sentence in sentences) + 1
     found = np.full((2, len(sentences) * width), np.nan)

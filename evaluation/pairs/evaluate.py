@@ -15,7 +15,7 @@ from scipy.special import expit
 from evaluation.measures.bootstrap import Interval, resampled_ratios
 from evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from evaluation.pairs.pair import ALL, Pair
-from evaluation.pairs.sums import by_source, measures, pair_sums
+from evaluation.pairs.sums import by_source, measures, pair_sums, preferred
 from evaluation.score import Score, signature
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
@@ -38,7 +38,7 @@ class PairEvaluation:
     objective: str
     pairs: list[Pair]  #: those that count
     truth: FloatArray  #: (P,) nats; infinite where the grammar cannot make one side
-    odds: FloatArray  #: (P,) of the model; infinite where it cannot make one side
+    odds: FloatArray  #: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither
     left_out: dict[str, int]  #: pairs that do not count, by reason
     parts: dict[str, object]  #: of the signature
     seed: int
@@ -77,7 +77,7 @@ class PairEvaluation:
         return [{**head, **of, **score.as_record()} for of, score in self.scores()]
 
     def points(self) -> list[dict[str, Any]]:
-        """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite."""
+        """Log odds of every pair that counts, nats, sides as in the pairs; null where infinite or unknown."""
         return [
             {"phenomenon": pair.phenomenon, "truth": _finite(x), "model": _finite(y)}
             for pair, x, y in zip(self.pairs, self.truth.tolist(), self.odds.tolist(), strict=True)
@@ -99,7 +99,8 @@ class PairEvaluation:
         return {
             "pairs": int(own.sum()),
             "impossible": int(np.isinf(self.truth[own]).sum()),
-            "impossible_for_model": int(np.isinf(self.odds[own]).sum()),
+            "impossible_for_model": int(np.isnan(self.odds[own]).sum()),
+            "infinite_for_model": int(np.isinf(self.odds[own]).sum()),
         }
 
     def _strata(self, own: NDArray[np.bool_]) -> dict[tuple[str, str], NDArray[np.bool_]]:
@@ -119,19 +120,20 @@ class PairEvaluation:
             (name, own & (size >= low) & (size < high))
             for name, (low, high) in zip(ODDS_BINS, pairwise(ODDS), strict=True)
         ]
-        side = np.where(self.truth < 0.0, -1.0, 1.0)
+        finite = np.isfinite(self.truth) & np.isfinite(self.odds)
+        toward = preferred(self.truth) * np.where(finite, self.odds, 0.0)  # a tie counts in both orders
         for name, member in [*bins, (IMPOSSIBLE, own & np.isinf(self.truth))]:
             if not member.any():
                 continue
             at = {**of, "by": "log_odds", "group": name}
             found += self._scores(at, measures(self._grouped(sums, member), ("accuracy",), seed=self.seed))
             found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
-            finite = member & np.isfinite(self.truth) & np.isfinite(self.odds)
-            if finite.any():
-                means = {"truth_log_odds": size, "model_log_odds": side * self.odds}
-                found += self._scores(at, self._means(means, finite))
-        chosen = np.where(self.odds < 0.0, -1.0, 1.0)
-        confidence, truth = expit(chosen * self.odds), expit(chosen * self.truth)
+            if (member & finite).any():
+                means = {"truth_log_odds": size, "model_log_odds": toward}
+                found += self._scores(at, self._means(means, member & finite))
+        chosen = preferred(self.odds)
+        confidence = np.where(chosen == 0.0, 0.5, expit(np.abs(self.odds)))
+        truth = np.where(chosen == 0.0, 0.5, expit(np.where(chosen < 0.0, -self.truth, self.truth)))
         for low, high in pairwise(CHOICES):
             member = own & (confidence >= low) & ((confidence < high) | (high == 1.0))
             if member.any():
@@ -150,6 +152,16 @@ class PairEvaluation:
         return {name: Interval(means[k], *ends[:, k].tolist()) for k, name in enumerate(values)}
 
 
+class NoPairsError(InputError):
+    """No pair counts for a model."""
+
+    def __init__(self, objective: str, pairs: int, left_out: dict[str, int]) -> None:
+        told = "; ".join(f"{n:,} where {reason}" for reason, n in left_out.items())
+        super().__init__(f"none of the {pairs:,} pairs can be compared: {told or 'there are none'}")
+        self.objective = objective
+        self.left_out = left_out
+
+
 def evaluate_pairs(
     model: LanguageModel,
     pairs: Sequence[Pair],
@@ -162,7 +174,8 @@ def evaluate_pairs(
 
     A causal model is compared with ln P(a)/P(b), a masked one with the difference of the grammar's exact sums of
     ln P(word | all others). Pairs with a word outside the model's vocabulary are left out, and those of which the
-    grammar, or the model, can make neither side; `PairEvaluation.left_out` counts them.
+    grammar can make neither side; `PairEvaluation.left_out` counts them. Where the model can make neither side, it
+    prefers none.
 
     Args:
         model: anything that satisfies `LanguageModel`, the oracle included.
@@ -172,7 +185,8 @@ def evaluate_pairs(
         seed: of the bootstrap.
 
     Raises:
-        InputError: no pair is left, or a sentence is longer than the model takes.
+        NoPairsError: no pair is left.
+        InputError: a sentence is longer than the model takes.
     """
     reasons = {
         "a word is outside the model's vocabulary": outside_vocabulary(model, pairs),
@@ -183,18 +197,14 @@ def evaluate_pairs(
         left_out[reason] = int((kept & wrong).sum())
         kept &= ~wrong
     some = [pair for pair, keep in zip(pairs, kept, strict=True) if keep]
-    odds = model_log_odds(model, some)
-    wrong = np.isnan(odds)
-    left_out["the model can make neither sentence"] = int(wrong.sum())
-    some, odds = [pair for pair, bad in zip(some, wrong, strict=True) if not bad], odds[~wrong]
     if not some:
-        told = "; ".join(f"{n} where {reason}" for reason, n in left_out.items() if n)
-        raise InputError(f"none of the {len(pairs)} pairs can be compared: {told or 'there are none'}")
+        raise NoPairsError(model.objective, len(pairs), _some(left_out))
+    odds = model_log_odds(model, some)
     parts: dict[str, object] = {
         "objective": model.objective,
         "odds": "sum" if model.objective == "causal" else "pseudo",
         "drawn": "none" if lengths is None else str(lengths),
-        "ci": f"sentence-bootstrap95/seed{seed}",
+        "ci": f"accuracy-wilson95/others-sentence-bootstrap95/seed{seed}",
         "given": len(pairs),
         "pairs": len(some),
         "data": digest_pairs(some),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from grammar.errors import InputError
 from grammar.files import write_json_lines
 
 _LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
+RESERVED = ("log_odds", "choice")  #: what pairs are grouped by of themselves, so no stratum has these names
 _SIDES = {"good": "a", "bad": "b"}
 
 
@@ -48,6 +51,43 @@ def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | 
     return pairs
 
 
+def filter_pairs(
+    pairs: Sequence[Pair],
+    path: str | Path,
+    *,
+    phenomena: Collection[str] | None = None,
+    number: int | None = None,
+    possible: bool = False,
+) -> list[Pair]:
+    """Some of the pairs of a file, in its order.
+
+    Args:
+        pairs: with log probabilities, see `evaluation.pairs.odds.with_truth`.
+        path: of the file, for messages.
+        phenomena: that are kept; None: all.
+        number: the first so many of each phenomenon, of those that are kept; None: all.
+        possible: only pairs of which the grammar can make both sentences.
+
+    Raises:
+        InputError: a phenomenon has no pair in the file, or no pair is left.
+    """
+    there = list(dict.fromkeys(pair.phenomenon for pair in pairs))
+    strange = [name for name in phenomena or () if name not in there]
+    if strange:
+        raise InputError(f"the file has no pairs of {strange[0]!r}; it has those of {', '.join(there)}", Path(path))
+    kept: list[Pair] = []
+    counts: Counter[str] = Counter()
+    for pair in pairs:
+        name = pair.phenomenon
+        wanted = (phenomena is None or name in phenomena) and (pair.possible or not possible)
+        if wanted and (number is None or counts[name] < number):
+            counts[name] += 1
+            kept.append(pair)
+    if not kept:
+        raise InputError("the grammar can make both sentences of none of these pairs", Path(path))
+    return kept
+
+
 def _read(line: str, number: int, path: Path, known: frozenset[str], lengths: LengthRange | None) -> Pair:
     try:
         record = json.loads(line)
@@ -62,14 +102,25 @@ def _read(line: str, number: int, path: Path, known: frozenset[str], lengths: Le
     strata, facts = record.get("strata", {}), record.get("facts", {})
     if not isinstance(phenomenon, str) or phenomenon in ("", ALL):
         raise InputError(f"the phenomenon of a pair is a text, not {ALL!r}, which stands for all pairs", path, number)
-    if type(source) is not int:
+    if type(source) is not int or abs(source) >= 2**63:
         raise InputError(
-            "the source of a pair is a whole number, the same for pairs that belong together", path, number
+            "the source of a pair is a whole number of at most 18 digits, the same for pairs that belong together",
+            path,
+            number,
         )
     if drawn not in (None, *_SIDES):
         raise InputError("the drawn side of a pair is good, bad or null", path, number)
     if not _plain(strata, (str, int, bool)) or not _plain(facts, (int, float)):
         raise InputError("strata are texts, whole numbers or true and false by name; facts are numbers", path, number)
+    endless = [name for name, value in facts.items() if isinstance(value, float) and not math.isfinite(value)]
+    if endless:
+        raise InputError(f"the fact {endless[0]!r} is not a finite number; write null in its place", path, number)
+    taken = [name for name in strata if name in RESERVED]
+    if taken:
+        raise InputError(f"a stratum cannot be named {taken[0]!r}, which all pairs are grouped by", path, number)
+    for text in (phenomenon, *strata, *strata.values(), *facts):
+        if isinstance(text, str) and not _encodable(text):
+            raise InputError(f"the text {text!r} is not Unicode", path, number)
     return Pair(
         *(a, b, phenomenon, None, None, None, differing(a, b), source),
         None if drawn is None else _SIDES[drawn],
@@ -95,6 +146,11 @@ def _sentence(
             number,
         )
     return words
+
+
+def _encodable(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON can spell."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _plain(value: Any, kinds: tuple[type, ...]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from grammar.errors import InputError
 
 PHENOMENA = ("subject-verb", "determiner-noun", "subcategorisation", "attachment", "word-order")
+NUMBER = 200
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Settings:
         InputError: a value is out of range, or a phenomenon is unknown.
     """
 
-    number: int = 200  #: at most so many pairs of each phenomenon
+    number: int = NUMBER  #: at most so many pairs of each phenomenon
     phenomena: tuple[str, ...] = PHENOMENA
     seed: int = 1
     tries: int = 10  #: at most so many sentences are drawn for each pair wanted
@@ -28,14 +29,13 @@ class Settings:
     )
     sure: float = 0.9  #: posterior from which a tag or a phrase is nearly sure
     attached: float = 0.8  #: posterior from which an attachment is
-    candidates: int = 12  #: words tried in a sentence for attachment, each with a posterior of its own
     moved: float = 0.7  #: posterior of the other attachment that the exchange must reach
     possible: bool = False  #: only pairs whose two sentences the grammar can make
     forms: Path | None = None  #: a file of forms in place of the English ones
 
     def __post_init__(self) -> None:
-        if min(self.number, self.tries, self.candidates) < 1:
-            raise InputError("the number of pairs, of tries and of candidates is 1 or more")
+        if min(self.number, self.tries) < 1:
+            raise InputError("the number of pairs and of tries is 1 or more")
         if not self.tolerance > 0.0 or not self.frame_margin > 0.0:
             raise InputError("the tolerance of frequency and the margin of frames are nats above 0")
         if not (0.5 < self.sure < 1.0 and 0.5 <= self.attached < 1.0 and 0.5 <= self.moved < 1.0):

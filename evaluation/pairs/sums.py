@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evaluation.measures.bootstrap import TAILS, Interval, resampled_sums
+from evaluation.pairs.proportions import proportion
 
 FloatArray = NDArray[np.float64]
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side
@@ -32,6 +33,7 @@ RATIOS = {
     "context": ("context", "contexts"),
     "context_truth": ("context_truth", "contexts"),
 }
+PROPORTIONS = ("accuracy", "unigram_accuracy")  #: with intervals of proportions
 MEASURES = ("accuracy", "unigram_accuracy", "correlation", *(name for name in RATIOS if "accuracy" not in name))
 
 
@@ -41,14 +43,16 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
     Which sentence of a pair is named first is arbitrary. So correlation and slope count every pair in both orders,
     which makes their means zero: ``sum x y / sqrt(sum x^2 sum y^2)`` and ``sum x y / sum x^2``. Probabilities of a
     choice, ``sigma(log odds)``, are of the sentence that the truth prefers, 0.5 where it prefers none. Odds with an
-    infinity count for accuracies and choices only.
+    infinity count for accuracies and choices only; so do pairs of which the model can make neither sentence, as pairs
+    of which it prefers none.
 
     Args:
         truth: (P,) log odds of the truth, nats; infinite where it cannot make one side.
-        model: (P,) of the model; NaN nowhere.
+        model: (P,) of the model; infinite where it cannot make one side, NaN where it can make neither.
         unigram: (P,) of word frequencies; NaN where unknown.
     """
-    prefers = np.where(np.abs(truth) <= TIE, 0.0, np.sign(truth))
+    prefers = preferred(truth)
+    chance = np.where(np.isnan(model), 0.5, expit(model))
     decided = prefers != 0.0
     finite = np.isfinite(truth) & np.isfinite(model)
     x, y = (np.where(finite, side, 0.0) for side in (truth, model))
@@ -57,18 +61,18 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
     side = np.where(decided, prefers, 1.0)
     columns = {
         "decided": decided,
-        "correct": decided * _right(model, prefers),
+        "correct": decided * _right(preferred(model), prefers),
         "unigram_decided": decided & np.isfinite(unigram),
-        "unigram_correct": decided * np.isfinite(unigram) * _right(u, prefers),
+        "unigram_correct": decided * np.isfinite(unigram) * _right(preferred(u), prefers),
         "finite": finite,
         "model_truth": x * y,
         "truth_truth": x * x,
         "model_model": y * y,
         "distance": np.abs(x - y),
         "pairs": np.ones(len(truth)),
-        "choice": np.where(decided, expit(side * model), 0.5),
+        "choice": np.where(decided & ~np.isnan(model), expit(side * model), 0.5),
         "choice_truth": np.where(decided, expit(side * truth), 0.5),
-        "choice_error": np.abs(expit(model) - expit(truth)),
+        "choice_error": np.abs(chance - expit(truth)),
         "contexts": known,
         "context": known * side * (y - u),
         "context_truth": known * side * (x - u),
@@ -76,9 +80,13 @@ def pair_sums(truth: FloatArray, model: FloatArray, unigram: FloatArray) -> Floa
     return np.stack([np.asarray(columns[name], dtype=np.float64) for name in COLUMNS], axis=1)
 
 
-def _right(odds: FloatArray, prefers: FloatArray) -> FloatArray:
-    """1 where odds prefer the same side, 0.5 where they prefer none."""
-    own = np.where(np.abs(odds) <= TIE, 0.0, np.sign(odds))
+def preferred(odds: FloatArray) -> FloatArray:
+    """1 where log odds prefer the first side, -1 where the second, 0 where neither, or where they are NaN."""
+    return np.where(np.isnan(odds) | (np.abs(odds) <= TIE), 0.0, np.sign(odds))
+
+
+def _right(own: FloatArray, prefers: FloatArray) -> FloatArray:
+    """1 where the same side is preferred, 0.5 where ``own`` is none."""
     return np.where(own == 0.0, 0.5, own == prefers)
 
 
@@ -91,16 +99,25 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
 
 
 def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
-    """Measures with 95% bootstrap intervals; those that nothing is known of are left out.
+    """Measures with 95% intervals; those that nothing is known of are left out.
+
+    Accuracies have intervals of proportions, see `evaluation.pairs.proportions`; the others those of a bootstrap.
 
     Args:
         sums: (N, K), see `by_source`.
         names: of measures.
         seed: of the resampling of sources.
     """
-    drawn = resampled_sums(sums, seed=seed)
+    resampled = any(name not in PROPORTIONS for name in names)
+    drawn = resampled_sums(sums, seed=seed) if resampled else np.empty((0, sums.shape[1]))
     found = {}
     for name in names:
+        if name in PROPORTIONS:
+            right, counted = (sums[:, COLUMNS.index(part)] for part in RATIOS[name])
+            share = proportion(right, counted)
+            if share is not None:
+                found[name] = share
+            continue
         value, values = _measure(name, sums.sum(axis=0)[None])[0], _measure(name, drawn)
         if np.isfinite(value):
             low, high = np.nanquantile(values, TAILS)

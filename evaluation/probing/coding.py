@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
-from evaluation.probing.measures import cross_entropies, mean_intervals
+from evaluation.probing.measures import Estimate, cross_entropies, mean_intervals
 from evaluation.probing.splits import Split
 from evaluation.probing.trainer import Trainer, Vectors
 
@@ -23,27 +22,24 @@ PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 
 class CodeLength(NamedTuple):
     """Length of the code of the labels of the train part."""
 
-    bits: Interval  #: bits a label
+    bits: Estimate  #: bits a label
     uniform: float  #: bits a label of a code that gives all labels the same length, log2 of their number
     compression: float  #: ``uniform / bits``
 
 
-def online_code(
-    x: Vectors, targets: Floats, split: Split, trainer: Trainer, *, weight_decay: float, seed: int
-) -> CodeLength:
+def online_code(x: Vectors, targets: Floats, split: Split, trainer: Trainer, *, seed: int) -> CodeLength:
     """Bits to send the labels of the train part, in blocks, to someone who has the vectors.
 
     Groups (sentences) come in random order, and blocks end where groups do. The first block is sent by a uniform code;
     then a probe is trained on all that was sent, and codes the next block. Soft targets are sent as labels drawn from
-    them: the length is the expected one. The dev part serves early stopping, and its labels are not sent. On fewer
-    items the weight decay is larger, so that it is as strong in all as ``weight_decay`` on the whole train part.
+    them: the length is the expected one. On the dev part each probe is stopped and its weight decay chosen; its labels
+    are not sent.
 
     Args:
         x: (T, D) vectors of all items.
         targets: (T, C) probability of each label.
         split: of the items.
         trainer: of probes.
-        weight_decay: of a probe on the whole train part.
         seed: of the order, and of the interval's resampling.
     """
     order, ends = blocks(split.group[split.train], np.random.default_rng([seed, 4]))
@@ -53,8 +49,7 @@ def online_code(
     dev = split.dev
     for start, end in itertools.pairwise(ends):
         sent, block = items[:start], items[start:end]
-        decay = weight_decay * len(items) / start
-        probe = trainer(x[sent], targets[sent], x[dev], targets[dev], weight_decays=(decay,))
+        probe = trainer(x[sent], targets[sent], x[dev], targets[dev])
         bits[start:end] = cross_entropies(probe.log_probs(x[block]), targets[block]) / math.log(2.0)
     found = mean_intervals({"bits": bits}, split.group[items], seed)["bits"]
     return CodeLength(found, uniform, uniform / found.value)

@@ -15,7 +15,8 @@ Ints = NDArray[np.int64]
 def control_labels(keys: Sequence[str], truth: Ints, seed: int) -> Ints:
     """A control task (Hewitt and Liang 2019): each word type has one label, drawn from those of the items, (T,).
 
-    Only a probe that knows the type by heart can tell it, so accuracy on it says how much a probe can memorise.
+    Only a probe that knows the type by heart can tell it, so accuracy on it says how much a probe can memorise. Types
+    must recur for that: of spans they are those of the first word, for pairs of end words hardly do.
     """
     rng = np.random.default_rng([seed, 2])
     drawn = {key: int(truth[rng.integers(len(truth))]) for key in dict.fromkeys(keys)}

@@ -9,12 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
 from evaluation.probing.coding import online_code
 from evaluation.probing.controls import control_labels, identity_guesses, majority_guess, one_hot, random_labels
 from evaluation.probing.correlations import word_correlations
-from evaluation.probing.measures import mean_intervals, probe_measures
-from evaluation.probing.splits import By, Split, split
+from evaluation.probing.measures import Estimate, group_accuracy, mean_intervals, probe_measures
+from evaluation.probing.splits import By, Split, numbered, split
 from evaluation.probing.targets import Targets
 from evaluation.probing.trainer import Probe, Trainer, Vectors
 
@@ -48,9 +47,11 @@ class LayerResult:
 
     step: int | None  #: of the training; None: the finished model
     layer: int
-    measures: dict[str, Interval]
+    measures: dict[str, Estimate]
     probe: Probe = field(repr=False)
     guess: Ints = field(repr=False)  #: (N,) labels of the test items
+    #: of measures of other probes than this, how much those were held back: for signatures
+    decays: dict[str, str] = field(repr=False)
 
 
 class Experiment:
@@ -68,32 +69,59 @@ class Experiment:
     def __init__(self, targets: Targets, trainer: Trainer, options: Options) -> None:
         self.targets, self.options = targets, options
         self._trainer = trainer
-        self.split = split(options.split_by, targets.key, targets.truth, targets.sentence, options.seed)
+        self.split = self._split(options.split_by)
         self._wanted = targets.posterior if options.soft else one_hot(targets.truth, len(targets.labels))
 
-    @cached_property
-    def _text_split(self) -> Split:
-        """By position, where word types recur as they do in any text."""
-        if self.options.split_by == "position":
-            return self.split
+    def _split(self, by: By) -> Split:
         targets = self.targets
-        return split("position", targets.key, targets.truth, targets.sentence, self.options.seed)
+        ends = targets.last_word if targets.kind == "span" else None
+        return split(by, targets.first_word, targets.truth, targets.sentence, self.options.seed, ends=ends)
 
-    def vectors(self, words: Vectors, starts: Ints) -> Vectors:
+    @cached_property
+    def text_split(self) -> Split:
+        """By position, where word types recur as they do in any text."""
+        return self.split if self.options.split_by == "position" else self._split("position")
+
+    @property
+    def control_split(self) -> Split:
+        """That selectivity is measured on."""
+        return self.split if self.options.control == "split" else self.text_split
+
+    @cached_property
+    def _unit(self) -> Ints:
+        """Number of the word type of each item, of spans of the pair, (T,)."""
+        return numbered(self.targets.key)
+
+    def words(self, starts: Ints) -> Ints:
+        """Numbers of the words that items begin or end with, rising, (W,).
+
+        Args:
+            starts: (S,) number of the first word of each sentence given.
+        """
+        at = starts[self.targets.sentence]
+        return np.unique(np.concatenate([at + self.targets.first, at + self.targets.last]))
+
+    def vectors(self, rows: Vectors, starts: Ints) -> Vectors:
         """The vectors of the items: of words their own, of spans those of both end words, one after the other, (T, D).
 
         Args:
-            words: (W, D) of all words of all sentences given.
-            starts: (S,) the first word of each sentence.
+            rows: (W, D) of `words`.
+            starts: (S,) number of the first word of each sentence given.
         """
-        at = starts[self.targets.sentence]
-        first = words[at + self.targets.first]
-        return np.concatenate([first, words[at + self.targets.last]], axis=1) if self.targets.kind == "span" else first
+        if self.targets.kind != "span":
+            return rows  # each word is an item, in the same order
+        words, at = self.words(starts), starts[self.targets.sentence]
+        first, last = (np.searchsorted(words, at + place) for place in (self.targets.first, self.targets.last))
+        width = rows.shape[1]
+        found = np.empty((len(first), 2 * width), dtype=rows.dtype)
+        found[:, :width] = rows[first]
+        found[:, width:] = rows[last]
+        return found
 
-    def train(self, x: Vectors, wanted: Floats, parts: Split, **options: tuple[float, ...]) -> Probe:
-        """A probe trained on the train part, chosen on the dev part."""
+    def train(self, x: Vectors, wanted: Floats, parts: Split) -> Probe:
+        """A probe trained on the train part, its weight decay chosen on the dev part."""
         train, dev = parts.train, parts.dev
-        return self._trainer(x[train], wanted[train], x[dev], wanted[dev], **options)
+        return self._trainer(x[train], wanted[train], x[dev], wanted[dev])
 
     def probe(
         self, x: Vectors, layer: int, step: int | None = None, *, full: bool = True, values: WordValues | None = None
@@ -111,40 +139,48 @@ class Experiment:
         probe = self.train(x, self._wanted, self.split)
         log_probs = probe.log_probs(x[test])
         right, group = targets.truth[test], self.split.group[test]
+        guess = log_probs.argmax(axis=1)
         found = probe_measures(log_probs, targets.posterior[test], right, group, seed)
+        unit = self._unit[test]
+        whole = group if self.options.split_by == "type" else unit  # a sentence does not hold all items of a type
+        found["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
+        decays: dict[str, str] = {}
         if full and self.options.control != "none":
-            found |= self._selectivity(x, probe)
+            measured, decays = self._selectivity(x, probe)
+            found |= measured
         if full and self.options.mdl:
-            decay = probe.weight_decay
-            code = online_code(x, self._wanted, self._text_split, self._trainer, weight_decay=decay, seed=seed)
-            found["mdl"] = code.bits
-            # a short code compresses much: the ends change places
-            found["compression"] = Interval(code.compression, *(code.uniform / x for x in code.bits[:0:-1]))
+            code = online_code(x, self._wanted, self.text_split, self._trainer, seed=seed)
+            bits = code.bits
+            # a short code compresses much: the ends of the interval change places
+            low, high = (None if end is None else code.uniform / end for end in (bits.high, bits.low))
+            found |= {"mdl": bits, "compression": Estimate(code.compression, low, high)}
+            decays |= dict.fromkeys(("mdl", "compression"), "by-block")
         if values is not None:
             own = log_probs[np.arange(len(test)), right]
             kept = np.isfinite(values.truth[test]) & np.isfinite(values.model[test])
             if kept.sum() > 2:
                 at = test[kept]
                 found |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept], seed)
-        return LayerResult(step, layer, found, probe, log_probs.argmax(axis=1))
+        return LayerResult(step, layer, found, probe, guess, decays)
 
-    def _selectivity(self, x: Vectors, probe: Probe) -> dict[str, Interval]:
-        """Accuracy on the task less that on the control task, probes being as free to fit both."""
-        parts = self.split if self.options.control == "split" else self._text_split
+    def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Estimate], dict[str, str]]:
+        """Accuracy on the task less that on the control task, either probe at its best on its dev part."""
+        parts = self.control_split
         targets, n_labels = self.targets, len(self.targets.labels)
-        decay = (probe.weight_decay,)
-        control = control_labels(targets.key, targets.truth, self.options.seed)
-        other = self.train(x, one_hot(control, n_labels), parts, weight_decays=decay)
-        own = probe if parts is self.split else self.train(x, self._wanted, parts, weight_decays=decay)
+        control = control_labels(targets.first_word, targets.truth, self.options.seed)
+        other = self.train(x, one_hot(control, n_labels), parts)
+        own = probe if parts is self.split else self.train(x, self._wanted, parts)
         test = parts.test
         right = {
             "task_accuracy": (own.log_probs(x[test]).argmax(axis=1) == targets.truth[test]).astype(np.float64),
             "control_accuracy": (other.log_probs(x[test]).argmax(axis=1) == control[test]).astype(np.float64),
         }
         right["selectivity"] = right["task_accuracy"] - right["control_accuracy"]
-        return mean_intervals(right, parts.group[test], self.options.seed)
+        task, held = f"{own.weight_decay:g}", f"{other.weight_decay:g}"
+        decays = {"task_accuracy": task, "control_accuracy": held, "selectivity": f"{task}/{held}"}
+        return mean_intervals(right, parts.group[test], self.options.seed), decays
 
-    def chance(self, x: Vectors) -> dict[str, Interval]:
+    def chance(self, x: Vectors) -> dict[str, Estimate]:
         """A probe of labels drawn at random for each item: its accuracy, and what its guesses must expect, chance."""
         targets, test = self.targets, self.split.test
         n_labels = len(targets.labels)
@@ -158,14 +194,14 @@ class Experiment:
         }
         return mean_intervals(columns, self.split.group[test], self.options.seed)
 
-    def baselines(self) -> dict[str, Interval]:
+    def baselines(self) -> dict[str, Estimate]:
         """Accuracy of guesses that look at no vector: the most frequent label, and that of the word type.
 
         The second one also on the split by position (``position_identity_accuracy``), as new types have no label. Then
-        the share of test items whose right label the train part does not have, and the accuracy that the most probable
-        label would expect, the most that any probe can.
+        the share of test items whose right label the train part does not have, and the posterior probability of the
+        most probable label: the most that ``expected_accuracy`` can be.
         """
-        targets, text, (train, test) = self.targets, self._text_split, (self.split.train, self.split.test)
+        targets, text, (train, test) = self.targets, self.text_split, (self.split.train, self.split.test)
         right, seed = targets.truth[test], self.options.seed
         columns = {
             "majority_accuracy": right == majority_guess(targets.truth[train]),

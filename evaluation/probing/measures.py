@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from evaluation.measures.bootstrap import TAILS, Interval, resampled_ratios, resampled_sums
+from evaluation.measures.bootstrap import TAILS, resampled_ratios, resampled_times
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+FEWEST = 10  #: groups that make an interval; of fewer, resamples say little of others
+CELLS = 2**22  #: at most so many counts of resamples stand in memory at once
 
 
-def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Ints, seed: int) -> dict[str, Interval]:
+class Estimate(NamedTuple):
+    """A value with its 95% interval; None: there are fewer than `FEWEST` groups to resample."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Ints, seed: int) -> dict[str, Estimate]:
     """Measures of a probe on test items, means over items, with 95% intervals from groups drawn with replacement.
 
     ``accuracy`` and ``mcc`` are of the most probable label against the one that counts as right;
     ``expected_accuracy`` is its posterior probability, the accuracy expected over all derivations. ``cross_entropy``
-    is -sum p ln q (nats), ``entropy`` of the posterior the least it can be, ``kl`` the difference. ``group_accuracy``
-    is the mean over groups of the accuracy within each, in which a frequent word counts no more than a rare one.
+    is -sum p ln q (nats), ``entropy`` of the posterior the least it can be, ``kl`` the difference.
 
     Args:
         log_probs: (N, C) of the probe, nats.
         posterior: (N, C) exact.
         truth: (N,) right labels.
-        group: (N,) word type or sentence of each item.
+        group: (N,) word type or sentence of each item, see `evaluation.probing.splits.Split.group`.
         seed: of the resampling.
     """
     guess = log_probs.argmax(axis=1)
@@ -36,21 +48,34 @@ def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Int
         "kl": crossed - entropy,
     }
     found = mean_intervals(columns, group, seed)
-    right = per_group(np.stack([columns["accuracy"], np.ones(len(group))], axis=1), group)
-    shares = right[:, 0] / right[:, 1]
-    found["group_accuracy"] = mean_intervals({"": shares}, np.arange(len(shares)), seed)[""]
     found["mcc"] = matthews_interval(guess, truth, posterior.shape[1], group, seed)
     return found
 
 
-def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[str, Interval]:
+def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Estimate:
+    """Mean over units of the accuracy within each, so that a frequent word counts no more than a rare one.
+
+    Args:
+        right: (N,) 1 where the guess is right, else 0.
+        unit: (N,) word type of each item; of spans, pair of those of the ends.
+        group: (N,) what is resampled; holds units whole.
+        seed: of the resampling.
+    """
+    _, at = np.unique(unit, return_index=True)
+    sums = per_group(np.stack([right, np.ones(len(right))], axis=1), unit)
+    return mean_intervals({"": sums[:, 0] / sums[:, 1]}, group[at], seed)[""]
+
+
+def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[str, Estimate]:
     """Mean of each column (N,) over items, with 95% intervals over groups."""
     values = np.stack([*columns.values(), np.ones(len(group))], axis=1)
     sums = per_group(values, group)
     total, count = sums[:, :-1], np.repeat(sums[:, -1:], len(columns), axis=1)
-    low, high = resampled_ratios(total, count, seed=seed)
-    means = values[:, :-1].mean(axis=0)
-    return {name: Interval(*map(float, (means[i], low[i], high[i]))) for i, name in enumerate(columns)}
+    means = map(float, values[:, :-1].mean(axis=0))
+    if len(sums) < FEWEST:
+        return {name: Estimate(mean, None, None) for name, mean in zip(columns, means, strict=True)}
+    ends = resampled_ratios(total, count, seed=seed).T.tolist()
+    return {name: Estimate(mean, *pair) for name, mean, pair in zip(columns, means, ends, strict=True)}
 
 
 def per_group(values: Floats, group: Ints) -> Floats:
@@ -79,14 +104,27 @@ def matthews(guess: Ints, truth: Ints, n_labels: int) -> float:
     return float(_matthews(np.concatenate([table, np.bincount(truth, minlength=n_labels)])[None].astype(np.float64))[0])
 
 
-def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed: int) -> Interval:
-    """`matthews` with its 95% interval over groups."""
-    items = np.zeros((len(guess), 1 + 2 * n_labels))
-    items[:, 0] = guess == truth
-    items[np.arange(len(guess)), 1 + guess] = 1.0
-    items[np.arange(len(guess)), 1 + n_labels + truth] = 1.0
-    low, high = np.quantile(_matthews(resampled_sums(per_group(items, group), seed=seed)), TAILS)
-    return Interval(matthews(guess, truth, n_labels), float(low), float(high))
+def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed: int) -> Estimate:
+    """`matthews` with its 95% interval over groups.
+
+    Groups have few labels each, so their counts are sparse; those of resamples are dense, `CELLS` at once.
+    """
+    value = matthews(guess, truth, n_labels)
+    names, row = np.unique(group, return_inverse=True)
+    if len(names) < FEWEST:
+        return Estimate(value, None, None)
+    columns = np.concatenate([np.zeros(len(guess), dtype=np.int64), 1 + guess, 1 + n_labels + truth])
+    ones = np.concatenate([(guess == truth).astype(np.float64), np.ones(2 * len(guess))])
+    shape = len(names), 1 + 2 * n_labels
+    counts = sparse.csr_matrix((ones, (np.tile(row, 3), columns)), shape=shape)  # sums what falls together
+    most = max(1, CELLS // shape[1])
+    found = [
+        _matthews(times[start : start + most] @ counts)
+        for times in resampled_times(len(names), seed=seed)
+        for start in range(0, len(times), most)
+    ]
+    low, high = np.quantile(np.concatenate(found), TAILS).tolist()
+    return Estimate(value, low, high)
 
 
 def _matthews(counts: Floats) -> Floats:

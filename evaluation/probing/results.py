@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
 from evaluation.probing.experiment import Experiment, LayerResult
-from evaluation.probing.measures import confusion
+from evaluation.probing.measures import Estimate, confusion
+from evaluation.probing.splits import Split
 from evaluation.score import Score, signature
 
 UNITS = {
@@ -20,6 +20,12 @@ UNITS = {
     "mdl": "bits/label",
     "compression": "ratio",
 }  #: of measures; all others are shares
+RESAMPLED = {
+    "type": "word types",
+    "end-type": "word types that are new at an end",
+    "sentence": "sentences",
+    "pair": "pairs of end words",
+}  #: in words, by the first part of ``ci`` in a signature
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +35,17 @@ class Probing:
     model: str
     objective: str
     layers: Sequence[LayerResult]  #: the finished model's last, by rising layer
-    baselines: Mapping[str, Interval]
-    chance: Mapping[str, Interval]  #: random labels, on the best layer
+    baselines: Mapping[str, Estimate]
+    chance: Mapping[str, Estimate]  #: random labels, on the best layer
     labels: tuple[str, ...]  #: (C,)
     confusion: NDArray[np.int64] = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
     parts: Mapping[str, object]  #: of signatures
+    own: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
+    notes: tuple[str, ...] = ()  #: what was left out, and why
+
+    def part(self, measure: str, name: str) -> str:
+        """Part of the signature of a measure."""
+        return str({**self.parts, **self.own.get(measure, {})}[name])
 
     @property
     def final(self) -> list[LayerResult]:
@@ -55,15 +67,16 @@ class Probing:
         """Every value as a `Score`, with the step and layer it is of."""
         for found in self.layers:
             parts = {**self.parts, "step": "last" if found.step is None else found.step, "layer": found.layer}
-            parts["decay"] = f"{found.probe.weight_decay:g}"
             for name, value in found.measures.items():
-                yield {"step": found.step, "layer": found.layer}, _score(name, value, parts)
+                decay = found.decays.get(name, f"{found.probe.weight_decay:g}")
+                yield {"step": found.step, "layer": found.layer}, self._score(name, value, {**parts, "decay": decay})
         best = self.best
         for name, value in self.baselines.items():
-            yield {"step": None, "layer": None}, _score(name, value, self.parts)
+            yield {"step": None, "layer": None}, self._score(name, value, self.parts)
         for name, value in self.chance.items():
             parts = {**self.parts, "step": "last" if best.step is None else best.step, "layer": best.layer}
-            yield {"step": best.step, "layer": best.layer}, _score(name, value, {**parts, "trained": "random-labels"})
+            parts["trained"] = "random-labels"
+            yield {"step": best.step, "layer": best.layer}, self._score(name, value, parts)
 
     def records(self) -> list[dict[str, Any]]:
         """One record a value, for JSON: model, objective, step, layer, name, value, low, high, signature.
@@ -82,6 +95,11 @@ class Probing:
             found.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
         return found
 
+    def _score(self, name: str, value: Estimate, parts: Mapping[str, object]) -> Score:
+        own = self.own.get(name, {})
+        sign = signature({**parts, **own, "unit": UNITS.get(name, "share")})
+        return Score(name, value.value, sign, value.low, value.high)
+
 
 def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
     """The one whose probe has the least cross-entropy on the dev part; of several, the lowest."""
@@ -96,21 +114,44 @@ def confusion_of(experiment: Experiment, found: LayerResult) -> NDArray[np.int64
 
 def task_parts(experiment: Experiment) -> dict[str, object]:
     """What of the task goes into signatures."""
-    targets, parts, options = experiment.targets, experiment.split, experiment.options
+    targets, options = experiment.targets, experiment.options
     return {
         "target": targets.kind,
         "posterior-given": targets.given,
         "right": targets.right,
         "trained": "soft" if options.soft else "hard",
         "probe": "linear-l2",
-        "split": f"{options.split_by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
-        "control": options.control,
         "labels": len(targets.labels),
         "items": len(targets),
-        "ci": f"{'type' if options.split_by == 'type' else 'sentence'}-bootstrap95/seed{options.seed}",
+        **_split_parts(experiment, experiment.split),
     }
 
 
-def _score(name: str, value: Interval, parts: Mapping[str, object]) -> Score:
-    sign = signature({**parts, "unit": UNITS.get(name, "share")})
-    return Score(name, value.value, sign, value.low, value.high)
+def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
+    """What signatures of single measures say otherwise than `task_parts`, or besides: other splits, other groups."""
+    span, options = experiment.targets.kind == "span", experiment.options
+    text = _split_parts(experiment, experiment.text_split)
+    unit = "pair" if span else "type"
+    found = dict.fromkeys(("mdl", "compression", "position_identity_accuracy"), text)
+    found["group_accuracy"] = {"group": unit}
+    if options.split_by == "position":
+        found["group_accuracy"]["ci"] = f"{unit}-bootstrap95/seed{options.seed}"
+    if options.control != "none":
+        control = _split_parts(experiment, experiment.control_split)
+        control["control"] = f"{options.control}/{'first-word' if span else 'word'}-type"
+        found |= dict.fromkeys(("task_accuracy", "control_accuracy", "selectivity"), control)
+    return found
+
+
+def resampled(ci: str) -> str:
+    """What an interval resamples, in words, from the part ``ci`` of its signature."""
+    return RESAMPLED[ci.split("-bootstrap")[0]]
+
+
+def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
+    span = experiment.targets.kind == "span"
+    group = "sentence" if parts.by == "position" else "end-type" if span else "type"
+    return {
+        "split": f"{parts.by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
+        "ci": f"{group}-bootstrap95/seed{experiment.options.seed}",
+    }

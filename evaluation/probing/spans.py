@@ -16,7 +16,6 @@ from grammar.tree import Tree
 from grammar.treebank.binarise import INTERMEDIATE
 
 NONE = "(none)"  #: label of a span that is no constituent
-SEPARATOR = " … "  #: between the two ends of a span in its key
 Span = tuple[int, int]
 
 
@@ -30,10 +29,13 @@ def span_targets(
     posterior, all its constituents of 2 to n-1 words are taken, and for each another span of the same length, drawn
     without repeats from those that are no constituent there, as long as there are any.
 
+    What was drawn says which spans are items, so it cannot say what they are: right labels that are ``sampled`` are
+    those of a second derivation, which knows nothing of the first. Each is a draw from its item's posterior.
+
     Args:
         oracle: with the vocabulary of the model.
         sentences: at least one word each.
-        truth: as in `evaluation.probing.targets.word_targets`; ``sampled`` is the derivation that spans are taken from.
+        truth: as in `evaluation.probing.targets.word_targets`; ``sampled``, by a second derivation of each sentence.
         seed: of derivations and spans.
 
     Raises:
@@ -45,7 +47,9 @@ def span_targets(
     column = {name: i for i, name in enumerate(names)}
     rows: list[Floats] = []
     places: list[tuple[int, int, int]] = []
-    right, keys, excluded = [], [], []
+    right: list[int] = []
+    ends: list[tuple[str, str]] = []
+    excluded: list[int] = []
     with meter("spans", len(sentences)) as bar:
         for number, sentence in enumerate(sentences):
             bar.advance()
@@ -56,22 +60,23 @@ def span_targets(
                 excluded.append(number)
                 continue
             rng = np.random.default_rng([seed, number])
-            drawn = constituents(found.sample(rng), language)
-            for i, j in _balanced(drawn, len(words), rng):
+            chosen = _balanced(constituents(found.sample(rng), language), len(words), rng)
+            if truth == "sampled":
+                other = constituents(found.sample(np.random.default_rng([seed, number, 1])), language)
+                right += [column[other.get(span, NONE)] for span in chosen]
+            for i, j in chosen:
                 rows.append(span_posterior(found, i, j, names))
                 places.append((number, i, j - 1))
-                right.append(column[drawn.get((i, j), NONE)])
-                keys.append(f"{words[i]}{SEPARATOR}{words[j - 1]}")
+                ends.append((words[i], words[j - 1]))
     if not rows:
         reason = "the grammar can make none of them" if len(excluded) == len(sentences) else "all are too short"
         raise InputError(f"the {len(sentences)} sentences have no spans to probe: {reason}")
     labels, joint = used_labels(names, np.stack(rows))
     at = {name: i for i, name in enumerate(labels)}
-    chosen = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
+    kept = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
     sentence, first, last = np.array(places, dtype=np.int64).T
-    return Targets(
-        "span", "sentence", truth, labels, joint, chosen, sentence, first, last, tuple(keys), tuple(excluded)
-    )
+    begin, end = zip(*ends, strict=True)
+    return Targets("span", "sentence", truth, labels, joint, kept, sentence, first, last, begin, end, tuple(excluded))
 
 
 def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:

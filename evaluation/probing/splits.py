@@ -15,35 +15,41 @@ By = Literal["type", "position"]
 Ints = NDArray[np.int64]
 SHARES = (0.8, 0.1, 0.1)  #: of the items: train, dev, test
 LARGEST = 0.01  #: of all items: more frequent word types are not measured on
-ENOUGH = 2.0  #: times as many items as dev and test take must be left to choose from
+ENOUGH = 2.0  #: times as many words of items as dev and test take must be left to choose from
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Three parts, none empty; items of one group (a word type, or a sentence) are in one part only."""
+    """Three parts, none empty."""
 
     by: By
     train: Ints
     dev: Ints
     test: Ints
-    group: Ints  #: (T,) group of each item; what is resampled, and what a code transmits at once
+    group: Ints  #: (T,) group of each item, in one part only; what is resampled, and what a code transmits at once
 
 
-def split(by: By, keys: Sequence[str], truth: Ints, sentence: Ints, seed: int) -> Split:
+def split(
+    by: By, keys: Sequence[str], truth: Ints, sentence: Ints, seed: int, *, ends: Sequence[str] | None = None
+) -> Split:
     """Divide items in 80/10/10.
 
-    ``type``: no word type (of a span: pair of end words) is in two parts. Learnt from are the most frequent type of
-    each label, so that no label is asked for that was never shown, and types with more than `LARGEST` of all items (or
-    as many as leave enough for the rest), so that no few words decide the result. The other types come in random order,
-    and each goes to the part that lacks the largest share of its items. ``position``: the items in order, cut at the
-    ends of sentences.
+    ``type``: word types are divided. A test item has a test type (of a span: at one end at least), a dev item a dev
+    type and no test type, a train item train types only. So no word type is in two parts; of spans, no train span has
+    a dev or test type at an end. Learnt from are the most frequent type of each label (of spans: pair of types), so
+    that no label is asked for that was never shown, and types with more than `LARGEST` of all items (or as many as
+    leave enough for the rest), so that no few words decide the result. The other types come in random order: the first
+    ones go to test until it has its share of items, the next to dev. A group is a word type; of spans, the one that
+    puts the span in its part, the first of two. ``position``: the items in order, cut at the ends of sentences, which
+    are the groups.
 
     Args:
         by: what the parts must not share.
-        keys: (T,) word type of each item.
+        keys: (T,) word type of each item; of a span, of its first word.
         truth: (T,) its right label.
         sentence: (T,) its sentence, ascending.
         seed: of the order of types.
+        ends: (T,) of spans, type of the last word.
 
     Raises:
         InputError: there are too few word types, or sentences, to divide.
@@ -52,44 +58,65 @@ def split(by: By, keys: Sequence[str], truth: Ints, sentence: Ints, seed: int) -
         group = np.unique(sentence, return_inverse=True)[1].astype(np.int64)
         if group[-1] + 1 < len(SHARES):
             raise InputError(f"{group[-1] + 1} sentences are too few to divide into train, dev and test; give more")
-        part = _cut(np.bincount(group))
+        of_item = _cut(np.bincount(group))[group]
     else:
-        group = _types(keys)
-        part = _dealt(group, truth, np.random.default_rng([seed, 1]))
-    parts = [np.flatnonzero(part[group] == i) for i in range(len(SHARES))]
-    if not all(map(len, parts)):
-        raise InputError(
-            f"{group.max() + 1} word types are too few to divide so that every label is in train, and dev and test are"
-            " not empty; give more sentences, or split by position"
-        )
-    train, dev, test = parts
+        both = numbered([*keys, *(keys if ends is None else ends)])
+        first, last = np.split(both, 2)
+        part = _dealt(first, last, truth, np.random.default_rng([seed, 1]))
+        of_item = np.maximum(part[first], part[last])
+        group = np.where(part[first] == of_item, first, last)
+        if len(np.unique(of_item)) < len(SHARES):
+            raise InputError(
+                f"{len(part)} word types are too few to divide so that every label is in train, and dev and test are"
+                " not empty; give more sentences, or split by position"
+            )
+    train, dev, test = (np.flatnonzero(of_item == i) for i in range(len(SHARES)))
     return Split(by, train, dev, test, group)
 
 
-def _types(keys: Sequence[str]) -> Ints:
+def numbered(keys: Sequence[str]) -> Ints:
+    """Number of each key, (T,), in the order in which they come first."""
     numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
-def _dealt(group: Ints, truth: Ints, rng: np.random.Generator) -> Ints:
-    """Part of each type."""
-    sizes = np.bincount(group)
-    counts = np.zeros((len(sizes), int(truth.max()) + 1), dtype=np.int64)
-    np.add.at(counts, (group, truth), 1)
+def _dealt(first: Ints, last: Ints, truth: Ints, rng: np.random.Generator) -> Ints:
+    """Part of each type: 0 train, 1 dev, 2 test."""
+    other = last != first
+    item = np.concatenate([np.arange(len(first)), np.flatnonzero(other)])
+    types = np.concatenate([first, last[other]])
+    sizes = np.bincount(types)  # items that have it at an end
+    items = np.split(item[np.argsort(types, kind="stable")], np.cumsum(sizes)[:-1])
     free = np.ones(len(sizes), dtype=bool)
-    free[counts.argmax(axis=0)] = False  # of a label that never occurs, the first type
+    free[_showing(first, last, truth, sizes)] = False
     rising = np.sort(sizes[free])
-    enough = np.searchsorted(np.cumsum(rising), ENOUGH * sum(SHARES[1:]) * len(group))
+    enough = np.searchsorted(np.cumsum(rising), ENOUGH * sum(SHARES[1:]) * len(types))
     if enough < len(rising):
-        free &= sizes <= max(LARGEST * len(group), rising[enough])
-    wanted = np.array(SHARES) * len(group)
-    held = np.array([sizes[~free].sum(), 0.0, 0.0])
+        free &= sizes <= max(LARGEST * len(first), rising[enough])
+    order = [i for i in rng.permutation(len(sizes)).tolist() if free[i]]
     part = np.zeros(len(sizes), dtype=np.int64)
-    for i in rng.permutation(len(sizes)).tolist():
-        if free[i]:
-            part[i] = int(np.argmax((wanted - held) / wanted))
-            held[part[i]] += sizes[i]
+    taken = np.zeros(len(first), dtype=bool)
+    for which in (2, 1):
+        wanted, held = SHARES[which] * len(first), 0
+        for i in order:
+            new = 0 if part[i] else int((~taken[items[i]]).sum())
+            if new and (held == 0 or abs(held + new - wanted) < abs(held - wanted)):
+                part[i] = which
+                taken[items[i]] = True
+                held += new
+            if held >= wanted:
+                break
     return part
+
+
+def _showing(first: Ints, last: Ints, truth: Ints, sizes: Ints) -> Ints:
+    """Of each label the types of its most frequent pair of ends; of several, the pair of the more frequent types."""
+    pairs, label = first * len(sizes) + last, truth.astype(np.int64)
+    found, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
+    ends = np.stack(np.divmod(found[1], len(sizes)))
+    order = np.lexsort((-sizes[ends].min(axis=0), -count, found[0]))
+    heads = np.unique(found[0][order], return_index=True)[1]
+    return ends[:, order[heads]].ravel()
 
 
 def _cut(sizes: Ints) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ Given = Literal["sentence", "left"]
 Truth = Literal["argmax", "sampled"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none
 
 
@@ -37,11 +39,19 @@ class Targets:
     sentence: Ints  #: (T,) ascending
     first: Ints  #: (T,) place of the first word in its sentence
     last: Ints  #: (T,) place of the last one; of a word, the same
-    key: tuple[str, ...]  #: (T,) the word type; of a span, those of its two ends
+    first_word: tuple[str, ...]  #: (T,) type of the first word
+    last_word: tuple[str, ...]  #: (T,) type of the last one; of a word, the same
     excluded: tuple[int, ...]  #: sentences that the grammar cannot make
 
     def __len__(self) -> int:
         return len(self.truth)
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The word type; of a span, those of its two ends, (T,)."""
+        if self.kind != "span":
+            return self.first_word
+        return tuple(map(SEPARATOR.join, zip(self.first_word, self.last_word, strict=True)))
 
     def __post_init__(self) -> None:
         if not np.allclose(self.posterior.sum(axis=1), 1.0, atol=1e-6):
@@ -96,6 +106,7 @@ def word_targets(
         chosen = np.array([column[of_symbol[symbol]] for symbol in drawn], dtype=np.int64)
     sizes = np.array([len(seen[i]) for i in kept], dtype=np.int64)
     place = np.arange(len(joint)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    words = tuple(word for i in kept for word in seen[i])
     return Targets(
         kind,
         given,
@@ -106,7 +117,8 @@ def word_targets(
         np.repeat(np.array(kept, dtype=np.int64), sizes),
         place,
         place,
-        tuple(word for i in kept for word in seen[i]),
+        words,
+        words,
         tuple(sorted(set(range(len(sentences))) - set(kept))),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -30,7 +29,5 @@ class Probe(Protocol):
 class Trainer(Protocol):
     """Trains one."""
 
-    def __call__(
-        self, x: Vectors, targets: Floats, dev_x: Vectors, dev_targets: Floats, *, weight_decays: Sequence[float] = ...
-    ) -> Probe:
-        """From vectors (N, D) and label probabilities (N, C), and those of a dev part; decays to choose from."""
+    def __call__(self, x: Vectors, targets: Floats, dev_x: Vectors, dev_targets: Floats) -> Probe:
+        """From vectors (N, D) and label probabilities (N, C), and those of a dev part, to choose the decay by."""

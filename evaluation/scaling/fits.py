@@ -1,4 +1,4 @@
-"""All fits of a sweep, with intervals from seeds and evaluation sentences."""
+"""All fits of a sweep, with intervals from seeds, or the scatter around the law, and evaluation sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.measures.bootstrap import REPLICATES, TAILS, Interval
 from evaluation.scaling.cells import AXES, TITLES, Axis, Cell
@@ -23,6 +22,7 @@ from evaluation.scaling.power_law import (
     log_design,
     weighted_line,
 )
+from evaluation.scaling.scatter import Scatter, draw, scatter_of
 from grammar.errors import InputError
 from grammar.progress import track
 
@@ -54,7 +54,7 @@ class AxisFit:
     exponent: Interval
     lines: FloatArray  #: (2, R) coefficients of the replicates in the columns of `log_design` of ``x``
     failed: int  #: replicates without a fit: a reducible loss at zero or below
-    replicated: bool  #: settings have several seeds, so that intervals hold their spread
+    scatter: Scatter  #: that intervals hold besides the evaluation sentences
     unknown: UnknownFloor | None  #: None: too few different x
 
     def band(self, x: FloatArray) -> FloatArray:
@@ -72,6 +72,8 @@ class Joint:
     intervals: dict[str, Interval]  #: A, alpha, B, beta
     rows: tuple[int, ...]
     failed: int
+    scatter: Scatter  #: as in `AxisFit`
+    at_bound: bool  #: the fit is, or so many replicates that an interval may end there: it is not determined
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,11 @@ def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int
     FLOPs of equal settings, which differ a little between seeds, the mean is taken. The joint law is over parameters
     without embeddings and sentences.
 
-    Intervals are percentiles of `resample`, the fit repeated on each replicate with the weights of the first. They
-    hold other seeds and other evaluation sentences; another sample of train sentences, shared by the seeds of a cell,
-    and a law of another form are not in them.
+    Intervals are percentiles of replicates, the fit repeated on each with the weights of the first. A replicate has
+    other evaluation sentences (`resample`) and, drawn by `draw`, other seeds: those of a shape are moved together at
+    all corpus sizes. Where no setting has two seeds, the scatter around the law stands in for them, and over sentences
+    the level is then that of this one seed. Another sample of train sentences, shared by the seeds of a cell, and a
+    law of another form are not in the intervals.
 
     Args:
         cells: (C,) what was trained.
@@ -102,7 +106,7 @@ def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int
         seed: of the bootstrap.
         replicates: of the bootstrap.
     """
-    drawn, spread = resample(losses, [cell.settings for cell in cells], seed=seed, replicates=replicates)
+    drawn, spread = resample(losses, seed=seed, replicates=replicates)
     axes: list[AxisFit] = []
     refused: dict[str, list[str]] = {}
     for axis in AXES:
@@ -111,13 +115,13 @@ def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int
             if len({cell.varied(axis) for cell in chosen}) == 1:
                 continue
             try:
-                axes.append(_over(axis, chosen, rows, losses, drawn, spread))
+                axes.append(_over(axis, chosen, rows, losses, drawn, spread, seed))
             except InputError as error:
                 refused.setdefault(str(error), []).append(TITLES[axis])
     joint = None
     if len({cell.sentences for cell in cells}) > 1 and len({cell.model for cell in cells}) > 1:
         try:
-            joint = _joint(cells, losses, drawn)
+            joint = _joint(cells, losses, drawn, seed)
         except InputError as error:
             refused.setdefault(str(error), []).append("model size and sentences together")
     reasons = [f"no law over {', '.join(dict.fromkeys(over))}: {reason}" for reason, over in refused.items()]
@@ -125,17 +129,30 @@ def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int
 
 
 def _over(
-    axis: Axis, cells: Sequence[Cell], rows: Sequence[int], losses: Losses, drawn: Resampled, spread: FloatArray
+    axis: Axis,
+    cells: Sequence[Cell],
+    rows: Sequence[int],
+    losses: Losses,
+    drawn: Resampled,
+    spread: FloatArray,
+    seed: int,
 ) -> AxisFit:
     x = _positions(axis, cells)
     taken, draws = losses.take(rows), drawn.take(rows)
     y = taken.reducible
-    fit = fit_power_law(x, y, spread[list(rows)])
+    fit = fit_power_law(
+        x,
+        y,
+        spread[list(rows)],
+        settings=[cell.settings for cell in cells],
+        seeds=[cell.seed for cell in cells] if axis == "sentences" else None,
+    )
     whole = draws.whole
     failed = int((~whole).sum())
     _require_usable(failed, len(whole))
-    lines = weighted_line(log_design(x), fit.weights, np.log(draws.reducible[whole]).T)
-    laws = [law_of(line, x) for line in lines.T]
+    scatter = scatter_of(cells, np.log(y), np.log(y / fit.law(x)), 2)
+    moved = draws.shifted(draw(scatter, seed=seed, replicates=len(whole)))
+    lines = weighted_line(log_design(x), fit.weights, np.log(moved.reducible[whole]).T)
     return AxisFit(
         axis=axis,
         held=cells[0].held(axis),
@@ -143,12 +160,12 @@ def _over(
         x=x,
         y=y,
         fit=fit,
-        coefficient=interval(fit.law.coefficient, np.array([law.coefficient for law in laws])),
+        coefficient=interval(fit.law.coefficient, np.array([law_of(line, x).coefficient for line in lines.T])),
         exponent=interval(fit.law.exponent, lines[1]),
         lines=lines,
         failed=failed,
-        replicated=len(cells) > len({cell.settings for cell in cells}),
-        unknown=_unknown_floor(f"floor over {TITLES[axis]}", x, taken, draws, whole),
+        scatter=scatter,
+        unknown=_unknown_floor(f"floor over {TITLES[axis]}", x, cells, taken, draws, scatter, seed),
     )
 
 
@@ -160,12 +177,22 @@ def _positions(axis: Axis, cells: Sequence[Cell]) -> FloatArray:
 
 
 def _unknown_floor(
-    what: str, x: FloatArray, losses: Losses, drawn: Resampled, whole: NDArray[np.bool_]
+    what: str,
+    x: FloatArray,
+    cells: Sequence[Cell],
+    losses: Losses,
+    drawn: Resampled,
+    scatter: Scatter,
+    seed: int,
 ) -> UnknownFloor | None:
     if len(np.unique(x)) < FLOOR_LEAST:
         return None
     truth = losses.irreducible
-    fit = fit_floor(x, truth + losses.reducible)
+    y, whole = losses.reducible, drawn.whole
+    fit = fit_floor(x, truth + y)
+    if not scatter.replicated:  # around this law, to first order in ln KL
+        scatter = scatter_of(cells, np.log(y), (truth + y - fit(x)) / y, 3)
+    drawn = drawn.shifted(draw(scatter, seed=seed, replicates=len(whole)))
     found = np.empty((int(whole.sum()), 3))
     for i, r in enumerate(track(np.flatnonzero(whole).tolist(), what, len(found))):
         again = fit_floor(x, drawn.irreducible[r] + drawn.reducible[r], fit)
@@ -179,7 +206,7 @@ def _unknown_floor(
     )
 
 
-def _joint(cells: Sequence[Cell], losses: Losses, drawn: Resampled) -> Joint:
+def _joint(cells: Sequence[Cell], losses: Losses, drawn: Resampled, seed: int) -> Joint:
     n = _positions("parameters_without_embeddings", cells)
     d = _positions("sentences", cells)
     check_joint(n, d)
@@ -189,6 +216,8 @@ def _joint(cells: Sequence[Cell], losses: Losses, drawn: Resampled) -> Joint:
     whole = drawn.whole
     failed = int((~whole).sum())
     _require_usable(failed, len(whole))
+    scatter = scatter_of(cells, np.log(y), np.log(y / fit(n, d)), 4)
+    drawn = drawn.shifted(draw(scatter, seed=seed, replicates=len(whole)))
     again = [
         fit_joint(n, d, drawn.reducible[r], fit)
         for r in track(np.flatnonzero(whole).tolist(), "joint law", int(whole.sum()))
@@ -200,7 +229,8 @@ def _joint(cells: Sequence[Cell], losses: Losses, drawn: Resampled) -> Joint:
         "beta": lambda found: found.data.exponent,
     }
     intervals = {name: interval(part(fit), np.array([part(found) for found in again])) for name, part in parts.items()}
-    return Joint(fit, intervals, tuple(range(len(cells))), failed)
+    at_bound = fit.at_bound or float(np.mean([found.at_bound for found in again])) > TAILS[0]
+    return Joint(fit, intervals, tuple(range(len(cells))), failed, scatter, at_bound)
 
 
 def interval(value: float, replicates: FloatArray) -> Interval:

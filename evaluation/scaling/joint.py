@@ -13,6 +13,7 @@ from grammar.errors import InputError
 LEAST = 6  #: different pairs of N and D
 STARTS = (0.1, 0.3, 0.6, 1.2)  #: exponents that the search begins with
 MOST = 10.0  #: largest exponent that is looked for
+NOTHING = 1e-3  #: a term with less than this share of the law at all points is not determined by them
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class JointFit:
     data: PowerLaw  #: B D^-beta
     r2: float  #: of ln KL
     residual: float  #: root mean square of ln KL around it
+    at_bound: bool  #: an exponent is at its bounds, or a term next to nothing: the points do not tell the parameters
 
     def __call__(self, n: FloatArray, d: FloatArray) -> FloatArray:
         """Its value at each pair, (K,)."""
@@ -89,11 +91,14 @@ def fit_joint(n: FloatArray, d: FloatArray, y: FloatArray, start: JointFit | Non
         again=start is not None,
     )
     log_a, log_b, alpha, beta = (float(value) for value in best.x)
+    parts = terms(best.x)
+    largest = float((parts / parts.sum(axis=1, keepdims=True)).max(axis=0).min())
     return JointFit(
         size=PowerLaw(float(np.exp(log_a + alpha * np.log(middles[0]))), alpha),
         data=PowerLaw(float(np.exp(log_b + beta * np.log(middles[1]))), beta),
         r2=explained(target, best.fun),
         residual=float(np.sqrt(2.0 * best.cost / len(y))),
+        at_bound=min(alpha, beta) < 1e-3 or max(alpha, beta) > MOST - 0.1 or largest < NOTHING,
     )
 
 

@@ -1,4 +1,4 @@
-"""Losses of many trained models on the same sentences, and what they might have been with other seeds and sentences."""
+"""Losses of many trained models on the same sentences, and what they might have been on other sentences."""
 
 from __future__ import annotations
 
@@ -60,20 +60,16 @@ class Resampled:
         """Only some of the models."""
         return Resampled(self.reducible[:, list(rows)], self.irreducible)
 
+    def shifted(self, logs: FloatArray) -> Resampled:
+        """With something added to the logarithm of each reducible loss, (R, C)."""
+        return Resampled(self.reducible * np.exp(logs), self.irreducible)
 
-def resample(
-    losses: Losses, settings: Sequence[Hashable], *, seed: int, replicates: int = REPLICATES
-) -> tuple[Resampled, FloatArray]:
-    """Bootstrap over evaluation sentences and over the seeds of equal settings.
 
-    Sentences are drawn with replacement, the same for all models and the truth. Then each group of models of equal
-    settings draws its members anew; with r members, deviations from the group's mean of ln KL are stretched by
-    sqrt(r / (r - 1)), so that their variance is not too small by that factor. A group of one has only the spread of
-    sentences: how much seeds matter is then unknown.
+def resample(losses: Losses, *, seed: int, replicates: int = REPLICATES) -> tuple[Resampled, FloatArray]:
+    """Bootstrap over evaluation sentences, drawn with replacement, the same for all models and the truth.
 
     Args:
         losses: of C models.
-        settings: (C,) equal for models that differ in their seed alone.
         seed: of the resampling.
         replicates: R.
 
@@ -86,15 +82,7 @@ def resample(
     values = sums[:, :-1] / sums[:, -1:]
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.where(values[:, :-1] > 0.0, np.log(values[:, :-1]), np.nan)
-    spread = _deviation(logs)
-    rng = np.random.default_rng([seed, 1])
-    for group in groups_of(settings):
-        if len(group) > 1:
-            mean = logs[:, group].mean(axis=1, keepdims=True)
-            drawn = rng.integers(0, len(group), (replicates, len(group)))
-            deviations = np.take_along_axis(logs[:, group] - mean, drawn, axis=1)
-            logs[:, group] = mean + np.sqrt(len(group) / (len(group) - 1)) * deviations
-    return Resampled(np.exp(logs), values[:, -1]), spread
+    return Resampled(np.exp(logs), values[:, -1]), _deviation(logs)
 
 
 def groups_of(settings: Sequence[Hashable]) -> list[list[int]]:

@@ -6,6 +6,7 @@ The loss of a model is that of the truth and the divergence on top. Laws of the 
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 
+from evaluation.scaling.losses import groups_of
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 LEAST = 3  #: different x that a power law needs, to be more than a line through its points
+LARGEST = 700.0  #: of the absolute logarithm of a coefficient; the exponential of more is no float64
 _ROUNDING = 1e-24  #: mean squares of residuals that rounding alone leaves
 
 
@@ -39,8 +42,8 @@ class PowerLawFit:
     law: PowerLaw
     r2: float  #: share of the variance of ln y that it explains; 1 where there is none
     residual: float  #: standard deviation of ln y around it, degrees of freedom counted: .05 is 5%
-    between: float  #: of that, what is not sampling error of the evaluation sentences
-    lack_of_fit: float | None  #: p-value of the F-test that the line is enough, against the spread of equal x
+    between: float  #: of that, what is neither sampling error of the evaluation sentences nor shared by a seed
+    lack_of_fit: float | None  #: p-value of the F-test that the line is enough; None without replicates
     weights: FloatArray  #: (K,) of the points, inverse variances of ln y up to a factor
 
 
@@ -64,15 +67,26 @@ def check_points(x: FloatArray, y: FloatArray, least: int = LEAST, what: str = "
         raise InputError("every x of a power law is above zero")
 
 
-def fit_power_law(x: FloatArray, y: FloatArray, spread: FloatArray | None = None) -> PowerLawFit:
+def fit_power_law(
+    x: FloatArray,
+    y: FloatArray,
+    spread: FloatArray | None = None,
+    *,
+    settings: Sequence[Hashable] | None = None,
+    seeds: Sequence[Hashable] | None = None,
+) -> PowerLawFit:
     """Fit ln y = ln A - alpha ln x + e, e normal with variance ``spread**2`` + s^2; A, alpha, s by maximum likelihood.
 
-    Equal x are replicates. Where all ``spread`` are equal this is least squares of the logarithms.
+    Where all ``spread`` are equal this is least squares of the logarithms. With ``seeds``, what all points of one seed
+    share is no part of e: it moves the level, not the slope, so s and the weights come from a model in which each seed
+    has a level of its own. Where every seed has the same points, its law is that of the mean level.
 
     Args:
         x: (K,) above zero.
         y: (K,) above zero.
         spread: (K,) standard deviation of each ln y known beforehand; None: 0.
+        settings: (K,) equal for replicates; None: there are none.
+        seeds: (K,) equal for points that share part of their deviation; None: none do.
 
     Raises:
         InputError: fewer than 3 different x, or values without logarithm.
@@ -81,20 +95,20 @@ def fit_power_law(x: FloatArray, y: FloatArray, spread: FloatArray | None = None
     check_points(x, y)
     design, target = log_design(x), np.log(y)
     known = np.zeros(len(x)) if spread is None else np.asarray(spread, dtype=np.float64) ** 2
+    levels = design if seeds is None else _with_levels(design, seeds)
 
-    def solved(variance: float) -> tuple[FloatArray, float]:
+    def cost(variance: float) -> float:
         weights = 1.0 / (known + variance)
-        line = weighted_line(design, weights, target)
-        residuals = target - design @ line
-        return line, float((np.log(known + variance) + weights * residuals**2).sum())
+        residuals = target - levels @ weighted_line(levels, weights, target)
+        return float((np.log(known + variance) + weights * residuals**2).sum())
 
-    flat = weighted_line(design, np.ones(len(x)), target)
-    squares = max(float(((target - design @ flat) ** 2).mean()), _ROUNDING)
+    flat = weighted_line(levels, np.ones(len(x)), target)
+    squares = max(float(((target - levels @ flat) ** 2).mean()), _ROUNDING)
     if np.ptp(known) == 0.0:
         variance, weights = max(0.0, squares - float(known[0])), np.ones(len(x))
     else:
         low = np.log(squares) - 30.0
-        best = minimize_scalar(lambda t: solved(np.exp(t))[1], bounds=(low, np.log(squares) + 10.0), method="bounded")
+        best = minimize_scalar(lambda t: cost(np.exp(t)), bounds=(low, np.log(squares) + 10.0), method="bounded")
         variance = float(np.exp(best.x))
         weights = 1.0 / (known + variance)
     line = weighted_line(design, weights, target)
@@ -104,7 +118,7 @@ def fit_power_law(x: FloatArray, y: FloatArray, spread: FloatArray | None = None
         r2=explained(target, residuals),
         residual=float(np.sqrt((residuals**2).sum() / (len(x) - 2))),
         between=float(np.sqrt(variance)),
-        lack_of_fit=lack_of_fit(x, target),
+        lack_of_fit=None if settings is None else lack_of_fit(x, target, settings, seeds),
         weights=weights,
     )
 
@@ -115,20 +129,29 @@ def log_design(x: FloatArray) -> FloatArray:
     return np.column_stack([np.ones(len(x)), -(logs - _middle(x))])
 
 
+def _with_levels(design: FloatArray, seeds: Sequence[Hashable]) -> FloatArray:
+    """With a column for each seed but the first, unless too few points would be left to tell the scatter."""
+    groups = groups_of(seeds)
+    if len(seeds) - design.shape[1] - (len(groups) - 1) < 1:
+        return design
+    return np.column_stack([design, *(np.isin(np.arange(len(seeds)), group) for group in groups[1:])]).astype(float)
+
+
 def _middle(x: FloatArray) -> float:
     logs = np.log(x)
     return float((logs.min() + logs.max()) / 2.0)
 
 
 def weighted_line(design: FloatArray, weights: FloatArray, targets: FloatArray) -> FloatArray:
-    """Coefficients of weighted least squares, (2,), or (2, R) of targets (K, R)."""
+    """Coefficients of weighted least squares, (P,), or (P, R) of targets (K, R); ``design`` is (K, P)."""
     weighted = design.T * weights
     return np.asarray(np.linalg.solve(weighted @ design, weighted @ targets))
 
 
 def law_of(line: FloatArray, x: FloatArray) -> PowerLaw:
     """The law of a line in the columns of `log_design` of ``x``."""
-    return PowerLaw(float(np.exp(line[0] + line[1] * _middle(x))), float(line[1]))
+    level = float(line[0] + line[1] * _middle(x))
+    return PowerLaw(float(np.exp(np.clip(level, -LARGEST, LARGEST))), float(line[1]))
 
 
 def explained(target: FloatArray, residuals: FloatArray) -> float:
@@ -137,20 +160,46 @@ def explained(target: FloatArray, residuals: FloatArray) -> float:
     return 1.0 if total == 0.0 else 1.0 - float((residuals**2).sum()) / total
 
 
-def lack_of_fit(x: FloatArray, target: FloatArray) -> float | None:
-    """P-value of the F-test of a straight line in ln x against one mean for every x (Draper and Smith 1998, 2.1).
+def lack_of_fit(
+    x: FloatArray, target: FloatArray, settings: Sequence[Hashable], seeds: Sequence[Hashable] | None = None
+) -> float | None:
+    """P-value of the F-test of a straight line in ln x against a mean for every setting.
 
-    None without replicates, or where replicates are equal to the last digits.
+    The error is the deviation from the means of the settings (Draper and Smith 1998, 2.1). Where the same ``seeds``
+    are in every setting they are blocks: their means are taken out of the error as well.
+
+    Args:
+        x: (K,) above zero.
+        target: (K,) ln y.
+        settings: (K,) equal for replicates; different ones may have equal x.
+        seeds: (K,) equal for points that share part of their deviation; None: none do.
+
+    Returns:
+        None without replicates, with too few different x, or where replicates are equal to the last digits.
     """
-    values, group = np.unique(x, return_inverse=True)
-    free, pure = len(values) - 2, len(x) - len(values)
-    if pure < 1 or free < 1:
+    groups = groups_of(settings)
+    n, k = len(x), len(groups)
+    if n == k or len(np.unique(x)) < LEAST:
         return None
-    means = np.bincount(group, target) / np.bincount(group)
-    error = float(((target - means[group]) ** 2).sum())
+    within = np.array(target, dtype=np.float64)
+    for group in groups:
+        within[group] -= target[group].mean()
     design = log_design(x)
-    residuals = target - design @ weighted_line(design, np.ones(len(x)), target)
-    if error <= _ROUNDING * len(x):
+    residuals = target - design @ weighted_line(design, np.ones(n), target)
+    bent = max(0.0, float((residuals**2).sum()) - float((within**2).sum())) / (k - 2)
+    free = n - k
+    if seeds is not None and _crossed(groups, seeds):
+        blocks = groups_of(seeds)
+        for block in blocks:
+            within[block] -= within[block].mean()
+        free -= len(blocks) - 1
+    error = float((within**2).sum())
+    if error <= _ROUNDING * n:
         return None
-    ratio = max(0.0, float((residuals**2).sum()) - error) / free / (error / pure)
-    return float(f_distribution.sf(ratio, free, pure))
+    return float(f_distribution.sf(bent / (error / free), k - 2, free))
+
+
+def _crossed(groups: Sequence[Sequence[int]], seeds: Sequence[Hashable]) -> bool:
+    """Whether every setting has the same seeds, each once."""
+    rows = [[seeds[i] for i in group] for group in groups]
+    return all(len(row) == len(set(row)) and set(row) == set(rows[0]) for row in rows)

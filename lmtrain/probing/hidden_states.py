@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -24,6 +25,7 @@ from lmtrain.tokenizer import Vocabulary
 Pooling = Literal["last", "mean"]
 Network = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel
 Vectors = NDArray[np.float32]
+BUDGET = 2**31  #: bytes of vectors that stand in memory at once, unless one layer alone has more
 
 
 def hidden_states(
@@ -53,23 +55,54 @@ def hidden_states(
         InputError: the model is no network or shows no hidden states, it has no such layer, a sentence is too long
             for it, two words share a piece, or a vector is not finite.
     """
+    return dict(hidden_layers(model, sentences, layers=layers, pooling=pooling, budget=math.inf))
+
+
+def hidden_layers(
+    model: TrainedModel,
+    sentences: Sequence[Sequence[str]],
+    *,
+    layers: Sequence[int] | None = None,
+    pooling: Pooling = "last",
+    words: Ints | None = None,
+    budget: float = BUDGET,
+) -> Iterator[tuple[int, Vectors]]:
+    """`hidden_states` layer after layer, by rising number, such that not all stand in memory.
+
+    The network reads the text once for as many layers as fit the budget, and again for the next ones; the vectors do
+    not depend on that.
+
+    Args:
+        model: any network.
+        sentences: at least one word each.
+        layers: numbers of those wanted; None: all.
+        pooling: for models of pieces.
+        words: numbers of the words whose vectors are wanted, rising, (W,); None: all.
+        budget: bytes of vectors; one layer is kept at least.
+
+    Yields:
+        Number of the layer, and (W, D) vectors, float32; not kept here.
+
+    Raises:
+        InputError: as `hidden_states`.
+    """
     require_network(model)
     assert isinstance(model, Network)
     text = _Text.of(model, sentences)
-    found: dict[int, Vectors] = {}
-    with meter("hidden states", len(sentences)) as bar:
-        for some, vectors in _batches(model, text, layers):
-            own = np.concatenate([np.arange(text.bounds[i], text.bounds[i + 1]) for i in some])
-            for layer, rows in vectors.items():
-                if layer not in found:
-                    found[layer] = np.empty((int(text.bounds[-1]), rows.shape[1]), dtype=np.float32)
-                found[layer][own] = rows
-            bar.advance(len(some))
-    for layer, rows in found.items():
-        found[layer] = _pooled(rows, text.counts, pooling)
-        if not np.isfinite(found[layer]).all():
-            raise InputError("the hidden states are not finite; the model's weights are damaged or training diverged")
-    return found
+    wanted = np.arange(text.word_bounds[-1]) if words is None else words
+    widths = _widths(model, text)
+    numbers = [*range(len(widths))] if layers is None else sorted(layers)
+    missing = [layer for layer in numbers if not 0 <= layer < len(widths)]
+    if missing:
+        raise InputError(f"{model.name} has layers 0 to {len(widths) - 1}, there is no layer {missing[0]}")
+    size = np.dtype(np.float32).itemsize * len(wanted)
+    while numbers:
+        sums = np.cumsum([size * widths[layer] for layer in numbers])
+        n = max(1, int(np.searchsorted(sums, budget, side="right")))
+        some, numbers = numbers[:n], numbers[n:]
+        found = _extracted(model, text, {layer: widths[layer] for layer in some}, pooling, wanted)
+        for layer in some:
+            yield layer, _finite(found.pop(layer))
 
 
 def require_network(model: object) -> None:
@@ -86,10 +119,14 @@ def require_network(model: object) -> None:
 class _Text:
     """Sentences as rows of token numbers, with the tokens around them."""
 
-    def __init__(self, rows: list[Ints], counts: Ints, marks: Marks, masked: bool, size: int) -> None:
-        self.rows, self.counts, self.marks, self.masked = rows, counts, marks, masked
+    def __init__(
+        self, rows: list[Ints], counts: Ints, marks: Marks, masked: bool, size: int, sentences: Sequence[Sequence[str]]
+    ) -> None:
+        self.rows, self.marks, self.masked = rows, marks, masked
+        self.counts = counts  # (W,) tokens of each word
         self.lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        self.bounds = np.concatenate([[0], np.cumsum(self.lengths)])  # (S+1,) where the tokens of each begin
+        #: (S+1,) where the words of each begin
+        self.word_bounds = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])]).astype(np.int64)
         self.budget = batch_budget(size)
 
     @classmethod
@@ -100,40 +137,67 @@ class _Text:
             words = Vocabulary(model.tokenizer)
             rows = words.encode(sentences)
             marks = Marks((words.bos,), (words.eos,) if masked else (), None, words.pad)
-            return cls(rows, np.ones(sum(map(len, rows)), dtype=np.int64), marks, masked, len(words))
+            return cls(rows, np.ones(sum(map(len, rows)), dtype=np.int64), marks, masked, len(words), sentences)
         pieces = model.cutter.cut(sentences)
         before, after, mask, pad = model.cutter.marks
         after = after if masked else ()
         check_piece_counts(pieces, len(before) + len(after), model.longest)
-        return cls(pieces.rows(), pieces.counts, Marks(before, after, mask, pad), masked, len(model.cutter))
+        marks = Marks(before, after, mask, pad)
+        return cls(pieces.rows(), pieces.counts, marks, masked, len(model.cutter), sentences)
+
+    def words(self, sentences: Ints) -> Ints:
+        """Numbers of the words of some sentences, in their order."""
+        bounds = self.word_bounds
+        return np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in sentences])
 
 
-def _batches(
-    model: Network, text: _Text, layers: Sequence[int] | None
-) -> Iterator[tuple[Ints, dict[int, NDArray[np.float32]]]]:
-    """Sentences of a batch and the vectors of their tokens, layer by layer."""
+def _widths(model: Network, text: _Text) -> list[int]:
+    """Size of the vectors of each layer, from a look at the shortest sentence."""
+    if not text.rows:
+        return []
+    states, _ = _states(model, text, np.array([text.lengths.argmin()]))
+    return [state.shape[-1] for state in states]
+
+
+def _extracted(
+    model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, wanted: Ints
+) -> dict[int, Vectors]:
+    """Vectors of the words wanted in some layers, given with their widths."""
+    found = {layer: np.empty((len(wanted), width), dtype=np.float32) for layer, width in widths.items()}
+    row = np.full(text.word_bounds[-1], -1)
+    row[wanted] = np.arange(len(wanted))
+    around = len(text.marks.before) + len(text.marks.after)
+    with meter("hidden states", len(text.rows)) as bar:
+        for some in by_length(text.lengths + around, text.budget):
+            words = text.words(some)
+            kept = row[words] >= 0
+            if kept.any():
+                states, at = _states(model, text, some)
+                for layer, vectors in found.items():
+                    rows = states[layer].flatten(0, 1)[at].float().cpu().numpy()
+                    vectors[row[words[kept]]] = _pooled(rows, text.counts[words], pooling)[kept]
+            bar.advance(len(some))
+    return found
+
+
+def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...], Tensor]:
+    """Output of each layer for a batch of sentences, (B, L, D), and where their own tokens stand in B times L."""
     network = model.model.eval()
     options = {"use_cache": False} if "use_cache" in inspect.signature(network.forward).parameters else {}
     before, after, _, pad = text.marks
     left, right = np.array(before, dtype=np.int64), np.array(after, dtype=np.int64)
     filler = pad if text.masked or not before else before[0]  # stands on the right, where no causal network looks
-    for some in by_length(text.lengths + len(before) + len(after), text.budget):
-        table, own = pack([np.concatenate([left, text.rows[i], right]) for i in some], filler)
-        inputs = {"input_ids": torch.from_numpy(table).to(network.device)}
-        if text.masked and not own.all():
-            inputs["attention_mask"] = torch.from_numpy(own.astype(np.int64)).to(network.device)
-        with torch.inference_mode():
-            states: tuple[Tensor, ...] | None = network(**inputs, output_hidden_states=True, **options).hidden_states
-        if states is None:
-            raise InputError(f"{model.name} does not show its hidden states, so it cannot be probed")
-        wanted = range(len(states)) if layers is None else layers
-        missing = [layer for layer in wanted if not 0 <= layer < len(states)]
-        if missing:
-            raise InputError(f"{model.name} has layers 0 to {len(states) - 1}, there is no layer {missing[0]}")
-        column = np.arange(table.shape[1])
-        inner = (column >= len(before)) & (column < len(before) + text.lengths[some][:, None])
-        at = torch.from_numpy(np.flatnonzero(inner)).to(network.device)
-        yield some, {layer: states[layer].flatten(0, 1)[at].float().cpu().numpy() for layer in wanted}
+    table, own = pack([np.concatenate([left, text.rows[i], right]) for i in some], filler)
+    inputs = {"input_ids": torch.from_numpy(table).to(network.device)}
+    if text.masked and not own.all():
+        inputs["attention_mask"] = torch.from_numpy(own.astype(np.int64)).to(network.device)
+    with torch.inference_mode():
+        states: tuple[Tensor, ...] | None = network(**inputs, output_hidden_states=True, **options).hidden_states
+    if states is None:
+        raise InputError(f"{model.name} does not show its hidden states, so it cannot be probed")
+    column = np.arange(table.shape[1])
+    inner = (column >= len(before)) & (column < len(before) + text.lengths[some][:, None])
+    return states, torch.from_numpy(np.flatnonzero(inner)).to(network.device)
 
 
 def _pooled(rows: Vectors, counts: Ints, pooling: Pooling) -> Vectors:
@@ -143,3 +207,14 @@ def _pooled(rows: Vectors, counts: Ints, pooling: Pooling) -> Vectors:
         return rows[ends - 1]
     sums = np.add.reduceat(rows, ends - counts, axis=0)
     return np.asarray(sums / counts[:, None], dtype=np.float32)
+
+
+def _finite(rows: Vectors) -> Vectors:
+    """The same.
+
+    Raises:
+        InputError: a value is not finite.
+    """
+    if not np.isfinite(rows).all():
+        raise InputError("the hidden states are not finite; the model's weights are damaged or training diverged")
+    return rows

@@ -34,7 +34,7 @@ class LinearProbe:
 
     def log_probs(self, x: NDArray[np.floating]) -> Floats:
         """Log probability of each label, (N, C) nats, for vectors (N, D)."""
-        logits = (np.asarray(x, dtype=np.float64) - self.mean) / self.scale @ self.weight.T + self.bias
+        logits = _standard(x, self.mean, self.scale) @ self.weight.T + self.bias
         top = logits.max(axis=1, keepdims=True)
         found: Floats = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
         return found
@@ -69,7 +69,7 @@ def fit_linear(
         raise InputError("a probe needs words to learn from and to look at, two labels, and a weight decay")
     mean, spread = (np.asarray(f(x, axis=0, dtype=np.float64)) for f in (np.mean, np.std))
     scale = np.where(spread > 1e-12 * np.maximum(1.0, np.abs(mean)), spread, 1.0)
-    inputs, dev_inputs = (torch.from_numpy((np.asarray(rows, np.float64) - mean) / scale) for rows in (x, dev_x))
+    inputs, dev_inputs = (torch.from_numpy(_standard(rows, mean, scale)) for rows in (x, dev_x))
     wanted, dev_wanted = torch.from_numpy(targets), torch.from_numpy(dev_targets)
     weight = torch.zeros(targets.shape[1], x.shape[1], dtype=torch.float64)
     bias = torch.from_numpy(np.log((targets.mean(axis=0) + 1.0 / len(x)) / (1.0 + targets.shape[1] / len(x))))
@@ -80,6 +80,13 @@ def fit_linear(
             best = LinearProbe(weight.numpy(), bias.numpy(), mean, scale, decay, loss)
     assert best is not None
     return best
+
+
+def _standard(x: NDArray[np.floating], mean: Floats, scale: Floats) -> Floats:
+    """``(x - mean) / scale``, with no other copy of ``x`` than the result."""
+    found: Floats = np.subtract(x, mean, dtype=np.float64)
+    found /= scale
+    return found
 
 
 def _minimise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,8 @@ from lmtrain.architectures import ARCHITECTURES
 from lmtrain.catalogue import TAKES
 from lmtrain.config import ModelConfig
 from lmtrain.models import as_language_model, load_model
-from lmtrain.probing.hidden_states import hidden_states
+from lmtrain.probing import hidden_states as module
+from lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
 from lmtrain.tokenizer import Vocabulary, build_tokenizer
 from lmtrain.training import train
 
@@ -125,6 +127,41 @@ def test_a_word_of_pieces_is_its_last_piece_or_their_mean(architecture: str, tmp
             at += int(pieces.counts[word])
             assert last[1][word] == pytest.approx(own[-1], abs=2e-5)
             assert mean[1][word] == pytest.approx(own.mean(axis=0), abs=2e-5)
+
+
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_layers_that_come_in_groups_are_the_same(tmp_path: Path, pooling: Pooling) -> None:
+    text = [["abab", "ba"], ["bbab", "a", "abba"], ["ba"]] * 3
+    for model in (
+        load_model(save_piece_model(tmp_path / pooling, text, "bpe", 14), device="cpu"),
+        as_language_model(*build("bert", layers=3), "m"),
+    ):
+        whole = hidden_states(model, text, pooling=pooling)
+        words, width = np.array([0, 3, 4, 7, 17]), whole[0].shape[1]
+        for layers in (None, [1, 0]):
+            for budget in (1, 2 * 4 * 5 * width, 2**40):
+                found = list(hidden_layers(model, text, layers=layers, pooling=pooling, words=words, budget=budget))
+                assert [layer for layer, _ in found] == (sorted(whole) if layers is None else [0, 1])
+                assert all(np.array_equal(rows, whole[layer][words]) for layer, rows in found)
+
+
+def test_as_many_layers_stand_in_memory_as_fit_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = as_language_model(*build("gpt2", layers=4), "m")
+    reads: list[list[int]] = []
+    plain = module._extracted
+    monkeypatch.setattr(module, "_extracted", lambda *given: reads.append([*given[2]]) or plain(*given))
+    size = sum(map(len, SENTENCES)) * 8 * 4
+    for budget, groups in (
+        (size, [[0], [1], [2], [3], [4]]),
+        (2 * size, [[0, 1], [2, 3], [4]]),
+        (1, [[0], [1], [2], [3], [4]]),
+    ):
+        reads.clear()
+        for _, rows in hidden_layers(model, SENTENCES, budget=budget):
+            gone = weakref.ref(rows)
+            del rows
+            assert gone() is None  # whoever takes a layer is the only one to keep it
+        assert reads == groups
 
 
 def test_what_cannot_be_probed_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
+import re
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.models import load_model
 from lmtrain.run import LossTrainer
 from lmtrain.training import train
+from lmtrain.watch import Watch
 
 TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
 CAUSAL = ModelConfig(architecture="gpt2", **TINY)
@@ -181,6 +184,18 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(LossTrainer, "compute_loss", diverges)
     with pytest.raises(InputError, match="loss is nan at step 3"):
+        train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e4])
+def test_a_dev_loss_without_perplexity_stops_the_run(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watch, "_dev_loss", lambda watch: value if watch.rows else 3.0)
+    with pytest.raises(
+        InputError, match=rf"the dev loss is {re.escape(f'{value:.4g}')} at step 4; lower the learning rate"
+    ):
         train(Source(), CAUSAL, SHORT, tmp_path / "model", seed=0)
     assert list(tmp_path.iterdir()) == []
 

@@ -12,7 +12,8 @@ from command_line import Command
 
 from evaluation.pairs.settings import PHENOMENA
 
-MAKE = ("evaluate", "pairs", "--oracle", "g.npz", "--lengths", "3..9", "-n", "6", "--tries", "60", "--tolerance", "0.8")
+GIVEN = ("evaluate", "pairs", "--oracle", "g.npz", "--lengths", "3..9")
+MAKE = (*GIVEN, "-n", "6", "--tries", "60", "--tolerance", "0.8")
 
 
 @pytest.fixture
@@ -51,15 +52,45 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     records = json.loads((here / "p.json").read_text("utf-8"))
     assert {r["phenomenon"] for r in records} == {"all", *PHENOMENA}
     assert all(r["model"] == "m" and r["objective"] == "causal" for r in records)
-    assert all("drawn:3..9" in r["signature"] and "seed1" in r["signature"] for r in records)
+    assert all("drawn:3..9" in r["signature"] for r in records)
+    assert all("|ci:accuracy-wilson95/others-sentence-bootstrap95/seed1|" in r["signature"] for r in records)
     accuracy = next(r for r in records if r["name"] == "accuracy" and r["phenomenon"] == "all" and "by" not in r)
     assert 0.5 < accuracy["low"] < accuracy["value"] <= accuracy["high"] <= 1.0
     assert ElementTree.parse(here / "p.svg").getroot().tag.endswith("svg")
-    again = command(*MAKE, model, "--given", "p.jsonl", "--json", "again.json")
+    again = command(*GIVEN, model, "--given", "p.jsonl", "--json", "again.json")
     assert again.code == 0
     assert (here / "again.json").read_text("utf-8") == (here / "p.json").read_text("utf-8")
     assert again.last.startswith("Wrote again.json. Next: ")
     assert command(*MAKE, model).last.startswith("Nothing written; --json FILE keeps these numbers. Next: ")
+
+
+def test_a_file_is_filtered(here: Path, command: Command) -> None:
+    assert command(*MAKE, "--pairs", "p.jsonl").code == 0
+    made = [json.loads(line) for line in (here / "p.jsonl").read_text("utf-8").splitlines()]
+    call = (*GIVEN, "--given", "p.jsonl", "--pairs", "q.jsonl", "--force")
+
+    def chosen(*options: object) -> list[str]:
+        assert command(*call, *options).code == 0
+        return [json.loads(line)["sentence_good"] for line in (here / "q.jsonl").read_text("utf-8").splitlines()]
+
+    assert chosen() == [r["sentence_good"] for r in made]
+    assert chosen("-n", 4) == [r["sentence_good"] for i, r in enumerate(made) if i % 6 < 4]
+    verbs = [r for r in made if r["phenomenon"] == "subject-verb"]
+    assert chosen("--phenomena", "subject-verb", "-n", 2) == [r["sentence_good"] for r in verbs[:2]]
+    possible = [r["sentence_good"] for r in made if r["impossible"] is None]
+    assert chosen("--possible") == possible
+    assert len(possible) < 30
+
+
+def test_a_model_that_knows_none_of_the_words(here: Path, command: Command) -> None:
+    assert command("sample", "g.npz", "-n", 400, "-o", "c", "--lengths", "3..9").code == 0
+    settings = ("--set", "model.order=2", "--set", "model.min_count=210")
+    assert command("train", "c", "--model", "ngram", *settings, "-o", "m").code == 0
+    found = command(*MAKE, "m")
+    assert found.code == 2
+    assert found.err == (
+        "truesource: none of the 30 pairs can be compared: 30 where a word is outside the model's vocabulary\n"
+    )
 
 
 def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command) -> None:
@@ -89,6 +120,18 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
             ("nothing", "--given", "good.jsonl"),
             "there is no trained model here; train one, or finish its training (nothing)",
         ),
+        (
+            ("--pairs", "p", "--given", "good.jsonl", "--tries", "10"),
+            "--tries is for making pairs, and --given has them made; leave it out",
+        ),
+        (
+            ("--pairs", "p", "--given", "good.jsonl", "--forms", "f", "--attached", "0.9", "--tolerance", "0.5"),
+            "--tolerance and --attached and --forms are for making pairs, and --given has them made; leave them out",
+        ),
+        (
+            ("--pairs", "p", "--given", "good.jsonl", "--phenomena", "word-order"),
+            "the file has no pairs of 'word-order'; it has those of pairs (good.jsonl)",
+        ),
         (("nothing", "--given", "broken.jsonl"), "(broken.jsonl:2)"),
         (("nothing", "--given", "strange.jsonl"), "the word 'unicorn' is not one of the grammar (strange.jsonl:1)"),
         (("--pairs", "p", "--phenomena", "islands"), "word-order"),
@@ -106,8 +149,8 @@ def test_bad_input_is_one_sentence(args: tuple[str, ...], message: str, here: Pa
     (here / "broken.jsonl").write_text(good + '{"sentence_good": "the dog sleeps"\n', "utf-8")
     (here / "strange.jsonl").write_text(good.replace("dog", "unicorn"), "utf-8")
     (here / "empty.txt").write_text("# nothing\n", "utf-8")
-    call = list(MAKE)
-    if "--tolerance" in args:
+    call = list(GIVEN if "--given" in args else MAKE)
+    if "--tolerance" in args and "--given" not in args:
         del call[call.index("--tolerance") : call.index("--tolerance") + 2]
     found = command(*call, *args)
     assert found.code == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -24,7 +25,8 @@ from evaluation.scaling.losses import Losses
 from generator import Corpus
 from grammar.files import digest_file
 from grammar.pcfg import PCFG
-from truesource.report.scaling import answer
+from lmtrain.watch import Watch
+from truesource.report.scaling import answer, joint_text, spread_text
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences
 from truesource.sweep.results import Sweep, read_plan
@@ -101,7 +103,12 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     assert {r["step"] for r in records if "step" in r} == {0, 1, 2}  # the last snapshot is the model itself
     laws = [(r["over"], r["held"]) for r in records if r.get("fit") == "power_law" and r["name"] == "exponent"]
     assert laws == [("sentences", "gpt2-1x4"), ("sentences", "gpt2-1x8")]
-    assert {r["name"] for r in records if r.get("fit") == "joint"} == {"A", "alpha", "B", "beta", "r2", "residual"}
+    joint = [r for r in records if r.get("fit") == "joint"]
+    assert {(r["name"], r["at_bound"]) for r in joint} == {("r2", True), ("residual", True)}
+    assert "not found: these cells do not determine its parameters" in found.out
+    assert {r["signature"].split("|fit:")[1].split("|")[0] for r in joint} == {"least-squares-of-logs"}
+    assert all("|ci:residual-t-and-sentence-bootstrap95/" in r["signature"] for r in records if "fit" in r)
+    assert "intervals: 95%, from the scatter around the law and other evaluation sentences" in found.out
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "gpt2-1x8" in page and page.count("<svg") == 3
     assert "the truth is at 1" in page and "twice the sentences" in page
@@ -127,6 +134,30 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     alone = command(*CALL, folder)
     assert alone.code == 0 and "gpt2-1x8" in alone.out and "gpt2-1x4" not in alone.out
     assert weights(folder) == more
+
+
+def test_a_cell_that_diverges_does_not_stop_the_others(
+    here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(here, axes={"sentences": [10, 20], "model": None, "seeds": [1]})
+    whole = Watch._dev_loss
+
+    def diverges(watch: Watch) -> float | None:
+        return math.nan if "-n10-" in watch._folder.name and len(watch.rows) == 2 else whole(watch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Watch, "_dev_loss", diverges)
+        found = command(*CALL, "sweep.yaml")
+    assert found.code == 2
+    assert found.last.startswith("Wrote runs/toy/report.html")
+    said = found.err.replace("\n", " ")
+    assert "failed: gpt2-1x8, 10 sentences, seed 1: the dev loss is nan at step 2; lower the learning rate" in said
+    assert said.strip().endswith("truesource: 1 cell failed; the same command tries again")
+    first = weights(here / "runs" / "toy")
+    assert [name.split("-")[2] for name in first] == ["n20"]
+    assert command(*CALL, "sweep.yaml").code == 0
+    after = weights(here / "runs" / "toy")
+    assert len(after) == 2 and {name: after[name] for name in first} == first
 
 
 def test_other_evaluation_sentences_train_nothing(here: Path, command: Command) -> None:
@@ -209,6 +240,8 @@ def test_the_vocabulary_is_that_of_the_largest_train_set(here: Path) -> None:
         ({"axes": {"model": [{"min_count": 3}]}}, "min_count is the same in all cells; set it in base.model"),
         ({"axes": {"layers": [1]}}, "axes: give model or layers, not both"),
         ({"axes": {"model": [{"dim": 8}, {"dropout": 0.5}]}}, "are both called gpt2-1x8; give one of them a name"),
+        ({"axes": {"model": [{"name": "a", "dim": 8}, {"name": "b", "heads": 2}]}}, "a and b are the same model"),
+        ({"axes": {"model": [{"name": "a", "ffn_dim": 32}, {"name": "b"}]}}, "a and b are the same model"),
         ({"base": {"training": {}}}, "base: training: max_steps is missing"),
         ({"base": {"training": {"epochs": 1}}}, "base: training: give max_steps in place of epochs"),
         ({"base": {"training": {"max_steps": 3, "max_seconds": 9}}}, "max_seconds would stop cells at different steps"),
@@ -284,6 +317,27 @@ def test_a_law_that_does_not_hold_is_not_told_as_one() -> None:
         losses = Losses((reducible * noise)[:, None] * np.ones((1, 5)), np.ones(5), np.ones(5))
         sweep = Sweep("t", rows, [], grid, losses, fit_all(grid, losses, seed=1, replicates=100))
         assert any(sentence.startswith(told) for sentence in answer(sweep))
+
+
+def test_the_joint_law_in_words() -> None:
+    models = {"a": 1000, "b": 8000, "c": 64_000}
+    grid = [
+        Cell(f"{model}{n}{seed}", model, n, seed, 2 * size, size, 9.0 * size)
+        for model, size in models.items()
+        for n in (100, 1000, 10_000)
+        for seed in (1, 2)
+    ]
+    n, d = (np.array([getattr(c, name) for c in grid]) for name in ("parameters_without_embeddings", "sentences"))
+    noise = 1.0 + 0.01 * np.random.default_rng(0).normal(size=len(grid))
+    for reducible, found in ((20.0 * n**-0.3 + 9.0 * d**-0.45, True), (9.0 * d**-0.45, False)):
+        losses = Losses((reducible * noise)[:, None] * np.ones((1, 5)), np.ones(5), np.ones(5))
+        sweep = Sweep("t", [], [], grid, losses, fit_all(grid, losses, seed=1, replicates=100))
+        text, joint = joint_text(sweep), sweep.fits.joint
+        assert text is not None and joint is not None
+        shown = [f"{name} {joint.intervals[name].value:.3g} [{joint.intervals[name].low:.3g}, " for name in ("A", "B")]
+        assert all((part in text) == found for part in shown)
+        assert text.startswith("not found") != found and joint.at_bound != found
+        assert spread_text(sweep) == "other seeds and evaluation sentences"
 
 
 def test_the_configuration_that_comes_along_is_valid() -> None:

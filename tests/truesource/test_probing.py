@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import weakref
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from command_line import Command
 from tiny_run import prepare
 
+from evaluation.probing.experiment import Options
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 from truesource.config.run import load_config
-from truesource.probing import Task, parse_layers
+from truesource.probing import Task, parse_layers, probe_model
 from truesource.report import build_report
 from truesource.runner import execute, plan
 
@@ -210,6 +213,96 @@ def test_gaps_long_sentences_and_single_labels_are_named(here: Path, command: Co
     found = command(*CALL, "models/kept", text, "--oracle", tmp_path / "one.npz")
     assert found.code == 2
     assert "a probe needs two labels or more to tell apart, but here the label is always A" in found.err
+
+
+def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
+    here: Path, command: Command, tmp_path: Path
+) -> None:
+    options = ("--lengths", "30..40", "--no-mdl", "--json", tmp_path / "p.json")
+    found = command(*call("kept", *options))
+    assert found.code == 0
+    assert found.err == "Note: no correlations with word probabilities, for no sentence has 30..40 words\n"
+    names = {r["name"] for r in json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))}
+    assert "selectivity" in names
+    assert not [name for name in names if name.startswith("rho")]
+    left = command(*call("kept", "--given", "left", *options[:2]))  # the posterior itself has that condition
+    assert left.code == 2
+    assert "the grammar can make none of the 120 sentences" in left.err
+
+
+def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_path: Path) -> None:
+    """A dozen word types, of which a few are measured on; but sixteen sentences of the split by position."""
+    figure = tmp_path / "p.svg"
+    found = command(*call("kept", "--json", tmp_path / "p.json", "--figure", figure))
+    assert found.code == 0
+    records = [r for r in json.loads((tmp_path / "p.json").read_text(encoding="utf-8")) if r["name"] != "confusion"]
+    few = ("accuracy", "mcc", "kl", "group_accuracy", "majority_accuracy", "random_accuracy", "rho_truth")
+    many = ("selectivity", "task_accuracy", "mdl", "compression", "position_identity_accuracy")
+    assert {r["name"] for r in records if r["low"] is None} >= {*few}
+    assert {r["name"] for r in records if r["low"] is not None} == {*many, "control_accuracy"}
+    assert not [r for r in records if (r["low"] is None) != (r["high"] is None)]
+    assert "[0." in found.out  # of selectivity
+    assert "None" not in found.out
+    assert "nan" not in found.out + figure.read_text(encoding="utf-8")
+
+
+def test_captions_name_split_and_groups_of_each_column(here: Path, command: Command) -> None:
+    plain = " ".join(command(*call("kept")).out.split())
+    assert "95%, word types resampled; selectivity and MDL: on a split by position, sentences resampled" in plain
+    assert "accuracy for selectivity" in plain
+    span = " ".join(command(*call("kept", "--target", "span", "--control", "split", "--no-mdl")).out.split())
+    assert "95%, word types that are new at an end resampled" in span
+    assert "on a split by position" not in span
+    assert "one random label a type of first word" in span
+    position = " ".join(command(*call("kept", "--split-by", "position", "--control", "none")).out.split())
+    assert "95%, sentences resampled" in position
+    assert "on a split by position, sentences" not in position
+    assert "control task" not in position
+
+
+@pytest.mark.parametrize(("right", "said"), [("argmax", "no limit of accuracy"), ("sampled", "no accuracy is more")])
+def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
+    here: Path, command: Command, tmp_path: Path, right: str, said: str
+) -> None:
+    options = ("--right", right, "--layers", "0", "--no-mdl", "--json", tmp_path / "p.json")
+    found = command(*call("kept", *options, "--figure", tmp_path / "p.svg"))
+    assert said in found.out
+    texts = re.findall(r"<text[^>]*>([^<]+)</text>", (tmp_path / "p.svg").read_text(encoding="utf-8"))
+    assert ("limit" in texts) == (right == "sampled")
+    assert ("limit of the expected" in texts) == ("expected for a drawn label" in texts) == (right == "argmax")
+    from truesource.report.probing import _task
+
+    records = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    task = _task("x", "kept", "tag", records)
+    assert task["drawn"] == (right == "sampled")
+    assert task["of_best"]["expected_accuracy"] is not None
+
+
+def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a budget of one layer: when the network reads on, the vectors of the layers before are gone."""
+    from generator.corpus import Corpus
+    from lmtrain.probing import hidden_states as module
+
+    made: list[weakref.ref[object]] = []
+    plain = module._extracted
+
+    def extracted(*given: Any) -> Any:
+        assert [ref for ref in made if ref() is not None] == []
+        found = plain(*given)
+        made.extend(weakref.ref(rows) for rows in found.values())
+        return found
+
+    monkeypatch.setattr(module, "_extracted", extracted)
+    monkeypatch.setattr(module.hidden_layers, "__kwdefaults__", {**module.hidden_layers.__kwdefaults__, "budget": 1})
+    corpus = Corpus.load(here / "corpus")
+    pcfg = PCFG.load(here / "grammar" / "grammar.npz")
+    for target in ("tag", "span"):
+        made.clear()
+        probe_model(
+            here / "models" / "kept", pcfg, corpus.sentences("eval"), lengths=corpus.lengths,
+            task=Task(target, correlations=False), options=Options(mdl=False, control="none"),
+        )  # fmt: skip
+        assert len(made) == 3  # two layers, and the best one again
 
 
 def test_layers_are_numbers_or_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from pathlib import Path
@@ -29,6 +30,7 @@ models:
   - {name: raw, model: {architecture: ngram, order: 3, smoothing: mle}}
 evaluation: {pairs: {number: 12, tries: 40, tolerance: 0.8}}
 """
+MADE_AS_USUAL = tuple(f"evaluation.pairs.{name}" for name in ("number=null", "tries=10", "tolerance=0.5"))
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +64,32 @@ def test_what_the_stages_leave(finished: Path) -> None:
     for name in ("bigrams", "raw"):
         found = json.loads((folder / "models" / f"{name}.json").read_text(encoding="utf-8"))
         own = values(found)
-        assert own["all", "pairs"] + sum(found["left_out"].values()) == 60
-        assert len(found["points"]) == own["all", "pairs"]
+        assert own["all", "pairs"] == len(found["points"]) == 60
+        assert found["left_out"] == {}
         assert 0.5 < own["all", "accuracy"] < 1.0
-    assert own["all", "impossible_for_model"] > 0
+    neither = own["all", "impossible_for_model"]  # of the model without smoothing
+    assert neither > 0
+    page = (folder.parent / "report.html").read_text(encoding="utf-8")
+    assert f"{neither} pairs of which the model can make neither sentence: no preference." in page
+
+
+def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
+    agreement_grammar().save(tmp_path / "toy.npz")
+    config = CONFIG.replace("order: 3, smoothing: mle", "order: 2, min_count: 165")
+    (tmp_path / "toy.yaml").write_text(config, encoding="utf-8")
+    run(tmp_path)
+    folder = tmp_path / "runs" / "toy"
+    found = json.loads((folder / "pairs" / "models" / "raw.json").read_text(encoding="utf-8"))
+    told = {"a word is outside the model's vocabulary": 60}
+    assert found == {"model": "raw", "objective": "causal", "left_out": told, "records": [], "points": []}
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    section = re.search(r'<section id="pairs">(.*?)</section>', page, re.DOTALL)
+    assert section is not None
+    sentence = "None of the 60 pairs can be compared: 60 where a word is outside the model's vocabulary."
+    assert sentence in html.unescape(section[1])
+    (figure,) = re.findall(r"<svg.*?</svg>", section[1], re.DOTALL)
+    assert "bigrams" in figure
+    assert ">raw<" not in figure
 
 
 def test_the_section_of_the_report(finished: Path) -> None:
@@ -119,10 +143,15 @@ def test_a_second_run_skips_and_settings_make_anew(finished: Path) -> None:
 def test_own_pairs_and_forms(finished: Path) -> None:
     line = '{"sentence_good": "the dog sleeps", "sentence_bad": "the dog sleep", "phenomenon": "mine"}\n'
     (finished / "own.jsonl").write_text(line, encoding="utf-8")
-    assert run(finished, "evaluation.pairs.file=own.jsonl")[0] == "pairs"
+    own = (*MADE_AS_USUAL, "evaluation.pairs.file=own.jsonl")
+    assert run(finished, *own)[0] == "pairs"
     summary = json.loads((finished / "runs" / "toy" / "pairs" / "summary.json").read_text(encoding="utf-8"))
     assert summary["pairs"] == 1
     assert summary["examples"][0]["phenomenon"] == "mine"
+    more = line + line.replace("dog", "cat") + line.replace("mine", "other")
+    (finished / "own.jsonl").write_text(more, encoding="utf-8")
+    run(finished, *own, "evaluation.pairs.phenomena=[mine]", "evaluation.pairs.number=1")
+    assert (finished / "runs" / "toy" / "pairs" / "pairs.jsonl").read_text(encoding="utf-8").count("\n") == 1
     (finished / "forms.txt").write_text("verb sleeps sleep\n", encoding="utf-8")
     run(finished, "evaluation.pairs.forms=forms.txt", "evaluation.pairs.phenomena=[subject-verb]")
     summary = json.loads((finished / "runs" / "toy" / "pairs" / "summary.json").read_text(encoding="utf-8"))
@@ -136,6 +165,10 @@ def test_own_pairs_and_forms(finished: Path) -> None:
         (
             "evaluation.pairs.phenomena=[islands]",
             "evaluation.pairs: unknown phenomenon 'islands'; there are subject-verb",
+        ),
+        (
+            "evaluation.pairs.file=own.jsonl",
+            "evaluation.pairs: tolerance and tries are for making pairs, and file has them made; leave them out",
         ),
         ("evaluation.pairs.size=3", "evaluation.pairs.size: unknown key"),
     ],

@@ -49,8 +49,11 @@ def confusion_figure(records: Sequence[Record], salt: str) -> str:
         return to_svg(drawn, salt, f"Labels that probes of {records[0]['model']} take for others")
 
 
-def layer_rows(records: Sequence[Record], name: str) -> list[tuple[int, float, float, float]]:
-    """Layer, value, low and high of a measure of the finished model, by rising layer."""
+Row = tuple[int, float, float | None, float | None]
+
+
+def layer_rows(records: Sequence[Record], name: str) -> list[Row]:
+    """Layer, value, low and high of a measure of the finished model, by rising layer; None: there is no interval."""
     last = max(_steps(records), default=None)
     rows = [r for r in records if r["name"] == name and r["layer"] is not None and r["step"] == last]
     return sorted((r["layer"], r["value"], r["low"], r["high"]) for r in rows)
@@ -59,6 +62,11 @@ def layer_rows(records: Sequence[Record], name: str) -> list[tuple[int, float, f
 def single(records: Sequence[Record], name: str) -> Record | None:
     """The one record of a measure that is of no layer, or of the best one; None where it was not measured."""
     return next((r for r in records if r["name"] == name), None)
+
+
+def parts_of(record: Record) -> dict[str, str]:
+    """The parts of its signature."""
+    return dict(part.split(":", 1) for part in record["signature"].split("|"))
 
 
 def _steps(records: Sequence[Record]) -> list[int]:
@@ -73,24 +81,27 @@ def _curves(drawn: Any, records: Sequence[Record]) -> None:
     if both:
         lines.append(("task_accuracy", SECOND, "-", "probe, split by position"))
     lines.append(("control_accuracy", QUIET, "--", "control task"))
+    drawn_labels = parts_of(next(r for r in records if r["name"] == "accuracy"))["right"] == "sampled"
+    if not drawn_labels:  # the most probable label is right then, so the limit is of another measure
+        lines.append(("expected_accuracy", TRUTH, "--", "expected for a drawn label"))
     for name, colour, style, label in lines:
-        _line(axes, layer_rows(records, name), colour, style, label)
-    for name, style, label in (
-        ("expected_accuracy_limit", "-", "truth's own first label"),
-        ("majority_accuracy", ":", "most frequent label"),
+        _line(axes, layer_rows(records, name), colour, style, label, band=name != "expected_accuracy")
+    for name, colour, style, label in (
+        ("expected_accuracy_limit", TRUTH, "-", "limit" if drawn_labels else "limit of the expected"),
+        ("majority_accuracy", QUIET, ":", "most frequent label"),
     ):
         found = single(records, name)
         if found is not None:
-            colour = TRUTH if name.startswith("expected") else QUIET
             axes.axhline(found["value"], color=colour, linewidth=1.2, linestyle=style, label=label)
     axes.set_ylim(0.0, 1.03)
     axes.set_ylabel("accuracy")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.34), ncols=2, fontsize=8, handlelength=1.6)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, handlelength=1.6)
     rows = layer_rows(records, "cross_entropy")
     _line(below, rows, MODEL, "-", "probe")
     floor = layer_rows(records, "entropy")
     below.axhline(floor[0][1], color=TRUTH, linewidth=1.2, label="least: the posterior's own")
-    below.set_ylim(-0.04 * max(row[3] for row in rows), 1.35 * max(row[3] for row in rows))
+    top = max(value if high is None else high for _, value, _, high in rows)
+    below.set_ylim(-0.04 * top, 1.35 * top)
     below.set_ylabel("cross-entropy, nats")
     below.set_xlabel("layer (0: word vectors)")
     below.set_xticks([row[0] for row in floor])
@@ -99,11 +110,12 @@ def _curves(drawn: Any, records: Sequence[Record]) -> None:
         panel.grid(axis="y")
 
 
-def _line(axes: Any, rows: Sequence[tuple[int, float, float, float]], colour: str, style: str, label: str) -> None:
+def _line(axes: Any, rows: Sequence[Row], colour: str, style: str, label: str, *, band: bool = True) -> None:
     if not rows:
         return
-    x, value, low, high = (np.array(column) for column in zip(*rows, strict=True))
-    axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    x, value, low, high = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))  # None: NaN
+    if band:
+        axes.fill_between(x, low, high, where=np.isfinite(low), color=colour, alpha=0.15, linewidth=0)
     axes.plot(x, value, color=colour, linestyle=style, marker="o", markersize=3.6, label=label)
 
 

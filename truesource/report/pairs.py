@@ -16,7 +16,7 @@ EXPLAINED = {
     "word-order": "two neighbours exchanged: words alike, so word frequencies cannot tell",
 }
 SHOWN = (
-    *("pairs", "impossible", "accuracy", "unigram_accuracy", "slope", "correlation"),
+    *("pairs", "impossible", "impossible_for_model", "accuracy", "unigram_accuracy", "slope", "correlation"),
     *("choice", "choice_truth", "context", "context_truth"),
 )
 STRATA = ("attractor", "distance", "exchanged", "frame", "attached", "boundary", "order")
@@ -30,7 +30,8 @@ def pairs_section(run: RunFolder) -> dict[str, Any] | None:
     summary, models = run.pairs["summary"], run.pairs["models"]
     objectives: dict[str, dict[str, list[Record]]] = {}
     for name, found in models.items():
-        objectives.setdefault(found["objective"], {})[name] = found["records"]
+        if found["records"]:
+            objectives.setdefault(found["objective"], {})[name] = found["records"]
     return {
         "total": summary["pairs"],
         "notes": summary["notes"],
@@ -60,13 +61,13 @@ def _example(record: Record) -> dict[str, Any]:
 
 
 def _rows(records: list[Record]) -> list[dict[str, Any]]:
-    """One row a phenomenon, all together last: its records by name."""
+    """One row a phenomenon, all together last: its records by name; none where no pair counts."""
     rows: dict[str, dict[str, Any]] = {}
     for record in records:
         if "by" not in record:
             row = rows.setdefault(record["phenomenon"], {**dict.fromkeys(SHOWN), "phenomenon": record["phenomenon"]})
             row[record["name"]] = record
-    return [row for name, row in rows.items() if name != ALL] + [rows[ALL]]
+    return [row for name, row in rows.items() if name != ALL] + [row for name, row in rows.items() if name == ALL]
 
 
 def _strata(records: list[Record]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evaluation.probing.results import resampled
 from truesource.report import figures_probing as figures
 from truesource.report.folder import Record, RunFolder
 
@@ -12,7 +13,8 @@ SINGLE = (
     *("majority_accuracy", "position_identity_accuracy", "expected_accuracy_limit", "unseen_labels"),
     *("random_accuracy", "random_chance"),
 )
-BEST = ("entropy", "rho_truth", "rho_model", "rho_difference", "compression")
+BEST = ("entropy", "expected_accuracy", "rho_truth", "rho_model", "rho_difference", "compression")
+DIFFER = ("split", "ci", "group", "control")  #: parts of signatures in which columns differ
 SAID = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
 
 
@@ -29,14 +31,16 @@ def probing_section(run: RunFolder) -> dict[str, Any] | None:
 
 def _task(salt: str, model: str, target: str, records: list[Record]) -> dict[str, Any]:
     columns = [name for name in COLUMNS if figures.layer_rows(records, name)]
-    by_layer: dict[int, dict[str, tuple[float, float, float]]] = {}
+    by_layer: dict[int, dict[str, figures.Row]] = {}
     for name in columns:
-        for layer, *values in figures.layer_rows(records, name):
-            by_layer.setdefault(layer, {})[name] = (values[0], values[1], values[2])
+        for row in figures.layer_rows(records, name):
+            by_layer.setdefault(row[0], {})[name] = row
     place = next((r["step"], r["layer"]) for r in records if r["name"] == "confusion")
     accuracy = next(r for r in records if r["name"] == "accuracy" and (r["step"], r["layer"]) == place)
     best = place[1]
-    signature = dict(part.split(":", 1) for part in accuracy["signature"].split("|"))
+    parts = {name: figures.parts_of(next(r for r in records if r["name"] == name)) for name in columns}
+    signature = parts["accuracy"]
+    control = parts.get("selectivity", {})
     return {
         "model": model,
         "target": SAID[target],
@@ -47,8 +51,17 @@ def _task(salt: str, model: str, target: str, records: list[Record]) -> dict[str
         "of_best": {
             name: next((row for row in figures.layer_rows(records, name) if row[0] == best), None) for name in BEST
         },
+        "span": target == "span",
         "by_type": signature["split"].startswith("type"),
-        "groups": _groups(target, signature["split"]),
+        "drawn": signature["right"] == "sampled",
+        "groups": resampled(signature["ci"]),
+        "elsewhere": [name for name in ("selectivity", "mdl") if name in columns and _other(parts, name, "split")],
+        "control": control.get("split", "").split("/")[0],
+        "differing": {
+            name: "|".join(f"{k}:{parts[name][k]}" for k in DIFFER if k in parts[name] and _other(parts, name, k))
+            for name in columns
+            if any(k in parts[name] and _other(parts, name, k) for k in DIFFER)
+        },
         "size": int(signature["items"]),
         "labels": int(signature["labels"]),
         "signature": accuracy["signature"],
@@ -58,8 +71,6 @@ def _task(salt: str, model: str, target: str, records: list[Record]) -> dict[str
     }
 
 
-def _groups(target: str, split: str) -> str:
-    """What intervals resample."""
-    if not split.startswith("type"):
-        return "sentences"
-    return "pairs of end words" if target == "span" else "word types"
+def _other(parts: dict[str, dict[str, str]], name: str, part: str) -> bool:
+    """Whether a column says otherwise than accuracy in a part of its signature."""
+    return parts[name][part] != parts["accuracy"].get(part)

@@ -62,6 +62,7 @@ def build_scaling_report(sweep: Sweep, folder: Path) -> list[Path]:
         fits=fit_rows(sweep),
         unknown=unknown_rows(sweep),
         joint=joint_text(sweep),
+        spread=spread_text(sweep),
         table={"heads": HEADS, "rows": cell_rows(sweep)},
         signature=signature(sweep.rows[0]["parts"]),
     )
@@ -98,7 +99,7 @@ def fit_rows(sweep: Sweep) -> list[list[str]]:
             TITLES[fit.axis],
             fit.held,
             _interval(fit.exponent),
-            f"{fit.coefficient.value:.3g} [{fit.coefficient.low:.3g}, {fit.coefficient.high:.3g}]",
+            _coefficient(fit.coefficient),
             f"{fit.fit.r2:.3f}",
             f"{fit.fit.residual:.1%}",
             NONE if fit.fit.lack_of_fit is None else f"{fit.fit.lack_of_fit:.2g}",
@@ -124,13 +125,17 @@ def unknown_rows(sweep: Sweep) -> list[list[str]]:
 
 
 def joint_text(sweep: Sweep) -> str | None:
-    """The law over both sizes in words; None where there is none."""
+    """The law over both sizes in words; None where none could be fitted."""
     joint = sweep.fits.joint
     if joint is None:
         return None
-    values = ", ".join(f"{name} {_interval(joint.intervals[name])}" for name in ("alpha", "beta"))
-    sizes = f"A {joint.intervals['A'].value:.3g}, B {joint.intervals['B'].value:.3g}"
-    return f"{values}, {sizes}, R2 {joint.fit.r2:.3f}, residual {joint.fit.residual:.1%}"
+    if joint.at_bound:
+        values = "not found: these cells do not determine its parameters"
+    else:
+        exponents = ", ".join(f"{name} {_interval(joint.intervals[name])}" for name in ("alpha", "beta"))
+        sizes = ", ".join(f"{name} {_coefficient(joint.intervals[name])}" for name in ("A", "B"))
+        values = f"{exponents}, {sizes}"
+    return f"{values}, R2 {joint.fit.r2:.3f}, residual {joint.fit.residual:.1%}"
 
 
 def answer(sweep: Sweep) -> list[str]:
@@ -163,6 +168,22 @@ def answer(sweep: Sweep) -> list[str]:
 def is_straight(fit: AxisFit) -> bool:
     """Whether nothing speaks against a power law; without replicates nothing can."""
     return fit.fit.lack_of_fit is None or fit.fit.lack_of_fit >= BENT
+
+
+def spread_text(sweep: Sweep) -> str:
+    """What the intervals of the laws hold."""
+    replicated = {fit.scatter.replicated for fit in sweep.fits.axes}
+    seeds = "other seeds and evaluation sentences"
+    alone = "the scatter around the law and other evaluation sentences"
+    if replicated == {True}:
+        return seeds
+    if replicated == {True, False}:
+        return f"{seeds}; for laws over cells of one seed each, {alone}"
+    return f"{alone}; with one seed of each cell nothing is known of other seeds"
+
+
+def _coefficient(value: Interval) -> str:
+    return f"{value.value:.3g} [{value.low:.3g}, {value.high:.3g}]"
 
 
 def _interval(value: Interval) -> str:

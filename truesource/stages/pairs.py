@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.oracle import Oracle
-from evaluation.pairs.evaluate import PairEvaluation, evaluate_pairs
-from evaluation.pairs.files import read_pairs, write_pairs
+from evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
+from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
 from evaluation.pairs.generate import make_pairs
 from evaluation.pairs.lexicon import Lexicon
 from evaluation.pairs.odds import with_truth
-from evaluation.pairs.settings import Settings
+from evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
 from grammar.files import digest_file, digest_json, write_json
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ def make_source(run: Run) -> str:
     notes: list[str] = []
     if given is not None:
         pairs = with_truth(read_pairs(given, run.pcfg.terminals, lengths), Lexicon(run.pcfg, lengths))
+        pairs = filter_pairs(pairs, given, phenomena=config.phenomena, number=config.number, possible=config.possible)
     else:
         settings = Settings(
-            config.number,
-            tuple(config.phenomena),
+            NUMBER if config.number is None else config.number,
+            PHENOMENA if config.phenomena is None else tuple(config.phenomena),
             run.config.seed,
             config.tries,
             config.tolerance,
@@ -81,15 +82,24 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 
 def make(run: Run, model: ModelEntry) -> str:
-    """Write ``pairs/models/<name>.json``."""
+    """Write ``pairs/models/<name>.json``; where no pair counts for the model, that says so, and has no records."""
     from lmtrain.models import load_model
 
     lengths = run.config.corpus.lengths
     pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)
     pairs = with_truth(pairs, Lexicon(run.pcfg, lengths))
     trained = load_model(run.folder / "models" / model.name)
-    found = evaluate_pairs(trained, pairs, run.pcfg, lengths=lengths, seed=run.config.seed)
-    record = _record(model.name, found)
+    try:
+        record = _record(model.name, evaluate_pairs(trained, pairs, run.pcfg, lengths=lengths, seed=run.config.seed))
+    except NoPairsError as error:
+        log.info("%s: %s", model.name, error)
+        record = {
+            "model": model.name,
+            "objective": error.objective,
+            "left_out": error.left_out,
+            "records": [],
+            "points": [],
+        }
     write_json(run.folder / "pairs" / "models" / f"{model.name}.json", record)
     return digest_json(record)
 

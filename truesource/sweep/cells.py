@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from grammar.errors import InputError
@@ -15,6 +16,14 @@ from truesource.report.words import duration
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 log = logging.getLogger("truesource")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that could not be trained or scored."""
+
+    cell: PlannedCell
+    reason: str  #: one sentence
 
 
 def is_trained(folder: Path, cell: PlannedCell) -> bool:
@@ -49,8 +58,8 @@ def train_cells(
     cells: Sequence[PlannedCell],
     share: Share,
     finish: Callable[[PlannedCell], None],
-) -> int:
-    """Train this job's cells that are not there yet.
+) -> list[Failure]:
+    """Train this job's cells that are not there yet; one that fails does not stop the others.
 
     Args:
         folder: of the sweep.
@@ -60,33 +69,37 @@ def train_cells(
         finish: called with each of them once it is trained, reused ones too.
 
     Returns:
-        How many were trained now.
-
-    Raises:
-        InputError: a cell's folder holds something else, or training refuses.
+        Those whose folder holds something else, whose training refuses or diverges, or that cannot be scored. The next
+        call tries them again.
     """
     own = [(number, cell) for number, cell in enumerate(cells, start=1) if share.owns(number - 1)]
-    missing = sum(not is_trained(folder, cell) for _, cell in own)
+    missing = sum(not cell_folder(folder, cell.id).exists() for _, cell in own)
     if missing < len(own):
         log.info("%d of %d cells are trained already", len(own) - missing, len(own))
+    failures: list[Failure] = []
     trained, left, begun = 0, missing, time.perf_counter()
     for number, cell in own:
-        title = f"[{number}/{len(cells)}] {cell}"
+        title, there = f"[{number}/{len(cells)}] {cell}", cell_folder(folder, cell.id).exists()
         with _alone(cell_folder(folder, cell.id)) as alone:
             if not alone:
                 log.info("%s: another process is at work on it", title)
-                left -= 1
+                left -= not there
                 continue
-            train_it = not is_trained(folder, cell)
-            if train_it:
-                _train(folder, data, cell, title)
-            finish(cell)
-        if train_it:
+            try:
+                if not is_trained(folder, cell):
+                    _train(folder, data, cell, title)
+                finish(cell)
+            except InputError as error:
+                log.warning("%s failed: %s", title, error)
+                failures.append(Failure(cell, str(error)))
+                left -= not there
+                continue
+        if not there:
             trained, left = trained + 1, left - 1
             seconds = time.perf_counter() - begun
             rest = f"; {left} to go, about {duration(left * seconds / trained)}" if left else ""
             log.info("%s: done%s", title, rest)
-    return trained
+    return failures
 
 
 def _train(folder: Path, data: Data, cell: PlannedCell, title: str) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from grammar.errors import InputError
+from lmtrain.catalogue import TAKES
 from lmtrain.config import ModelConfig, TrainConfig
 from truesource.config.reading import explain, read_settings
 from truesource.config.section import Section
@@ -66,7 +67,7 @@ class AxesConfig(Section):
     sentences: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)  #: the first so many of the train split
     model: list[dict[str, Any]] | None = Field(None, min_length=1)  #: settings that differ from those of the base
     layers: list[Annotated[int, Field(ge=1)]] | None = Field(None, min_length=1)  #: short for model: [{layers: ...}]
-    seeds: list[Annotated[int, Field(ge=0)]] = Field([1], min_length=1)  #: replicates
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field([1], min_length=1)  #: replicates
 
     @field_validator("sentences", "layers", "seeds", "model")
     @classmethod
@@ -109,7 +110,7 @@ class SweepConfig(Section):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     title: str | None = None  #: of the report
-    seed: int = Field(1, ge=0)  #: of the corpus, if it is sampled here, and of the bootstrap
+    seed: int = Field(1, ge=0, lt=2**32)  #: of the corpus, if it is sampled here, and of the bootstrap
     grammar: str | EmbeddedGrammar  #: what the corpus was drawn from: a file, relative to the configuration
     corpus: str | CorpusConfig  #: a corpus folder, relative to the configuration; or what to sample, as in a run
     vocabulary_sentences: int | None = Field(
@@ -122,12 +123,17 @@ class SweepConfig(Section):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         names: dict[str, dict[str, Any]] = {}
+        models: dict[str, str] = {}
         for name, shape, change in self.shapes():
             if name in names:
                 raise ValueError(
                     f"axes.model: {names[name]} and {change} are both called {name}; give one of them a name"
                 )
             names[name] = change
+            built = effective(shape).model_dump_json()
+            if built in models:
+                raise ValueError(f"axes.model: {models[built]} and {name} are the same model; leave one out")
+            models[built] = name
             self._longest_fits(shape)
         if isinstance(self.corpus, CorpusConfig):
             for split in ("train", self.evaluation.split):
@@ -160,6 +166,13 @@ class SweepConfig(Section):
     def most_sentences(self) -> int:
         """The largest train set, or what the vocabulary is made from if that is larger."""
         return max(*self.axes.sentences, self.vocabulary_sentences or 0)
+
+
+def effective(shape: ModelConfig) -> ModelConfig:
+    """With what is built where a setting is left out, so that equal models have equal settings."""
+    takes = TAKES[shape.architecture]
+    meant = {"heads": shape.n_heads, "kv_heads": shape.kv_heads or shape.n_heads, "ffn_dim": shape.inner}
+    return shape.model_copy(update={key: value for key, value in meant.items() if key in takes})
 
 
 def require_sentences(config: SweepConfig, there: int) -> None:

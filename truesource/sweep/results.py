@@ -13,10 +13,12 @@ from evaluation.measures.bootstrap import Interval
 from evaluation.scaling.cells import AXES, Cell
 from evaluation.scaling.fits import AxisFit, Fits, fit_all
 from evaluation.scaling.losses import Losses
+from evaluation.scaling.scatter import Scatter
 from evaluation.score import Score, signature
 from grammar.errors import InputError
 from truesource.sweep.scores import MEASURES, read_scores, read_sums
 
+LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
 #: numbers of a cell without interval
 COUNTS = ("parameters", "parameters_without_embeddings", "tokens", "flops", "flops_6nd")
 
@@ -35,6 +37,7 @@ class Sweep:
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON: what it is of, name, value, low, high, signature."""
         found = []
+        head: dict[str, Any]
         for row in self.rows:
             head = {key: row[key] for key in ("cell", "model", "sentences", "seed")}
             for name in MEASURES:
@@ -49,15 +52,17 @@ class Sweep:
             found += self._fit_records(fit)
         joint = self.fits.joint
         if joint is not None:
-            parts = self._parts("kl=A*N^-alpha+B*D^-beta", joint.rows, joint.failed)
-            head = {"fit": "joint", "over": ["parameters_without_embeddings", "sentences"]}
-            found += [_record(head, name, value, parts) for name, value in joint.intervals.items()]
+            parts = self._parts("kl=A*N^-alpha+B*D^-beta", LEAST_SQUARES, joint.rows, joint.failed, joint.scatter)
+            over = ["parameters_without_embeddings", "sentences"]
+            head = {"fit": "joint", "over": over, "at_bound": joint.at_bound}
+            if not joint.at_bound:
+                found += [_record(head, name, value, parts) for name, value in joint.intervals.items()]
             found += [_record(head, "r2", joint.fit.r2, parts), _record(head, "residual", joint.fit.residual, parts)]
         return found
 
     def _fit_records(self, fit: AxisFit) -> list[dict[str, Any]]:
         head: dict[str, Any] = {"fit": "power_law", "over": fit.axis, "held": fit.held}
-        parts = self._parts("kl=A*x^-alpha", fit.rows, fit.failed)
+        parts = self._parts("kl=A*x^-alpha", "ml-of-logs", fit.rows, fit.failed, fit.scatter)
         values: dict[str, Interval | float | None] = {
             "coefficient": fit.coefficient,
             "exponent": fit.exponent,
@@ -69,23 +74,22 @@ class Sweep:
         unknown = fit.unknown
         if unknown is not None:
             head = {**head, "fit": "unknown_floor", "at_bound": unknown.fit.at_bound}
-            parts = self._parts("loss=E+A*x^-alpha", fit.rows, fit.failed)
-            values = {
-                "floor": unknown.floor,
-                "floor_true": unknown.truth,
-                "floor_error": unknown.error,
-                "exponent": unknown.exponent,
-                "coefficient": unknown.fit.law.coefficient,
-                "residual": unknown.fit.residual,
-            }
+            parts = self._parts("loss=E+A*x^-alpha", LEAST_SQUARES, fit.rows, fit.failed, fit.scatter)
+            values = {"floor_true": unknown.truth, "residual": unknown.fit.residual}
+            if not unknown.fit.at_bound:
+                values["floor"] = unknown.floor
+                values["floor_error"] = unknown.error
+                values["exponent"] = unknown.exponent
+                values["coefficient"] = unknown.fit.law.coefficient
             found += [_record(head, name, value, parts) for name, value in values.items() if value is not None]
         return found
 
-    def _parts(self, law: str, rows: tuple[int, ...], failed: int) -> dict[str, object]:
+    def _parts(self, law: str, method: str, rows: tuple[int, ...], failed: int, scatter: Scatter) -> dict[str, object]:
         """Of the signature of a fit: the choices of its cells, and its own."""
         kept = {key: value for key, value in self.rows[rows[0]]["parts"].items() if key != "ci"}
-        ci = f"seed-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
-        return {**kept, "law": law, "fit": "ml-of-logs", "cells": len(rows), "ci": ci}
+        kind = "seed-t" if scatter.replicated else "residual-t"
+        ci = f"{kind}-and-sentence-bootstrap95/seed{self.fits.seed}/{self.fits.replicates - failed}"
+        return {**kept, "law": law, "fit": method, "cells": len(rows), "ci": ci}
 
 
 def _record(head: dict[str, Any], name: str, value: Interval | float, parts: dict[str, object]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from grammar.errors import InputError
 from grammar.files import write_json
 from grammar.parallel import Share
-from truesource.sweep.cells import strangers, train_cells
+from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
 from truesource.sweep.plan import Data
 from truesource.sweep.scores import Scoring
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from grammar.pcfg import PCFG
 
 
-def execute(config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: Share) -> tuple[Path, list[Path]]:
+def execute(
+    config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: Share
+) -> tuple[Path, list[Path], list[Failure]]:
     """Train and score a job's share of the cells of a sweep in ``runs/<name>``; what is finished is kept.
 
     After Ctrl-C or a kill the same call goes on, within a cell from its last checkpoint. Several processes may be at
@@ -33,10 +35,10 @@ def execute(config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: S
         share: which cells are this job's.
 
     Returns:
-        The folder of the sweep, and folders of cells in it that belong to other configurations.
+        The folder of the sweep, folders of cells in it that belong to other configurations, and cells that failed.
 
     Raises:
-        InputError: the folder holds something else, the corpus is too small, or a cell refuses.
+        InputError: the folder holds something else, or the corpus is too small.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("the cells of a sweep are each trained in one process; share them out with --shard")
@@ -58,8 +60,8 @@ def execute(config: SweepConfig, pcfg: PCFG, *, base: Path, runs: Path, share: S
             "cells": {cell.id: cell.shape for cell in cells},
         },
     )
-    train_cells(folder, data, cells, share, lambda cell: scoring.keep(folder, cell))
-    return folder, strangers(folder, cells)
+    failures = train_cells(folder, data, cells, share, lambda cell: scoring.keep(folder, cell))
+    return folder, strangers(folder, cells), failures
 
 
 def _foreign(folder: Path) -> bool:

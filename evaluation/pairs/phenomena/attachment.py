@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.pairs.constituents import Constituents
 from evaluation.pairs.drawn import Change, Drawn
@@ -13,6 +14,7 @@ from evaluation.pairs.lexicon import Lexicon
 from evaluation.pairs.pair import Stratum, Words
 from evaluation.pairs.phenomenon import Phenomenon
 from evaluation.pairs.settings import Settings
+from evaluation.pairs.word_posteriors import WordPosteriors
 from grammar.inference.posterior import Posterior
 
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
@@ -32,12 +34,12 @@ class Site(NamedTuple):
 class Attachment(Phenomenon):
     """*saw the man with a beard* / *saw the man with a telescope*.
 
-    A verb, an object and a prepositional phrase, each tag and the phrase nearly sure, in both sentences. The phrase
+    A verb, an object and a prepositional phrase, each tag and the phrase nearly sure, the phrase in both sentences. It
     belongs to the noun when an NP covers object and phrase, to the verb otherwise. Exchanged is the preposition, or
-    the noun at the end of the phrase. Strata: ``attached`` (of the more probable sentence) and ``exchanged``. Facts,
-    ``good`` and ``bad`` the two sentences: ``noun_good`` and ``noun_bad``, the posterior of the noun;
-    ``log_odds_noun`` and ``log_odds_verb``, ln P(good and this attachment) / P(bad and this attachment), None where a
-    posterior is below 1e-9.
+    the noun at the end of the phrase, for any word alike that moves the attachment far enough. Strata: ``attached``
+    (of the more probable sentence) and ``exchanged``. Facts, ``good`` and ``bad`` the two sentences: ``noun_good``
+    and ``noun_bad``, the posterior of the noun; ``log_odds_noun`` and ``log_odds_verb``, ln P(good and this
+    attachment) / P(bad and this attachment), None where a posterior is below 1e-9.
     """
 
     name = "attachment"
@@ -51,10 +53,9 @@ class Attachment(Phenomenon):
         return None
 
     def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
-        """The first of some words, tried at random, that moves the attachment; None: none does."""
-        found = sites(drawn, settings.sure)
-        trials = []
-        for site in found:
+        """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
+        found: list[tuple[int, str, int, float, float]] = []
+        for site in sites(drawn, settings.sure):
             noun = noun_attachment(drawn.posterior, site)
             if settings.attached > max(noun, 1.0 - noun):
                 continue
@@ -62,24 +63,14 @@ class Attachment(Phenomenon):
                 tag = drawn.tag(at, settings.sure)
                 if tag in PREPOSITIONS or (tag in NOUNS and at > site.preposition):
                     assert tag is not None
-                    for word in self._candidates(drawn, at, tag, settings.tolerance):
-                        trials.append((site, noun, at, name, word))
-        for number in rng.permutation(len(trials))[: settings.candidates].tolist():
-            site, noun, at, name, word = trials[number]
-            other = Drawn(drawn.lexicon, drawn.with_word(at, word))
-            moved = noun_attachment(other.posterior, site)
-            stays = other.posterior.label_probs(site.preposition, site.end).get("PP", 0.0) >= settings.sure
-            if stays and (1.0 - moved if noun > 0.5 else moved) > settings.moved:
-                facts = {"noun_drawn": noun, "noun_changed": moved}
-                return Change(other.words, (at,), {"exchanged": name}, facts)
-        return None
-
-    @staticmethod
-    def _candidates(drawn: Drawn, at: int, tag: str, tolerance: float) -> list[str]:
-        lexicon = drawn.lexicon
-        near = lexicon.alike(drawn.words[at], tag, tolerance)
-        possible = near[np.isfinite(drawn.log_odds(at)[near])]
-        return [lexicon.pcfg.terminals[i] for i in possible.tolist()]
+                    words = drawn.lexicon.alike(drawn.words[at], tag, settings.tolerance)
+                    for word, moved in _moving(drawn, site, at, words, noun, settings):
+                        found.append((at, name, word, noun, moved))
+        if not found:
+            return None
+        at, name, word, noun, moved = found[int(rng.integers(len(found)))]
+        words_changed = drawn.with_word(at, drawn.lexicon.pcfg.terminals[word])
+        return Change(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""
@@ -128,6 +119,21 @@ def noun_attachment(found: Posterior, site: Site) -> float:
     """P(an NP covers object and prepositional phrase | sentence)."""
     noun_phrase = found.labels.index("NP")
     return float(found.label_table[found.span(site.verb + 1, site.end), noun_phrase])
+
+
+def _moving(
+    drawn: Drawn, site: Site, at: int, words: NDArray[np.int64], noun: float, settings: Settings
+) -> list[tuple[int, float]]:
+    """Words that move the attachment far enough and leave the phrase nearly sure, each with its noun attachment."""
+    if not len(words):
+        return []
+    by_word = WordPosteriors(drawn.posterior, at)
+    moved = by_word.label_probs("NP", site.verb + 1, site.end)[words]
+    far = (1.0 - moved if noun > 0.5 else moved) > settings.moved  # NaN, an impossible sentence, is not
+    if not far.any():
+        return []
+    far &= by_word.label_probs("PP", site.preposition, site.end)[words] >= settings.sure
+    return list(zip(words[far].tolist(), moved[far].tolist(), strict=True))
 
 
 def _shifted(log_odds: float, good: float, bad: float) -> float | None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement_grammar import agreement_grammar
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_models import Table
 
 from evaluation.pairs.constituents import Constituents
 from evaluation.pairs.drawn import Change, Drawn
-from evaluation.pairs.evaluate import evaluate_pairs
-from evaluation.pairs.files import read_pairs, write_pairs
+from evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
+from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
 from evaluation.pairs.forms import Form, english_forms, read_forms, spelled_with_s
 from evaluation.pairs.generate import REGISTRY, make_pairs
 from evaluation.pairs.lexicon import Lexicon
@@ -236,6 +236,13 @@ GOOD = beside("the dog sleep")
         (GOOD[:-1] + ', "phenomenon": 3}', "the phenomenon of a pair is a text"),
         (GOOD[:-1] + ', "phenomenon": "all"}', "the phenomenon of a pair is a text, not 'all'"),
         (GOOD[:-1] + ', "source": "x"}', "the source of a pair is a whole number"),
+        (GOOD[:-1] + f', "source": {10**30}}}', "the source of a pair is a whole number of at most 18 digits"),
+        (GOOD[:-1] + ', "facts": {"x": NaN}}', "the fact 'x' is not a finite number; write null in its place"),
+        (GOOD[:-1] + ', "facts": {"y": 1, "x": -1e999}}', "the fact 'x' is not a finite number"),
+        (GOOD[:-1] + ', "strata": {"log_odds": "x"}}', "a stratum cannot be named 'log_odds'"),
+        (GOOD[:-1] + ', "strata": {"choice": 3}}', "a stratum cannot be named 'choice'"),
+        (GOOD[:-1] + r', "phenomenon": "\ud800"}', r"the text '\ud800' is not Unicode"),
+        (GOOD[:-1] + r', "strata": {"x": "\udfff"}}', r"the text '\udfff' is not Unicode"),
         (GOOD[:-1] + ', "drawn": "left"}', "the drawn side of a pair is good, bad or null"),
         (GOOD[:-1] + ', "strata": ["x"]}', "strata are texts"),
     ],
@@ -255,6 +262,23 @@ def test_a_file_without_pairs(tmp_path: Path) -> None:
         read_pairs(tmp_path / "none", ["a"])
     with pytest.raises(InputError, match="cannot read the pairs"):
         read_pairs(tmp_path / "nothing", ["a"])
+
+
+def named(phenomenon: str, log_p_b: float | None = -2.0) -> Pair:
+    return Pair(("a",), ("b",), phenomenon, -1.0, log_p_b, 0.0)
+
+
+def test_pairs_of_a_file_are_filtered() -> None:
+    x, y, z, other = named("x", None), named("x"), named("x"), named("o")
+    pairs = [x, other, y, z]
+    assert filter_pairs(pairs, "f") == pairs
+    assert filter_pairs(pairs, "f", phenomena=["x"]) == [x, y, z]
+    assert filter_pairs(pairs, "f", number=2) == [x, other, y]
+    assert filter_pairs(pairs, "f", number=1, possible=True) == [other, y]
+    with pytest.raises(InputError, match=r"the file has no pairs of 'w'; it has those of x, o \(f\)$"):
+        filter_pairs(pairs, "f", phenomena=["x", "w"])
+    with pytest.raises(InputError, match=r"both sentences of none of these pairs \(f\)$"):
+        filter_pairs([x], "f", possible=True)
 
 
 def test_where_sentences_differ() -> None:
@@ -308,25 +332,62 @@ def test_measures_by_hand() -> None:
     assert found["context_truth"] == pytest.approx((2.0 + 1.0 + (1.0 - 0.5)) / 2)
 
 
-odds = st.floats(-20, 20).filter(lambda x: x == 0 or abs(x) > 1e-3)
+def test_no_preference_counts_half() -> None:
+    """A tie, and a pair of which the model can make neither side."""
+    found = value_of([2.0, 2.0, INFINITY, -1.0, 1.0], [0.0, math.nan, math.nan, 1e-10, 3.0], [math.nan] * 5)
+    assert found["accuracy"] == pytest.approx(3 / 5)
+    assert found["choice"] == pytest.approx((4 * 0.5 + sigma(3)) / 5)
+    assert found["choice_truth"] == pytest.approx((2 * sigma(2) + 1 + 2 * sigma(1)) / 5)
+    errors = [2 * (sigma(2) - 0.5), 0.5, sigma(1) - 0.5, sigma(3) - sigma(1)]
+    assert found["choice_error"] == pytest.approx(sum(errors) / 5)
+    assert found["slope"] == pytest.approx(3 / (4 + 1 + 1))
+    assert found["log_odds_error"] == pytest.approx((2 + 1 + 2) / 3)
 
 
-@given(st.lists(st.tuples(odds, odds, odds, st.booleans()), min_size=2, max_size=8))
-def test_which_side_is_named_first_does_not_matter(rows: list[tuple[float, float, float, bool]]) -> None:
-    table = np.array([row[:3] for row in rows])
-    signs = np.array([-1.0 if row[3] else 1.0 for row in rows])[:, None]
-    first, second = (value_of(*part.T.tolist()) for part in (table, table * signs))
-    assert first.keys() == second.keys()
-    for name, value in first.items():
-        assert value == pytest.approx(second[name], abs=1e-9)
+sizes = st.one_of(
+    st.sampled_from([0.0, 1e-10, -1e-10, INFINITY, -INFINITY]), st.floats(-9, 9).filter(lambda x: abs(x) > 1e-3)
+)
+row = st.tuples(sizes, st.one_of(sizes, st.just(math.nan)), st.one_of(sizes, st.just(-INFINITY)), st.booleans())
+
+
+@given(st.lists(row, min_size=1, max_size=9), st.integers(1, 9))
+@settings(max_examples=40)
+def test_which_side_is_named_first_does_not_matter(rows: list[tuple[float, float, float, bool]], sources: int) -> None:
+    """Every number of the evaluation is the same when the sides of any pairs are exchanged."""
+
+    def evaluation(exchanged: bool) -> PairEvaluation:
+        signs = [-1.0 if exchanged and turned else 1.0 for *_, turned in rows]
+        pairs = [
+            Pair(("a",), ("b",), "pq"[i % 2], -1.0, -1.0, s * u if math.isfinite(u) else None, source=i % sources)
+            for i, ((_, _, u, _), s) in enumerate(zip(rows, signs, strict=True))
+        ]
+        truth, odds = (np.array([s * r[k] for r, s in zip(rows, signs, strict=True)]) for k in (0, 1))
+        return PairEvaluation("m", "causal", pairs, truth, odds, {}, {}, 1)
+
+    first, second = (evaluation(exchanged).scores() for exchanged in (False, True))
+    assert [(of, s.name) for of, s in first] == [(of, s.name) for of, s in second]
+    for (_, one), (_, other) in zip(first, second, strict=True):
+        assert one.value == pytest.approx(other.value, abs=1e-9)
+        assert (one.low, one.high) == (pytest.approx(other.low, abs=1e-9), pytest.approx(other.high, abs=1e-9))
+
+
+def test_calibration_without_a_preference() -> None:
+    """Ties, and pairs of which the model can make neither side, are chosen with one half, rightly."""
+    pairs = [Pair(("a",), ("b",), "p", -1.0, -1.0, 0.0, source=i) for i in range(4)]
+    truth, odds = np.array([3.0, -5.0, INFINITY, 0.4]), np.array([0.0, 1e-12, math.nan, -0.3])
+    records = PairEvaluation("m", "causal", pairs, truth, odds, {}, {}, 1).records()
+    values = {(r["by"], r["group"], r["name"]): r["value"] for r in records if r["phenomenon"] == "p" and "by" in r}
+    assert values["choice", "0.5-0.6", "pairs"] == 4
+    assert values["choice", "0.5-0.6", "choice_of_model"] == pytest.approx((3 * 0.5 + sigma(0.3)) / 4)
+    assert values["choice", "0.5-0.6", "choice_of_truth"] == pytest.approx((3 * 0.5 + sigma(-0.4)) / 4)
 
 
 def test_pairs_of_one_sentence_are_resampled_together() -> None:
-    sums = pair_sums(np.array([1.0, 1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0]), np.zeros(4))
-    together = measures(by_source(sums, [7, 7, 9, 9]), ("accuracy",), seed=0)["accuracy"]
-    apart = measures(by_source(sums, [1, 2, 3, 4]), ("accuracy",), seed=0)["accuracy"]
-    assert tuple(together) == (0.5, 0.5, 0.5)
-    assert apart.low < 0.5 < apart.high
+    sums = pair_sums(np.full(4, 1.0), np.array([1.0, -1.0, 3.0, 1.0]), np.zeros(4))
+    together = measures(by_source(sums, [7, 7, 9, 9]), ("slope", "choice"), seed=0)
+    apart = measures(by_source(sums, [1, 2, 3, 4]), ("slope", "choice"), seed=0)
+    assert tuple(together["slope"]) == (1.0, 0.0, 2.0)
+    assert (apart["slope"].low, apart["slope"].high) == (-0.5, 2.5)
     assert sums.shape == (4, len(COLUMNS))
 
 
@@ -365,7 +426,8 @@ def test_a_model_by_hand() -> None:
     truth = toy.log_prob(texts[0][0].split()) - toy.log_prob(texts[0][1].split())
     assert found.truth[0] == pytest.approx(truth, abs=1e-12)
     names = {r["name"]: r["value"] for r in found.records() if r["phenomenon"] == "p" and "by" not in r}
-    assert (names["pairs"], names["impossible"], names["impossible_for_model"]) == (2, 0, 1)
+    assert (names["pairs"], names["impossible"]) == (2, 0)
+    assert (names["impossible_for_model"], names["infinite_for_model"]) == (0, 1)
     assert names["slope"] == pytest.approx(math.log(3) / truth)
     assert [point["model"] for point in found.points()] == [pytest.approx(math.log(3)), None]
     records = found.records()
@@ -382,12 +444,32 @@ def test_a_model_by_hand() -> None:
     assert means["model_log_odds"] == pytest.approx(math.log(3))
 
 
-def test_a_model_that_can_make_neither_is_told() -> None:
+def test_a_model_that_can_make_neither_prefers_none() -> None:
     toy = agreement_grammar()
     table = Table({"<s>": {}, "the": {}, "dog": {}, "sleeps": {}, "sleep": {}}, ("the", "dog", "sleeps", "sleep"))
     pair = Pair(("the", "dog", "sleeps"), ("the", "dog", "sleep"), "p", -1.0, -2.0, 0.0)
-    with pytest.raises(InputError, match="none of the 1 pairs can be compared: 1 where the model can make neither"):
-        evaluate_pairs(table, [pair], toy)
+    found = evaluate_pairs(table, [pair], toy)
+    values = {r["name"]: r["value"] for r in found.records() if r["phenomenon"] == "p" and "by" not in r}
+    assert (values["pairs"], values["impossible_for_model"], values["infinite_for_model"]) == (1, 1, 0)
+    assert (values["accuracy"], values["choice"]) == (0.5, 0.5)
+    assert not {"slope", "correlation", "log_odds_error", "context"} & values.keys()
+    assert found.points() == [{"phenomenon": "p", "truth": 1.0, "model": None}]
+    assert found.left_out == {}
+
+
+def test_a_model_that_knows_no_pair_is_told() -> None:
+    pair = Pair(("the", "dog", "sleeps"), ("the", "dog", "sleep"), "p", -1.0, -2.0, 0.0)
+    both = Pair(("the", "the"), ("the", "the", "the"), "p", None, None, 0.0)
+    with pytest.raises(NoPairsError) as caught:
+        evaluate_pairs(Table({"<s>": {}, "the": {}}, ("the",)), [pair, both], agreement_grammar())
+    assert caught.value.left_out == {
+        "a word is outside the model's vocabulary": 1,
+        "the grammar can make neither sentence": 1,
+    }
+    assert str(caught.value) == (
+        "none of the 2 pairs can be compared: 1 where a word is outside the model's vocabulary;"
+        " 1 where the grammar can make neither sentence"
+    )
 
 
 def test_numbers_are_reported_in_ranges() -> None:

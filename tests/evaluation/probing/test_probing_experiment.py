@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from evaluation.probing.controls import one_hot, random_labels
 from evaluation.probing.experiment import Experiment, Options, WordValues
-from evaluation.probing.results import Probing, best_layer, confusion_of, task_parts
+from evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, resampled, task_parts
 from evaluation.probing.targets import Targets
 from lmtrain.probing.linear import fit_linear
 
 N, TYPES, LABELS = 4000, 400, 4
 
 
-def make(seed: int = 0, certain: bool = False) -> tuple[Targets, np.ndarray]:
+def make(seed: int = 0, certain: bool = False, n: int = N) -> tuple[Targets, np.ndarray]:
     """Items of equally frequent types with a posterior each, and vectors that are its logarithm, rotated."""
     rng = np.random.default_rng(seed)
-    words = rng.integers(TYPES, size=N)
-    posterior = rng.dirichlet(np.full(LABELS, 0.5), size=N)
+    words = rng.integers(TYPES, size=n)
+    posterior = rng.dirichlet(np.full(LABELS, 0.5), size=n)
     if certain:
         posterior = one_hot(posterior.argmax(axis=1), LABELS)
     posterior = np.maximum(posterior, 1e-3 * (not certain))
     posterior /= posterior.sum(axis=1, keepdims=True)
     turned, _ = np.linalg.qr(rng.normal(size=(LABELS, LABELS)))
     x = (posterior if certain else np.log(posterior)) @ turned
-    place = np.arange(N)
+    place = np.arange(n)
+    types = tuple(f"w{i}" for i in words)
     targets = Targets(
         "tag", "sentence", "argmax", tuple("abcd"), posterior, posterior.argmax(axis=1), place // 10, place % 10,
-        place % 10, tuple(f"w{i}" for i in words), (),
+        place % 10, types, types, (),
     )  # fmt: skip
     return targets, x
 
@@ -82,8 +85,8 @@ def test_the_control_task_is_learnt_by_heart_from_vectors_that_name_the_type() -
 
 
 def test_an_experiment_repeats_and_its_records_are_signed() -> None:
-    targets, x = make(2)
-    values = WordValues(np.linspace(-9, -1, N), np.linspace(-9, -2, N))
+    targets, x = make(2, n=1500)
+    values = WordValues(np.linspace(-9, -1, 1500), np.linspace(-9, -2, 1500))
     values.truth[::7] = np.nan
     runs = []
     for _ in range(2):
@@ -94,7 +97,7 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
         best = best_layer(layers[1:])
         runs.append(
             Probing("m", "causal", layers, experiment.baselines(), experiment.chance(x), targets.labels,
-                    confusion_of(experiment, best), task_parts(experiment))
+                    confusion_of(experiment, best), task_parts(experiment), measure_parts(experiment))
         )  # fmt: skip
     first, again = (run.records() for run in runs)
     assert first == again
@@ -131,11 +134,105 @@ def test_baselines_and_limits() -> None:
 def test_spans_are_the_vectors_of_both_ends() -> None:
     targets, _ = make()
     words = np.arange(24.0).reshape(12, 2)
+    names = tuple(map(str, range(12)))
     spans = Targets(
         "span", "sentence", "argmax", ("x", "y"), one_hot(np.arange(12) % 2, 2), np.arange(12) % 2,
-        np.repeat([0, 1, 3], 4), np.zeros(12, int), np.arange(12) % 2 + 1, tuple(map(str, range(12))), (2,),
+        np.repeat([0, 1, 3], 4), np.zeros(12, int), np.arange(12) % 2 + 1, names, names, (2,),
     )  # fmt: skip
     experiment = Experiment(spans, fit_linear, Options(split_by="position"))
-    rows = experiment.vectors(words, np.array([0, 3, 6, 9]))
+    starts = np.array([0, 3, 6, 9])
+    needed = experiment.words(starts)
+    assert needed.tolist() == [0, 1, 2, 3, 4, 5, 9, 10, 11]  # none of sentence 2
+    rows = experiment.vectors(words[needed], starts)
     assert rows[5].tolist() == [6.0, 7.0, 10.0, 11.0]  # sentence 1 starts at word 3; its words 0 and 2
-    assert Experiment(targets, fit_linear, Options()).vectors(np.arange(N), np.arange(0, N, 10))[13] == 13
+    single = Experiment(targets, fit_linear, Options())
+    assert np.array_equal(single.words(np.arange(0, N, 10)), np.arange(N))
+    assert single.vectors(np.arange(N), np.arange(0, N, 10))[13] == 13
+
+
+def spans_of(seed: int = 0, n: int = 3000) -> Targets:
+    """Spans with random ends of a few hundred types, labels that the first type decides, five a sentence."""
+    rng = np.random.default_rng(seed)
+    first, last = rng.integers(300, size=(2, n))
+    label = first % LABELS
+    begin, end = (tuple(f"w{i}" for i in types) for types in (first, last))
+    return Targets(
+        "span", "sentence", "argmax", tuple("abcd"), one_hot(label, LABELS), label, np.arange(n) // 5,
+        np.arange(n) % 5, np.arange(n) % 5 + 1, begin, end, (),
+    )  # fmt: skip
+
+
+def test_selectivity_is_that_of_probes_trained_for_its_split() -> None:
+    """Whatever weight decay suits the split by type: with no type in common, vectors of types tell it nothing."""
+    plain, _ = make(1, n=1500)
+    numbers = np.array([int(key[1:]) % 150 for key in plain.key])
+    types = tuple(map(str, numbers))
+    targets = replace(
+        plain, posterior=one_hot(numbers % LABELS, LABELS), truth=numbers % LABELS, first_word=types, last_word=types
+    )
+    x = one_hot(numbers, 150)
+    by_type, by_text = (Experiment(targets, fit_linear, Options(split_by=by)) for by in ("type", "position"))
+    found, alone = by_type.probe(x, 0), by_text.probe(x, 0)
+    assert alone.measures["task_accuracy"] == alone.measures["accuracy"]
+    for name in ("task_accuracy", "control_accuracy", "selectivity", "mdl", "compression"):
+        assert found.measures[name] == alone.measures[name]
+    assert found.probe.weight_decay != alone.probe.weight_decay
+    assert found.decays["task_accuracy"] == f"{alone.probe.weight_decay:g}"
+    assert found.decays["selectivity"].startswith(f"{alone.probe.weight_decay:g}/")
+    assert found.decays["mdl"] == "by-block"
+
+
+def test_the_control_task_of_spans_is_one_of_first_words_which_recur() -> None:
+    """Vectors that name both ends: a table of first words is learnt by heart, one of pairs could not be."""
+    targets = spans_of()
+    numbers = np.array([[int(a[1:]), int(b[1:])] for a, b in zip(targets.first_word, targets.last_word, strict=True)])
+    x = np.concatenate([one_hot(column, 300) for column in numbers.T], axis=1)
+    found = Experiment(targets, fit_linear, Options(mdl=False)).probe(x, 0).measures
+    assert found["control_accuracy"].value > 0.9
+
+
+@pytest.mark.parametrize("span", [False, True])
+@pytest.mark.parametrize("by", ["type", "position"])
+@pytest.mark.parametrize("control", ["tokens", "split", "none"])
+def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, control: str) -> None:
+    targets = spans_of() if span else make()[0]
+    experiment = Experiment(targets, fit_linear, Options(split_by=by, control=control))
+    common, own = task_parts(experiment), measure_parts(experiment)
+    sizes = {len(parts.test): parts for parts in (experiment.split, experiment.text_split)}
+    groups = {"type": "end-type" if span else "type", "position": "sentence"}
+
+    def measured_on(name: str) -> str:
+        said = {**common, **own.get(name, {})}
+        kind, numbers = str(said["split"]).split("/")
+        parts = sizes[int(numbers.rsplit("-", 1)[1])]
+        assert numbers == f"{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}"
+        if name != "group_accuracy":
+            assert said["ci"] == f"{groups[kind]}-bootstrap95/seed1"
+        return kind
+
+    assert "control" not in common
+    assert measured_on("accuracy") == measured_on("mcc") == measured_on("kl") == by
+    assert measured_on("mdl") == measured_on("compression") == measured_on("position_identity_accuracy") == "position"
+    if control == "none":
+        assert "selectivity" not in own
+    else:
+        for name in ("task_accuracy", "control_accuracy", "selectivity"):
+            assert measured_on(name) == (by if control == "split" else "position")
+            assert own[name]["control"] == f"{control}/{'first-word' if span else 'word'}-type"
+    assert own["group_accuracy"]["group"] == ("pair" if span else "type")
+    said = str({**common, **own["group_accuracy"]}["ci"])
+    assert said.split("-bootstrap")[0] == (groups["type"] if by == "type" else "pair" if span else "type")
+    assert resampled(said) in ("word types", "pairs of end words", "word types that are new at an end")
+
+
+@pytest.mark.parametrize("by", ["type", "position"])
+def test_group_accuracy_is_the_mean_over_word_types_on_either_split(by: str) -> None:
+    for targets, x in (make(5), (spans_of(2), np.random.default_rng(0).normal(size=(3000, 4)))):
+        experiment = Experiment(targets, fit_linear, Options(split_by=by, mdl=False, control="none"))
+        found = experiment.probe(x + np.random.default_rng(1).normal(size=x.shape), 0)
+        test = experiment.split.test
+        shares: dict[str, list[bool]] = {}
+        for i, guess in zip(test, found.guess, strict=True):
+            shares.setdefault(targets.key[i], []).append(guess == targets.truth[i])
+        wanted = np.mean([np.mean(one) for one in shares.values()])
+        assert found.measures["group_accuracy"].value == pytest.approx(wanted, abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,11 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from evaluation.measures.bootstrap import resampled_sums
 from evaluation.measures.correlation import spearman
 from evaluation.probing.coding import PORTIONS, blocks, online_code
 from evaluation.probing.controls import control_labels, identity_guesses, majority_guess, one_hot, random_labels
 from evaluation.probing.correlations import word_correlations
-from evaluation.probing.measures import confusion, entropies, matthews, matthews_interval, probe_measures
+from evaluation.probing.measures import (
+    confusion,
+    entropies,
+    group_accuracy,
+    matthews,
+    matthews_interval,
+    per_group,
+    probe_measures,
+)
 from evaluation.probing.splits import Split, split
 from grammar.errors import InputError
 from lmtrain.probing.linear import fit_linear
@@ -58,16 +68,57 @@ def test_a_probe_that_is_the_posterior_has_no_divergence_and_its_entropy() -> No
     assert found["cross_entropy"].value == pytest.approx(wanted, abs=1e-12)
     assert found["entropy"].value == pytest.approx(wanted, abs=1e-12)
     assert entropies(posterior)[:5] == pytest.approx(0.0)
-    assert found["accuracy"].value == found["group_accuracy"].value == found["mcc"].value == 1.0
+    assert found["accuracy"].value == found["mcc"].value == 1.0
     assert found["expected_accuracy"].value == pytest.approx(posterior.max(axis=1).mean())
 
 
 def test_the_mean_over_groups_counts_each_group_once() -> None:
     log_probs = np.log(np.array([[0.9, 0.1]] * 10))
     truth = np.array([0] * 8 + [1] * 2)
-    found = probe_measures(log_probs, one_hot(truth, 2), truth, np.array([7] * 8 + [3, 4]), 1)
+    unit = np.array([7] * 8 + [3, 4])
+    found = probe_measures(log_probs, one_hot(truth, 2), truth, unit, 1)
     assert found["accuracy"].value == pytest.approx(0.8)
-    assert found["group_accuracy"].value == pytest.approx(1 / 3)
+    assert group_accuracy((truth == 0).astype(float), unit, unit, 1).value == pytest.approx(1 / 3)
+
+
+def test_units_are_resampled_with_their_groups() -> None:
+    """Twelve groups of ten units that are right all together or not at all: as uncertain as twelve coins, not 120."""
+    unit = np.arange(120)
+    group = unit // 10
+    right = (group % 2).astype(float)
+    alone, whole = (group_accuracy(right, unit, which, 1) for which in (unit, group))
+    assert alone.value == whole.value == 0.5
+    assert alone.low is not None and alone.high is not None and whole.low is not None and whole.high is not None
+    assert whole.high - whole.low > 2 * (alone.high - alone.low)
+
+
+def test_few_groups_make_no_interval() -> None:
+    log_probs = np.log(RNG.dirichlet([1.0, 1.0], size=60))
+    truth = RNG.integers(2, size=60)
+    values = RNG.normal(size=(3, 60))
+    for groups, there in ((1, False), (9, False), (10, True)):
+        group = np.arange(60) % groups
+        found = [
+            *probe_measures(log_probs, one_hot(truth, 2), truth, group, 1).values(),
+            *word_correlations(*values, group, 1).values(),
+            group_accuracy((truth == 0).astype(float), np.arange(60), group, 1),
+        ]
+        assert all((one.low is not None and one.high is not None) == there for one in found)
+        assert all((one.low is None) == (one.high is None) for one in found)
+
+
+def test_counts_of_many_labels_and_items_stay_sparse() -> None:
+    """20,000 labels, 30,000 items, 300 groups: a table of items by labels alone has 9 GiB."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(20_000, size=30_000)
+    guess = np.where(rng.random(30_000) < 0.7, truth, 0)
+    tracemalloc.start()
+    found = matthews_interval(guess, truth, 20_000, np.arange(30_000) // 100, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400e6
+    assert found.low is not None and found.high is not None
+    assert 0.65 < found.low < found.value < found.high < 0.75
 
 
 def test_intervals_of_matthews_correlation_cover_it() -> None:
@@ -81,6 +132,19 @@ def test_intervals_of_matthews_correlation_cover_it() -> None:
         low, high = matthews_interval(cells % 2, cells // 2, 2, np.arange(300) // 3, seed)[1:]
         inside += low <= value <= high
     assert stats.binomtest(inside, 200, 0.95).pvalue > 0.001
+
+
+def test_intervals_of_matthews_correlation_are_those_of_dense_counts() -> None:
+    guess, truth, group = RNG.integers(5, size=(3, 90))
+    group += 20 * (np.arange(90) % 4)
+    table = np.concatenate([(guess == truth)[:, None], one_hot(guess, 5), one_hot(truth, 5)], axis=1)
+    sums = resampled_sums(per_group(table.astype(float), group), seed=3)
+    right, predicted, true = sums[:, 0], sums[:, 1:6], sums[:, 6:]
+    total = true.sum(axis=1)
+    above = right * total - (predicted * true).sum(axis=1)
+    below = np.sqrt((total**2 - (predicted**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1)))
+    wanted = np.quantile(above / below, (0.025, 0.975))
+    assert matthews_interval(guess, truth, 5, group, 3)[1:] == pytest.approx(tuple(wanted), abs=1e-12)
 
 
 # -- splits -----------------------------------------------------------------------------------------
@@ -129,6 +193,38 @@ def test_too_little_to_divide_is_refused() -> None:
         split("type", ["a", "b", "c"] * 9, np.array([0, 1, 1] * 9), np.arange(27), 1)
 
 
+def span_text(n: int, seed: int = 0) -> tuple[list[str], list[str], np.ndarray, np.ndarray]:
+    """Ends of spans of a Zipf law, labels of both, sentences of ten."""
+    rng = np.random.default_rng(seed)
+    weight = 1.0 / np.arange(1, 601)
+    first, last = rng.choice(600, size=(2, n), p=weight / weight.sum())
+    begin, end = ([f"w{i}" for i in types] for types in (first, last))
+    return begin, end, (first + last) % 5, np.arange(n) // 10
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_split_of_spans_by_type_holds_out_word_types(seed: int) -> None:
+    begin, end, truth, sentence = span_text(6000)
+    found = split("type", begin, truth, sentence, seed, ends=end)
+    ends = list(zip(begin, end, strict=True))
+    seen, chosen = ({word for i in part for word in ends[i]} for part in (found.train, found.dev))
+    assert all(not seen.issuperset(ends[i]) for i in [*found.dev, *found.test])
+    measured = {word for i in found.test for word in ends[i]} - seen
+    assert all(measured & {*ends[i]} - chosen for i in found.test)  # an end that neither train nor dev spans have
+    assert sorted(np.concatenate([found.train, found.dev, found.test])) == list(range(6000))
+    assert set(truth[found.train]) == set(range(5))
+    assert [len(p) / 6000 for p in (found.train, found.dev, found.test)] == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
+    name: dict[int, str] = {}
+    for i in found.test:  # a group is a word type that is new at an end
+        assert name.setdefault(int(found.group[i]), ends[i][0] if ends[i][0] not in seen | chosen else ends[i][1])
+        assert name[int(found.group[i])] in ends[i]
+        assert name[int(found.group[i])] not in seen | chosen
+    assert len(name) > 20
+    assert np.bincount(found.group[found.test]).max() <= 0.01 * 6000
+    parts = [set(found.group[part]) for part in (found.train, found.dev, found.test)]
+    assert not (parts[0] & parts[1] | parts[0] & parts[2] | parts[1] & parts[2])
+
+
 # -- controls ---------------------------------------------------------------------------------------
 
 
@@ -172,9 +268,7 @@ def test_blocks_end_with_groups_and_hold_every_item_once() -> None:
 
 def test_random_labels_take_as_many_bits_as_a_uniform_code() -> None:
     labels = RNG.integers(4, size=2000)
-    found = online_code(
-        RNG.normal(size=(2000, 5)), one_hot(labels, 4), parts_of(2000), fit_linear, weight_decay=0.1, seed=1
-    )
+    found = online_code(RNG.normal(size=(2000, 5)), one_hot(labels, 4), parts_of(2000), fit_linear, seed=1)
     assert found.uniform == 2.0
     assert found.bits.value == pytest.approx(2.0, abs=0.03)
     assert found.compression == pytest.approx(1.0, abs=0.02)
@@ -183,7 +277,7 @@ def test_random_labels_take_as_many_bits_as_a_uniform_code() -> None:
 def test_labels_that_the_vectors_tell_take_few_bits() -> None:
     labels = RNG.integers(4, size=2000)
     x = 8 * one_hot(labels, 4) + RNG.normal(size=(2000, 4))
-    found = online_code(x, one_hot(labels, 4), parts_of(2000), fit_linear, weight_decay=1e-4, seed=1)
+    found = online_code(x, one_hot(labels, 4), parts_of(2000), fit_linear, seed=1)
     assert found.bits.value < 0.25
     assert found.compression > 8.0
     assert found.bits.low <= found.bits.value <= found.bits.high
@@ -191,7 +285,7 @@ def test_labels_that_the_vectors_tell_take_few_bits() -> None:
 
 def test_soft_labels_cost_at_least_their_entropy() -> None:
     posterior = RNG.dirichlet([1.0, 1.0, 1.0], size=1500)
-    found = online_code(np.log(posterior), posterior, parts_of(1500), fit_linear, weight_decay=1e-4, seed=1)
+    found = online_code(np.log(posterior), posterior, parts_of(1500), fit_linear, seed=1)
     floor = entropies(posterior[parts_of(1500).train]).mean() / math.log(2)
     assert floor < found.bits.value < floor + 0.05
 

@@ -167,17 +167,45 @@ def test_constituents_are_the_lowest_branching_nodes() -> None:
 def test_spans_are_balanced_and_carry_the_words_at_their_ends() -> None:
     sentences = [["her", "saw", "the", "dog", "with", "her"], ["the", "dog", "saw", "the", "dog"]] * 20
     found = span_targets(Oracle(TOY), sentences, truth="sampled", seed=2)
-    none = found.labels.index(NONE)
     assert (found.last - found.first >= 1).all()
     for sentence, first, last, key in zip(found.sentence, found.first, found.last, found.key, strict=True):
         assert key == f"{sentences[sentence][first]} … {sentences[sentence][last]}"
         assert (first, last) != (0, len(sentences[sentence]) - 1)
     length = found.last - found.first
+    apart = np.zeros(len(found), dtype=bool)  # items that are no constituents of the derivation that spans are from
+    for number, sentence in enumerate(sentences):
+        own = np.flatnonzero(found.sentence == number)
+        tree = posterior(TOY, sentence).sample(np.random.default_rng([2, number]))
+        drawn = constituents(tree, TOY)
+        spans = list(zip(found.first[own].tolist(), (found.last[own] + 1).tolist(), strict=True))
+        assert set(drawn) <= set(spans)
+        apart[own] = [span not in drawn for span in spans]
     for size in np.unique(length):  # as many of each length that are none, as far as there are enough
-        of_size = found.truth[length == size]
-        assert (of_size == none).sum() <= (of_size != none).sum()
-    assert (found.truth == none).mean() > 0.4
+        of_size = apart[length == size]
+        assert of_size.sum() <= (~of_size).sum()
+    assert apart.mean() > 0.4
+    assert np.array_equal(found.first, span_targets(Oracle(TOY), sentences, seed=2).first)  # whatever counts as right
     assert np.array_equal(found.truth, span_targets(Oracle(TOY), sentences, truth="sampled", seed=2).truth)
+
+
+def test_sampled_labels_of_spans_are_draws_from_their_posteriors() -> None:
+    """Given that a span is an item: by bins of the posterior of none, and all labels by place, five standard errors."""
+    sentences = [["her", "saw", "the", "dog", "with", "her"], ["her", "saw", "her", "dog", "her", "saw"]] * 400
+    found = span_targets(Oracle(TOY), sentences, truth="sampled", seed=2)
+    wanted = found.posterior[:, found.labels.index(NONE)]
+    got = found.truth == found.labels.index(NONE)
+    inner = (wanted > 0.05) & (wanted < 0.95)
+    assert inner.sum() > 500
+    for low, high in ((0.05, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 0.95)):
+        some = (wanted >= low) & (wanted < high)
+        spread = math.sqrt((wanted[some] * (1 - wanted[some])).sum())
+        assert abs(got[some].sum() - wanted[some].sum()) <= 5 * spread + 1e-9
+    places = np.stack([found.sentence % 2, found.first, found.last], axis=1)
+    for place in np.unique(places, axis=0):
+        some = np.flatnonzero((places == place).all(axis=1))
+        shares = np.bincount(found.truth[some], minlength=len(found.labels)) / len(some)
+        law = found.posterior[some[0]]
+        assert (np.abs(shares - law) <= 5 * np.sqrt(law * (1 - law) / len(some)) + 1e-12).all()
 
 
 def test_what_cannot_be_a_target_is_refused() -> None:

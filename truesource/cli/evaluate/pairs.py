@@ -18,19 +18,32 @@ if TYPE_CHECKING:
 NAME = "pairs"
 
 
+MAKING = ("tolerance", "tries", "attached", "forms")  #: options of pairs that are made, not of those of a file
+
+
 def command(
+    context: typer.Context,
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar: it makes the pairs, and gives the true odds.")],
     model: Annotated[
         Path | None,
         typer.Argument(help="Folder of a trained model; left out, pairs are only made.", show_default=False),
     ] = None,
     number: Annotated[
-        int, typer.Option("-n", "--number", min=1, help="At most so many pairs of each phenomenon.")
-    ] = 200,
+        int | None,
+        typer.Option(
+            "-n",
+            "--number",
+            min=1,
+            help="At most so many pairs of each phenomenon: 200, or all of --given.",
+            show_default=False,
+        ),
+    ] = None,
     phenomena: Annotated[
         str | None,
         typer.Option(
-            help="Of subject-verb, determiner-noun, subcategorisation, attachment, word-order, by commas; all."
+            help="Of subject-verb, determiner-noun, subcategorisation, attachment, word-order (or those of --given), by"
+            " commas: all.",
+            show_default=False,
         ),
     ] = None,
     lengths: Lengths = "6..25",
@@ -60,10 +73,10 @@ def command(
     Pairs are drawn from the grammar, with exact log odds ln P(a)/P(b): agreement in number, verbs in the wrong frame,
     attachment, word order. Printed is how often the model prefers what the truth prefers, and how far its odds are off.
     """
-    from evaluation.pairs.files import read_pairs, write_pairs
+    from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
     from evaluation.pairs.lexicon import Lexicon
     from evaluation.pairs.odds import with_truth
-    from evaluation.pairs.settings import PHENOMENA, Settings
+    from evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
@@ -78,22 +91,25 @@ def command(
     for file in (pairs, json, figure):
         if file is not None:
             claim_file(file, force)
-    wanted = PHENOMENA if phenomena is None else tuple(part.strip() for part in phenomena.split(","))
-    settings = Settings(
-        number,
-        wanted,
-        seed,
-        tries,
-        tolerance,
-        attached=attached,
-        possible=possible,
-        forms=forms,
-    )
+    names = None if phenomena is None else tuple(part.strip() for part in phenomena.split(","))
     condition = LengthRange.parse(lengths)
-    pcfg = PCFG.load(oracle)
     if given is not None:
+        _refuse(context)
+        pcfg = PCFG.load(oracle)
         found = with_truth(read_pairs(given, pcfg.terminals, condition), Lexicon(pcfg, condition))
+        found = filter_pairs(found, given, phenomena=names, number=number, possible=possible)
     else:
+        settings = Settings(
+            NUMBER if number is None else number,
+            PHENOMENA if names is None else names,
+            seed,
+            tries,
+            tolerance,
+            attached=attached,
+            possible=possible,
+            forms=forms,
+        )
+        pcfg = PCFG.load(oracle)
         found = _make(pcfg, condition, settings)
     wrote = []
     if pairs is not None:
@@ -126,6 +142,21 @@ def command(
         wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     typer.echo(f"{done}. Next: truesource score {model} CORPUS --oracle {oracle}")
+
+
+def _refuse(context: typer.Context) -> None:
+    """Options that only matter where pairs are made are refused beside a file of pairs.
+
+    Raises:
+        InputError: one is given.
+    """
+    from grammar.errors import InputError
+
+    sources = {name: context.get_parameter_source(name) for name in MAKING}
+    told = [f"--{name}" for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
+    if told:
+        names, they, them = " and ".join(told), *(("is", "it") if len(told) == 1 else ("are", "them"))
+        raise InputError(f"{names} {they} for making pairs, and --given has them made; leave {them} out")
 
 
 def _make(pcfg: PCFG, lengths: LengthRange | None, settings: Settings) -> list[Pair]:

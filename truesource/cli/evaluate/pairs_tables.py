@@ -44,10 +44,20 @@ def print_measures(records: Sequence[dict[str, Any]]) -> None:
     table = Table(
         caption="accuracy: the model prefers what the truth prefers; slope, correlation: of its log odds on the true"
         " ones; choice: sigma(log odds) of what the truth prefers; impossible: pairs with a side that the grammar"
-        " cannot make"
+        " cannot make; neither: the model can make neither side, which counts as no preference"
     )
     table.add_column("phenomenon")
-    for name in ("pairs", "impossible", "accuracy", "of frequencies", "slope", "correlation", "choice", "of the truth"):
+    for name in (
+        "pairs",
+        "impossible",
+        "neither",
+        "accuracy",
+        "of frequencies",
+        "slope",
+        "correlation",
+        "choice",
+        "of the truth",
+    ):
         table.add_column(name, justify="right")
     for phenomenon in dict.fromkeys(r["phenomenon"] for r in records):
         own = {r["name"]: r for r in records if r["phenomenon"] == phenomenon and "by" not in r}
@@ -56,6 +66,7 @@ def print_measures(records: Sequence[dict[str, Any]]) -> None:
             phenomenon,
             f"{own['pairs']['value']:,}",
             f"{own['impossible']['value']:,}",
+            f"{own['impossible_for_model']['value']:,}",
             "-" if accuracy is None else f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]",
             *(
                 _number(own.get(name))

@@ -12,7 +12,7 @@ from truesource.cli.options import Force, Json, Seed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evaluation.measures.bootstrap import Interval
+    from evaluation.probing.measures import Estimate
     from evaluation.probing.results import Probing
 
 NAME = "probe"
@@ -34,7 +34,10 @@ def command(
     ] = "last",
     split_by: Annotated[
         Literal["type", "position"],
-        typer.Option(help="type: no word type is both learnt from and measured on; position: 80/10/10 of the text."),
+        typer.Option(
+            help="type: no word type is both learnt from and measured on (spans: one end at least is new); position:"
+            " 80/10/10 of the text."
+        ),
     ] = "type",
     soft: Annotated[
         bool, typer.Option("--soft/--hard", help="Train on the exact posterior, or on the right label alone.")
@@ -51,7 +54,7 @@ def command(
         Literal["tokens", "split", "none"],
         typer.Option(
             help="Split on which selectivity is measured: by position (tokens), or that of --split-by; on one by type"
-            " the control task is at chance by construction."
+            " the control task is at chance by construction (spans: wherever the first word is new)."
         ),
     ] = "tokens",
     mdl: Annotated[bool, typer.Option("--mdl/--no-mdl", help="Measure the minimum description length.")] = True,
@@ -72,7 +75,7 @@ def command(
     """Train linear probes on the hidden states of a network, to tell what the exact grammar says of each word.
 
     The grammar knows how uncertain the truth is, so probes learn from the exact posterior, and are measured against it.
-    Intervals are those of other word types (or, split by position, other sentences) of the same kind.
+    Intervals are those of other word types (or, where a split is by position, other sentences) of the same kind.
     """
     from evaluation.probing.experiment import Options
     from grammar.conditioning import LengthRange
@@ -99,6 +102,8 @@ def command(
     excluded = found.parts["excluded"]
     if excluded:
         typer.echo(f"{excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+    for note in found.notes:
+        typer.echo(f"Note: {note}", err=True)
     _print_layers(found)
     if len(found.steps) > 1:
         _print_steps(found)
@@ -126,8 +131,7 @@ def _print_layers(found: Probing) -> None:
     title = (
         f"{found.model} ({found.objective}): {parts['target']} of {parts['items']:,} items, {parts['labels']} labels"
     )
-    caption = f"in brackets: 95%, resampled: each {_group(found)} as a whole"
-    table = Table(title=escape(title), title_justify="left", caption=caption)
+    table = Table(title=escape(title), title_justify="left", caption=escape(_caption(found)), caption_justify="left")
     columns = {"accuracy": "accuracy", "mcc": "MCC", "selectivity": "selectivity", "kl": "KL, nats", "mdl": "MDL, bits"}
     shown = [name for name in columns if name in found.final[0].measures]
     table.add_column("layer", justify="right")
@@ -161,35 +165,45 @@ def _print_best(found: Probing) -> None:
 
     best = found.best
     measures = best.measures
-    one = _group(found)
-    lines: list[tuple[str, Interval | None, str]] = [
+    span = found.parts["target"] == "span"
+    own = "pair of end words" if span else "word type"
+    by_type = found.part("accuracy", "split").startswith("type")
+    drawn = found.parts["right"] == "sampled"
+    limit = "of the truth's own first label"
+    lines: list[tuple[str, Estimate | None, str]] = [
         ("accuracy", measures["accuracy"], "share of test items whose right label is the probe's first"),
-        ("  mean over groups", measures["group_accuracy"], f"each {one} counts the same"),
+        ("  mean over groups", measures["group_accuracy"], f"each {own} counts the same"),
         ("  expected", measures["expected_accuracy"], "posterior probability of the probe's first label"),
         (
             "  expected at most",
             found.baselines["expected_accuracy_limit"],
-            "of the most probable label: the truth's own",
+            f"{limit}: no accuracy is more, but by luck" if drawn else f"{limit}; no limit of accuracy, see --right",
         ),
         ("cross-entropy", measures["cross_entropy"], "nats, of the probe against the posterior"),
         ("  at least", measures["entropy"], "nats, the posterior's own entropy"),
         ("most frequent label", found.baselines["majority_accuracy"], "accuracy of always guessing it"),
         (
-            "label of the word type",
+            f"label of the {'pair of ends' if span else 'word type'}",
             found.baselines["identity_accuracy"],
             "accuracy of its most frequent one in training",
         ),
         (
             "  split by position",
-            None if one == "sentence" else found.baselines["position_identity_accuracy"],
-            "where most words were seen in training",
+            found.baselines["position_identity_accuracy"] if by_type else None,
+            "where pairs may recur" if span else "where most words were seen in training",
         ),
         ("labels not in training", found.baselines["unseen_labels"], "share of test items"),
-        ("accuracy for selectivity", measures.get("task_accuracy"), f"split of the control: {found.parts['control']}"),
-        ("  on the control task", measures.get("control_accuracy"), "one random label a word type: learnt by heart"),
+    ]
+    if "selectivity" in measures:
+        split, kind = found.part("selectivity", "split").split("/")[0], "type of first word" if span else "word type"
+        lines += [
+            ("accuracy for selectivity", measures["task_accuracy"], f"split by {split}"),
+            ("  on the control task", measures["control_accuracy"], f"one random label a {kind}: learnt by heart"),
+        ]
+    lines += [
         ("accuracy, random labels", found.chance["random_accuracy"], "of items: nothing to find"),
         ("  chance", found.chance["random_chance"], "what the same guesses must expect"),
-        ("compression", measures.get("compression"), "uniform code over online code"),
+        ("compression", measures.get("compression"), "uniform code over online code, split by position"),
         ("rho with ln P(word)", measures.get("rho_truth"), "Spearman, of ln probability of the right label"),
         ("  with ln Q(word)", measures.get("rho_model"), "of the model"),
         ("  with |ln P - ln Q|", measures.get("rho_difference"), ""),
@@ -204,15 +218,24 @@ def _print_best(found: Probing) -> None:
     _console().print(table)
 
 
-def _group(found: Probing) -> str:
-    """What intervals resample."""
-    if not str(found.parts["split"]).startswith("type"):
-        return "sentence"
-    return "pair of end words" if found.parts["target"] == "span" else "word type"
+def _caption(found: Probing) -> str:
+    """What intervals of the columns resample, and on which split they are measured where that is another."""
+    from evaluation.probing.results import resampled
+
+    said = f"in brackets: 95%, {resampled(found.part('accuracy', 'ci'))} resampled"
+    main = found.part("accuracy", "split")
+    there = [name for name in ("selectivity", "mdl") if name in found.final[0].measures]
+    others = [name for name in there if found.part(name, "split") != main]
+    if not others:
+        return said
+    names = " and ".join({"selectivity": "selectivity", "mdl": "MDL"}[name] for name in others)
+    return f"{said}; {names}: on a split by position, {resampled(found.part(others[0], 'ci'))} resampled"
 
 
-def _interval(value: Interval) -> str:
-    low, high = (f"{x if abs(x) >= 5e-4 else 0.0:.3f}" for x in value[1:])
+def _interval(value: Estimate) -> str:
+    if value.low is None or value.high is None:
+        return f"{value.value:.4f}"
+    low, high = (f"{x if abs(x) >= 5e-4 else 0.0:.3f}" for x in (value.low, value.high))
     return f"{value.value:.4f} [{low}, {high}]"
 
 

@@ -12,6 +12,7 @@ from truesource.cli.options import Force, Json, Runs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from truesource.sweep.cells import Failure
     from truesource.sweep.results import Sweep
 
 NAME = "scaling"
@@ -38,30 +39,48 @@ def command(
 
     The irreducible loss is known here, so a power law of the rest is a straight line of logarithms, and one sees how
     well the usual fit would have found it. Finished cells are kept; after Ctrl-C or a kill the same command goes on.
+    A cell that fails, such as one whose loss becomes infinite, does not stop the others: exit code 2.
     """
     from grammar.errors import InputError
-    from grammar.files import write_json
     from grammar.parallel import Share
     from truesource.cli.inputs import claim_file
 
     share = Share() if shard is None else Share.parse(shard)
     if json is not None:
         claim_file(json, force)
+    failures: list[Failure] = []
     if sweep.is_dir():
         if set_ or shard is not None:
             raise InputError("--set and --shard go with a configuration; this is the folder of a sweep", sweep)
         folder = sweep
     else:
-        folder = train(sweep, set_, runs, share)
+        folder, failures = train(sweep, set_, runs, share)
+    try:
+        evaluated(folder, json, failures, shared=shard is not None)
+    finally:
+        for failure in failures:
+            typer.echo(f"failed: {failure.cell}: {failure.reason}", err=True)
+    if failures:
+        of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
+        typer.echo(f"truesource: {of} failed; the same command tries again", err=True)
+        raise typer.Exit(2)
+
+
+def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
+    """Show and write what there is of a sweep; ``shared``: other jobs may be at work on the rest."""
+    from grammar.errors import InputError
+    from grammar.files import write_json
     from truesource.report.scaling import build_scaling_report
     from truesource.sweep.results import read_sweep
 
     found = read_sweep(folder)
-    if found.missing and shard is not None:
+    if found.missing and shared:
         typer.echo(
             f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
             " not finished. Next: the other jobs; the last to end writes the report."
         )
+        return
+    if not found.rows and failures:
         return
     if not found.rows:
         raise InputError("no cell of this sweep is finished; give its configuration to train them", folder)
@@ -80,8 +99,8 @@ def command(
     typer.echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
-def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> Path:
-    """Train and score what is missing; the folder of the sweep."""
+def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> tuple[Path, list[Failure]]:
+    """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from grammar.parallel import Share
     from truesource.cli.inputs import warn_of_conditions, warn_of_other_grammar
     from truesource.sweep.config import load_sweep
@@ -93,14 +112,14 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
     if corpus is not None:
         warn_of_other_grammar(corpus, pcfg)
         warn_of_conditions(corpus, config.evaluation.split)
-    folder, strangers = execute(config, pcfg, base=base, runs=runs, share=share)
+    folder, strangers, failures = execute(config, pcfg, base=base, runs=runs, share=share)
     if strangers:
         typer.echo(
             f"{len(strangers)} folders in {folder / 'cells'} are of other configurations, such as {strangers[0].name};"
             " they are kept, in case you go back to one",
             err=True,
         )
-    return folder
+    return folder, failures
 
 
 def show(found: Sweep) -> None:
@@ -108,7 +127,7 @@ def show(found: Sweep) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from truesource.report.scaling import HEADS, cell_rows, fit_rows, joint_text, unknown_rows
+    from truesource.report.scaling import HEADS, cell_rows, fit_rows, joint_text, spread_text, unknown_rows
 
     console = Console()
     if not console.is_terminal:
@@ -132,8 +151,13 @@ def show(found: Sweep) -> None:
     laws = fit_rows(found)
     if laws:
         heads = ("over", "held", "exponent", "A", "R2", "residual", "lack of fit, p")
-        spread = "seeds and evaluation sentences" if any(f.replicated for f in found.fits.axes) else "sentences alone"
-        table("reducible loss KL(x) = A x^-exponent, nats a token", heads, laws, 2, f"intervals: 95%, {spread}")
+        table(
+            "reducible loss KL(x) = A x^-exponent, nats a token",
+            heads,
+            laws,
+            2,
+            f"intervals: 95%, from {spread_text(found)}",
+        )
     unknown = unknown_rows(found)
     if unknown:
         columns = ("over", "held", "fitted E", "true E", "error", "exponent")
