@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from evaluation.tokenisation.estimate import Settings
     from evaluation.tokenisation.evaluation import Evaluation
     from evaluation.tokenisation.marginal_gap import MarginalGaps
+    from evaluation.tokenisation.shortfalls import Shortfall
     from generator.piece_model import PieceTokenizer, TokenisedModel
     from grammar.conditioning import LengthRange
     from grammar.pcfg import PCFG
 
 Proposal = Literal["own", "fitted", "uniform"]
 PROPOSALS: tuple[Proposal, ...] = get_args(Proposal)
-#: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best
+#: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
+#: and last what falls short as a rule
 MARGINAL = (
     "exact",
     "auto",
     "bracket",
     "dpf",
     "block",
-    "guided",
     "wor1",
     "wr1",
     "beam",
@@ -40,6 +41,7 @@ MARGINAL = (
     "distinct",
     "wor",
     "wr",
+    "guided",
 )
 
 
@@ -51,7 +53,7 @@ class Measured:
     marginal: str  #: label of the run that stands for log P(D)
     ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `evaluation.tokenisation.perplexity`
     gaps: MarginalGaps | None  #: None where one cut is all that was asked for
-    canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise
+    canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise, and where that is too low
     decomposition: Decomposition | None  #: against the truth, where it is known
     seed: int
 
@@ -60,12 +62,47 @@ class Measured:
         """Name of the model."""
         return self.evaluation.model
 
+    @property
+    def too_low(self) -> Shortfall | None:
+        """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
+        from evaluation.tokenisation.shortfalls import below_bounds
+
+        return below_bounds(self.evaluation, self.marginal)
+
+    @property
+    def notes(self) -> dict[str, Shortfall]:
+        """By label, the runs whose standard errors cannot be believed."""
+        from evaluation.tokenisation.shortfalls import shortfalls
+
+        return shortfalls(self.evaluation, self.marginal)
+
+    @property
+    def warning(self) -> str | None:
+        """What to say of the run that stands for log P(D), where its total is certainly too low."""
+        if (found := self.too_low) is None:
+            return None
+        return (
+            f"ln P by {found.run}, {self.evaluation.total(found.run).log_p:.3f}, is {found.nats:.3g} nats below what"
+            f" {found.below} certainly reaches: what one cut leaves out by it is too small by as much at least, and no"
+            " shares are given"
+        )
+
     def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON: model, run, name, value, low, high, signature; of estimates also ``bound``."""
+        """One record a number, for JSON: model, run, name, value, low, high, signature; of estimates also ``bound``.
+
+        ``error_too_small`` (nats) is there for runs in `notes`, with ``note`` and ``below``; ``below_bound`` (nats)
+        where there is a `warning`, with ``warning`` and ``below``.
+        """
         found = []
+        notes, too_low = self.notes, self.too_low
         for label, scores in self.evaluation.scores().items():
             head = {"model": self.model, "run": label, "bound": self.evaluation.total(label).bound}
             found += [{**head, **score.as_record()} for score in (*scores, *self.ppl[label].values())]
+            if (note := notes.get(label)) is not None:
+                found.append({**head, "note": note.note, **self._below("error_too_small", note)})
+        if too_low is not None:
+            warned = {"model": self.model, "run": self.marginal, "warning": self.warning}
+            found.append({**warned, **self._below("below_bound", too_low)})
         if self.gaps is not None:
             found += [
                 {"model": self.model, "run": self.marginal, **score.as_record()} for score in self.gaps.scores.values()
@@ -75,6 +112,12 @@ class Measured:
         if self.decomposition is not None:
             found += self.decomposition.records(self.seed, ("length",))
         return found
+
+    def _below(self, name: str, found: Shortfall) -> dict[str, Any]:
+        from evaluation.score import Score
+
+        score = Score(name, found.nats, self.evaluation.signed(found.run, below=found.below, unit="nats"))
+        return {"below": found.below, **score.as_record()}
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a document and run: all of the estimate, and the entropy of the document's cuts, nats."""
@@ -167,7 +210,7 @@ def fitting_documents(
     estimators: Sequence[str],
     settings: Settings,
     *,
-    every_cut: bool = False,
+    tables: Sequence[str] = (),
     leave_out: bool = False,
 ) -> Documents:
     """The documents of which the model can read all that is asked for, looked at once for everything that is run.
@@ -177,7 +220,7 @@ def fitting_documents(
         found: documents.
         estimators: some of them never come upon the longest cut.
         settings: of the estimators.
-        every_cut: whether something else comes upon it.
+        tables: options that ask for tables that come upon it, for the message.
         leave_out: set the others aside instead of refusing them.
 
     Raises:
@@ -187,13 +230,18 @@ def fitting_documents(
     from evaluation.tokenisation.evaluate import meets_all_cuts, numbered
     from evaluation.tokenisation.evaluation import Run
 
-    every_cut = every_cut or any(meets_all_cuts(Run(name, settings)) for name in estimators)
+    asking = [*(name for name in estimators if meets_all_cuts(Run(name, settings))), *tables]
     if leave_out:
-        return fitting(model, found, every_cut=every_cut)
-    if every_cut:
+        return fitting(model, found, every_cut=bool(asking))
+    if asking:
+        short = [name for name in estimators if name not in asking]
+        others = f" and keep {', '.join(short)}" if short else ", and use one-best or nbest"
+        advice = f"divide the text, or leave out {', '.join(asking)}, which may come upon it{others}"
+        if drawing := [name for name in asking if name in ("dpf", "block", "--words")]:
+            advice += f"; with --no-tail {', '.join(drawing)} will not"
         for number, document in zip(found.numbers, found.documents, strict=True):
             with numbered(number):
-                check_window(model, document)
+                check_window(model, document, advice)
     return found
 
 
@@ -244,17 +292,29 @@ def measure(
     from evaluation.tokenisation.evaluation import ONE_BEST
     from evaluation.tokenisation.marginal_gap import marginal_gaps
     from evaluation.tokenisation.perplexity import perplexities
+    from evaluation.tokenisation.shortfalls import below_bounds
 
     evaluation = evaluate_documents(model, found, estimators, settings)
-    evaluation = replace(evaluation, parts={**evaluation.parts, "proposal": proposal})
-    marginal = next((name for name in MARGINAL if name in estimators), next(iter(estimators)))
+    parts = {**evaluation.parts, "proposal": proposal}
+    evaluation = replace(evaluation, parts=parts, rounding=rounding_of(model))
+    others = [name for name in estimators if name != ONE_BEST]
+    marginal = next((name for name in (*MARGINAL, *others) if name in estimators), ONE_BEST)
     gaps, canonical = None, None
     if marginal != ONE_BEST:
         gaps = marginal_gaps({"text": evaluation}, marginal, b=settings.b, seed=settings.seed)
-        canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
-    parts = None if truth is None else decompose(evaluation, marginal, truth, lengths, per_document=per_document)
+        if below_bounds(evaluation, marginal) is None:
+            canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
+    against = None if truth is None else decompose(evaluation, marginal, truth, lengths, per_document=per_document)
     ppl = perplexities(evaluation, settings.seed)
-    return Measured(evaluation, marginal, ppl, gaps, canonical, parts, settings.seed)
+    return Measured(evaluation, marginal, ppl, gaps, canonical, against, settings.seed)
+
+
+def rounding_of(model: TokenisedModel) -> float:
+    """Share of log P(D) by which it is off as a rule: n-grams count in double precision, networks in single."""
+    from evaluation.tokenisation.estimators.exact import remembers_all
+    from evaluation.tokenisation.evaluation import DOUBLE, SINGLE
+
+    return SINGLE if remembers_all(model) else DOUBLE
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:

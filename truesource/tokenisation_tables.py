@@ -43,17 +43,24 @@ class Wanted:
     canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
     words: bool = False  #: surprisals of words
 
-    @property
-    def every_cut(self) -> bool:
-        """Whether some table comes upon the longest cut of a text."""
-        return self.grid or self.curves or self.caching or self.words or self.equal_cost > 0
+    def asking(self, *, tail: bool) -> list[str]:
+        """The options whose tables come upon the longest cut of a text; words do so only by cuts drawn from tails."""
+        found = {"--grid": self.grid, "--curves": self.curves, "--caching": self.caching}
+        found |= {"--words": self.words and tail, "--equal-cost": self.equal_cost > 0}
+        return [name for name, asked in found.items() if asked]
 
-    def check(self, builder: LatticeBuilder) -> None:
-        """Refuse what cannot be had of a tokeniser before any work is done.
+    def check(self, builder: LatticeBuilder, settings: Settings) -> None:
+        """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
 
         Raises:
-            InputError: a table is of words, and pieces reach over white space.
+            InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
         """
+        from evaluation.tokenisation.curves import WARMED
+        from evaluation.tokenisation.estimators.registry import METHODS
+
+        fewest = METHODS[WARMED].fewest
+        if self.curves and settings.samples < fewest:
+            raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
         if not builder.factorises:
             for name in ("caching", "canonical", "words"):
                 if getattr(self, name):
@@ -85,13 +92,19 @@ class Tables:
             found += [
                 self._point("order", record, "ppl", order=record["order"], cuts=record["cuts"], unit="per-word")
                 for record in self.orders.records()
+                if record["ppl"] is not None
             ]
-        found += [self._setting("samples", point.as_record(), "ppl", "per-word") for point in self.counts]
+        found += [
+            self._setting("samples", point.as_record(), "ppl", "per-word")
+            for point in self.counts
+            if point.ppl is not None
+        ]
         for warm in self.temperatures:
             record = warm.as_record()
             found += [
                 self._setting("temperature", record, name, unit)
                 for name, unit in (("ppl", "per-word"), ("difference_percent", "percent"))
+                if record[name] is not None
             ]
         for cost in self.costs:
             record = cost.as_record()
@@ -175,7 +188,7 @@ def make_tables(
         made.costs = compare_costs(model, found, settings, wanted.equal_cost)
     if wanted.changes and truth is not None:
         made.sets = other_languages(
-            model, builder, settings, wanted.changes, measured.marginal, truth, lengths, len(found), leave_out_long
+            model, builder, settings, wanted.changes, measured, truth, lengths, len(found), leave_out_long
         )
     return made
 
@@ -205,7 +218,7 @@ def other_languages(
     builder: LatticeBuilder,
     settings: Settings,
     changes: Sequence[str],
-    marginal: str,
+    measured: Measured,
     truth: PCFG,
     lengths: LengthRange | None,
     n: int,
@@ -217,8 +230,10 @@ def other_languages(
     from evaluation.tokenisation.evaluate import evaluate_documents
     from truesource.tokenisation import fitting_documents
 
+    marginal = measured.marginal
     sets = shifted_sets(truth, lengths, changes, n, settings.seed)
     read = (documents(model, given.texts, builder) for given in sets)
     fit = (fitting_documents(model, found, [marginal], settings, leave_out=leave_out_long) for found in read)
-    evaluations = [evaluate_documents(model, found, [marginal], settings) for found in fit]
+    rounding = measured.evaluation.rounding
+    evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
     return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)

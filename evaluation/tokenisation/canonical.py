@@ -19,6 +19,8 @@ from generator.piece_model import Floats, TokenisedModel
 from grammar.errors import InputError
 from grammar.progress import track
 
+BEYOND = 10.0  #: times the usual rounding, which none is
+
 
 @dataclass(frozen=True, eq=False)
 class CanonicalMass:
@@ -26,8 +28,8 @@ class CanonicalMass:
 
     model: str
     run: str  #: label of the run that estimated P(D)
-    share: Floats  #: (N,) of each document, in (0, 1]
-    capped: int  #: documents whose estimate of P(D) was below P(T*), which is certain; their share is set to 1
+    share: Floats  #: (N,) of each document, in (0, 1]; 1 where the estimate of P(D) is below P(T*)
+    capped: int  #: documents whose estimate of P(D) was below P(T*), beyond rounding, which is certainly too low
     scores: dict[str, Score]  #: see `canonical_mass`
 
     def records(self) -> list[dict[str, Any]]:
@@ -42,7 +44,7 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> Canoni
     Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
     ``canonical_mass_per_word``, the share to the power of 1 over the number of words, pooled:
     ``exp(-sum of gaps / sum of words)``; ``canonical_capped``, the share of documents with an estimate of P(D) below
-    P(T*). Intervals are of a document bootstrap.
+    P(T*) by more than rounding, ten times what is the rule. Intervals are of a document bootstrap.
 
     Args:
         evaluation: with the run.
@@ -50,7 +52,7 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> Canoni
         seed: of the bootstrap.
     """
     gap = evaluation.log_p(run) - evaluation.one_best
-    capped = gap < 0.0
+    capped = gap < -BEYOND * evaluation.rounding * np.abs(evaluation.one_best)
     gap = np.maximum(gap, 0.0)
     share = np.exp(-gap)
     ones = np.ones(len(gap))

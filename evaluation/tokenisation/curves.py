@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,12 +15,14 @@ from evaluation.tokenisation.estimators.cuts import score_cuts
 from evaluation.tokenisation.estimators.registry import METHODS
 from evaluation.tokenisation.evaluate import evaluate_runs
 from evaluation.tokenisation.evaluation import ONE_BEST, Run
+from evaluation.tokenisation.perplexity import perplexity
 from generator.piece_model import Floats, TokenisedModel
 from grammar.errors import InputError
 from grammar.progress import track
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128)
 SAMPLERS = ("wr", "wor", "wor1", "nbest")
+WARMED = "wor1"  #: the estimator of the temperature curve
 Order = Literal["tokeniser", "model"]
 ORDERS: tuple[Order, ...] = ("tokeniser", "model")
 
@@ -38,14 +39,14 @@ class OrderCurves:
     left_out: int  #: documents of which T* has probability zero
 
     def records(self) -> list[dict[str, Any]]:
-        """One record an order and number of cuts, for JSON; ``ppl`` is per word."""
+        """One record an order and number of cuts, for JSON; ``ppl`` is per word, None beyond the largest float."""
         return [
             {
                 "model": self.model,
                 "order": order,
                 "cuts": k,
                 "log_p": value,
-                "ppl": math.exp(-value / self.words),
+                "ppl": perplexity(-value / self.words),
                 "documents": self.documents,
                 "left_out": self.left_out,
             }
@@ -93,7 +94,7 @@ class Point:
     estimator: str
     settings: Settings
     log_p: float  #: sum over documents, nats
-    ppl: float  #: per word
+    ppl: float | None  #: per word; None beyond the largest float
     standard_error: float | None  #: of ``log_p``, nats
     log_lower: float  #: certainly at most the truth, nats
     bound: Bound
@@ -135,7 +136,7 @@ def sample_curves(
         for k in counts
         if k >= METHODS[name].fewest
     }
-    return _points(model, documents, runs)
+    return _points(model, documents, runs)[0]
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class TemperaturePoint:
     """WOR + 1-best at one inverse temperature."""
 
     point: Point
-    difference: float  #: of its perplexity to that of n-best with as many cuts, percent; below 0 is the tighter one
+    #: of its perplexity to that of n-best with as many cuts, percent; below 0 is the tighter one; None: too large
+    difference: float | None
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -156,7 +158,7 @@ def temperature_curve(
     settings: Settings,
     *,
     inverse_temperatures: Sequence[float],
-    estimator: str = "wor1",
+    estimator: str = WARMED,
 ) -> list[TemperaturePoint]:
     """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
 
@@ -165,12 +167,16 @@ def temperature_curve(
     """
     _known([estimator])
     runs = {f"{estimator}/b={b:g}": Run(estimator, replace(settings, b=b)) for b in inverse_temperatures}
-    _, nbest, *points = _points(model, documents, {"nbest": Run("nbest", settings), **runs})
-    return [TemperaturePoint(point, 100.0 * (point.ppl / nbest.ppl - 1.0)) for point in points]
+    (_, nbest, *points), words = _points(model, documents, {"nbest": Run("nbest", settings), **runs})
+    ratios = (perplexity((nbest.log_p - point.log_p) / words) for point in points)
+    return [
+        TemperaturePoint(point, None if ratio is None else 100.0 * (ratio - 1.0))
+        for point, ratio in zip(points, ratios, strict=True)
+    ]
 
 
-def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -> list[Point]:
-    """T*, then the runs in their order."""
+def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -> tuple[list[Point], float]:
+    """T*, then the runs in their order; and the words of the documents that count."""
     found = evaluate_runs(model, documents, runs)
     words = float(found.words.sum())
     points = []
@@ -182,7 +188,7 @@ def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -
                 total.estimator,
                 found.runs[label].settings,
                 total.log_p,
-                math.exp(-total.log_p / words),
+                perplexity(-total.log_p / words),
                 total.standard_error,
                 total.log_lower,
                 total.bound,
@@ -190,7 +196,7 @@ def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -
                 len(found.documents),
             )
         )
-    return points
+    return points, words
 
 
 def _known(estimators: Sequence[str]) -> None:

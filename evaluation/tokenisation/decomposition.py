@@ -14,6 +14,7 @@ from evaluation.measures.bootstrap import resampled_ratios
 from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
+from evaluation.tokenisation.shortfalls import below_bounds
 from generator.frame import ScoringFrame
 from generator.piece_model import Floats
 from grammar.conditioning import LengthRange
@@ -74,6 +75,11 @@ class Decomposition:
         return self.one_best - self.truth
 
     @property
+    def rounding(self) -> float:
+        """About how far the sum of log P(D) is off by rounding, nats."""
+        return self.evaluation.rounding * math.hypot(*self.marginal.tolist())
+
+    @property
     def words(self) -> Floats:
         """(M,) words of each document."""
         return np.array([sum(map(len, sentences)) for sentences in self.sentences], dtype=np.float64)
@@ -88,9 +94,11 @@ class Decomposition:
 
         ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
         a sentence, those with ``_per_word`` of a word. ``tokenisation_share`` and ``model_share`` divide the pooled
-        gaps by the pooled distance; there are none unless the interval of the distance is above 0. Intervals are of a
-        document bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is
-        the standard error of both gaps that comes from estimating log P(D); it is not there without error bars.
+        gaps by the pooled distance; there are none unless the interval of the distance is above 0, nor where the total
+        of the run is certainly too low (`evaluation.tokenisation.shortfalls.below_bounds`). Intervals are of a document
+        bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is the
+        standard error of both gaps that comes from estimating log P(D), and not less than the rounding, but 0 where
+        that is exact; it is not there without error bars.
         """
         columns = {
             "one_best_nll": self.one_best,
@@ -104,11 +112,13 @@ class Decomposition:
         per_word = {f"{name}_per_word": values for name, values in columns.items()}
         found |= self._ratios(per_word, self.words, "nats/word", seed)
         low = found["distance"].low
-        if low is not None and low > 1e-9 * abs(found["true_nll"].value):
+        certain = low is not None and low > 1e-9 * abs(found["true_nll"].value)
+        if certain and below_bounds(self.evaluation, self.run) is None:
             shares = {"tokenisation_share": self.tokenisation_gap, "model_share": self.model_gap}
             found |= self._ratios(shares, self.distance, "share", seed)
         if self.variance is not None:
-            error = math.sqrt(float(self.variance.sum())) / float(self.words.sum())
+            error = max(math.sqrt(variance), self.rounding) if (variance := float(self.variance.sum())) else 0.0
+            error /= float(self.words.sum())
             signed = found["tokenisation_gap_per_word"].signature
             found["estimation_error_per_word"] = Score("estimation_error_per_word", error, signed)
         return found

@@ -130,8 +130,16 @@ def longest_cut(lattice: Lattice) -> int:
     return int(longest[-1])
 
 
-def check_window(model: TokenisedModel, document: Document) -> None:
+ADVICE = "divide the text, or use one-best or nbest, which score the best cuts only"
+
+
+def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
     """Whether the model can score every cut of a text: the probability of a part of a cut is not that of the cut.
+
+    Args:
+        model: with its window.
+        document: the text.
+        advice: what to do about it, for the message.
 
     Raises:
         InputError: the longest cut, with the token before it, is longer than what the model reads.
@@ -140,7 +148,7 @@ def check_window(model: TokenisedModel, document: Document) -> None:
         raise InputError(
             f"the window of {model.name} is too short: a text may have"
             f" {longest_cut(document.lattice) + model.around[0]} tokens in its longest cut, the model reads"
-            f" {model.longest}; divide the text, or use one-best or nbest, which score the best cuts only"
+            f" {model.longest}; {advice}"
         )
 
 

@@ -17,6 +17,9 @@ from generator.piece_model import Floats, Ints
 
 ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
 
+#: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
+SINGLE, DOUBLE = 1e-7, 1e-14
+
 _BLOCK = ("b", "seed", "candidates", "particles", "tail")
 _READ: dict[str, tuple[str, ...]] = {
     ONE_BEST: (),
@@ -64,6 +67,7 @@ class Total:
     least_ess: float | None  #: the smallest effective sample size of a document
     largest_share: float | None  #: the largest share that one weight has in a document
     cuts: int  #: distinct cuts (or prefixes) scored
+    rounding: float  #: about how far ``log_p`` is off by rounding, documents independent, nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +82,7 @@ class Evaluation:
     left_out: tuple[LeftOut, ...]
     parts: Mapping[str, object]  #: of every signature
     end: bool  #: whether the end of the text is in P
+    rounding: float = SINGLE  #: share of log P(D) by which it is off as a rule
 
     def log_p(self, label: str) -> Floats:
         """(N,) estimates of log P(D), nats."""
@@ -131,6 +136,7 @@ class Evaluation:
             min(sizes, default=None),
             max(shares, default=None),
             sum(estimate.cuts for estimate in found),
+            self.rounding * math.hypot(*(estimate.log_p for estimate in found)),
         )
 
     def signed(self, label: str, **more: object) -> str:
@@ -144,7 +150,7 @@ class Evaluation:
         found: dict[str, list[Score]] = {}
         for label in self.runs:
             total = self.total(label)
-            sums = ("log_p", "standard_error", "shortfall", "log_lower", "log_upper")
+            sums = ("log_p", "standard_error", "shortfall", "rounding", "log_lower", "log_upper")
             values = {name: (getattr(total, name), "nats") for name in sums}
             values |= {"steps": (total.steps, "token-steps"), "steps_per_piece": (total.steps_per_piece, "token-steps")}
             values |= {"least_ess": (total.least_ess, "samples"), "largest_share": (total.largest_share, "share")}

@@ -27,8 +27,8 @@ class Cell:
     cuts: Cuts  #: whether equal words of a document are cut alike
     method: str
     samples: int
-    ppl: Score  #: per word
-    improvement: Score  #: over T*, a share
+    ppl: Score | None  #: per word; None beyond the largest float
+    improvement: Score | None  #: over T*, a share; None likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +36,17 @@ class Grid:
     """The table of one model and set of documents."""
 
     model: str
-    one_best: Score  #: perplexity with T*, which the paper prints in brackets
+    one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
     cells: tuple[Cell, ...]
     evaluation: Evaluation
 
     def records(self) -> list[dict[str, Any]]:
         """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
         head: dict[str, Any] = {"model": self.model, "method": ONE_BEST, "cuts": None, "samples": None}
-        found = [{**head, **self.one_best.as_record()}]
+        found = [] if self.one_best is None else [{**head, **self.one_best.as_record()}]
         for cell in self.cells:
             head = {"model": self.model, "method": cell.method, "cuts": cell.cuts, "samples": cell.samples}
-            found += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement)]
+            found += [{**head, **score.as_record()} for score in (cell.ppl, cell.improvement) if score is not None]
         return found
 
 
@@ -82,5 +82,7 @@ def perplexity_grid(
     runs = {label: Run(CUTS[cuts] + method, replace(settings, samples=k)) for label, (cuts, method, k) in where.items()}
     found = evaluate_runs(model, documents, runs)
     scores = perplexities(found, seed)
-    cells = tuple(Cell(*place, scores[label]["ppl"], scores[label]["improvement"]) for label, place in where.items())
-    return Grid(model.name, scores[ONE_BEST]["ppl"], cells, found)
+    cells = tuple(
+        Cell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in where.items()
+    )
+    return Grid(model.name, scores[ONE_BEST].get("ppl"), cells, found)

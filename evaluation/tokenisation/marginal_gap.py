@@ -54,8 +54,8 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
 
     Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of |T*|,
     nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / |T*| with gap / |T*|, in [-1, 1], if there
-    are at least three documents. The correlation depends on the estimator: a lower bound of P(D) that misses much of
-    it lowers it. Intervals are of a document bootstrap.
+    are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation depends on the
+    estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document bootstrap.
 
     Args:
         evaluations: by name of the set, all of one model.
@@ -90,7 +90,9 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
         for i, (name, unit) in enumerate(units.items())
     }
     if len(gap) >= 3:
-        scores["entropy_gap_rho"] = _correlation(entropies / pieces, gap / pieces, signed("spearman"), seed)
+        rounding = np.concatenate([found.rounding * np.abs(found.one_best) for found in evaluations.values()])
+        known = np.where(np.abs(gap) > rounding, gap, 0.0)
+        scores["entropy_gap_rho"] = _correlation(entropies / pieces, known / pieces, signed("spearman"), seed)
     return MarginalGaps(first.model, run, sets, gap, entropies, pieces, scores)
 
 

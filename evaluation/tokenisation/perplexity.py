@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -11,13 +12,16 @@ from evaluation.score import Score
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation
 
 LN2 = math.log(2.0)
+MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float
 
 
 def perplexities(evaluation: Evaluation, seed: int = 0) -> dict[str, dict[str, Score]]:
     """How well each run predicts the documents (Cao & Rimell 2021, section 4.1).
 
     By label, ``one-best`` among them: ``ppl``, ``exp(-sum of log P(D) / sum of words)``; ``bits_per_character`` and
-    ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1.
+    ``bits_per_byte``; and, but for ``one-best``, ``improvement``: (ppl of T* - ppl) / ppl of T*, a share below 1. Of
+    the first and the last there is none where it is beyond the largest float (some 709 nats a word: text without white
+    space), and no interval where only an end of that is.
     Words, characters and bytes are those of the original texts, white space and the end of the text not counted as
     words; whether P holds the end of the text is in the signature (``eos``). Logarithms are of estimates: those of
     unbiased ones are too low on average, so that perplexities are too high. Intervals are of a document bootstrap, in
@@ -37,11 +41,20 @@ def perplexities(evaluation: Evaluation, seed: int = 0) -> dict[str, dict[str, S
             unit: evaluation.signed(label, bound=evaluation.total(label).bound, unit=unit, **parts)
             for unit in ("per-word", "bits", "share")
         }
-        scores = {"ppl": Score("ppl", math.exp(value[0]), signed["per-word"], math.exp(low[0]), math.exp(high[0]))}
+        scores: dict[str, Score] = {}
+        ends: tuple[float, float] | tuple[None, None]
+        if value[0] <= MOST:
+            ends = (math.exp(low[0]), math.exp(high[0])) if high[0] <= MOST else (None, None)
+            scores["ppl"] = Score("ppl", math.exp(value[0]), signed["per-word"], *ends)
         for i, name in ((1, "bits_per_character"), (2, "bits_per_byte")):
             scores[name] = Score(name, float(value[i]), signed["bits"], float(low[i]), float(high[i]))
-        if label != ONE_BEST:
-            better = [-math.expm1(float(x)) for x in (value[3], high[3], low[3])]
-            scores["improvement"] = Score("improvement", better[0], signed["share"], better[1], better[2])
+        if label != ONE_BEST and value[3] <= MOST:
+            ends = (-math.expm1(high[3]), -math.expm1(low[3])) if high[3] <= MOST else (None, None)
+            scores["improvement"] = Score("improvement", -math.expm1(value[3]), signed["share"], *ends)
         found[label] = scores
     return found
+
+
+def perplexity(nats: float) -> float | None:
+    """Of a word, from its nats; None where it is beyond the largest float."""
+    return math.exp(nats) if nats <= MOST else None

@@ -19,6 +19,7 @@ from seat_grammar import SEAT_GRAMMAR
 from evaluation.oracle import Oracle
 from generator.frame import ScoringFrame
 from grammar.conditioning import LengthRange
+from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(2, 5)
@@ -162,7 +163,9 @@ def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> 
     call = (*CALL, "bpe", "corpus", "--documents", 4, "--samples", 8, "--estimators", "nbest,wor1")
     for options, proposal in (((), "fitted"), (("--proposal", "uniform"), "uniform")):
         found = command(*call, *options, "--json", "t.json", "--force")
-        assert (found.code, found.err) == (0, "")
+        assert found.code == 0
+        warned = records_of(here / "t.json", run="wor1").get("below_bound")  # wor1 may fall short of nbest
+        assert found.err == ("" if warned is None else f"Warning: {warned['warning']}.\n")
         assert f"proposal:{proposal}" in records_of(here / "t.json", run="wor1")["ppl"]["signature"].split("|")
     refused = command(*call, "--proposal", "own")
     assert refused.code == 2
@@ -273,6 +276,91 @@ def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path
     assert all({"documents:2", "left-out:1"} <= set(row["signature"].split("|")) for row in grid)
 
 
+# -- what is too low --------------------------------------------------------------------------------
+
+
+def test_a_total_that_is_certainly_too_low_is_said_and_has_no_shares(here: Path, command: Command) -> None:
+    call = (*CALL, "bpe", "corpus", "--documents", 4, "--samples", 8, "--proposal", "uniform", "--oracle", "toy.npz")
+    found = command(*call, "--estimators", "nbest,wor1", "--json", "t.json")
+    assert found.code == 0
+    records = records_of(here / "t.json", run="wor1")
+    nats = records_of(here / "t.json", run="nbest")["log_p"]["value"] - records["log_p"]["value"]
+    assert nats > 3 * records["standard_error"]["value"]
+    assert records["below_bound"]["value"] == pytest.approx(nats)
+    assert records["below_bound"]["below"] == "nbest"
+    assert found.err == f"Warning: {records['below_bound']['warning']}.\n"
+    assert f"is {nats:.3g} nats below what nbest certainly reaches" in found.err
+    assert records["error_too_small"]["note"] == f"error bar too small: {nats:.3g} below nbest"
+    assert f"(!) wor1: error bar too small: {nats:.3g} below nbest" in found.out
+    assert "gap" in records
+    assert not {"canonical_mass", "tokenisation_share", "model_share"} & set(records)
+    assert "canonical mass" not in found.out
+
+
+def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
+    call = (*CALL, "unigram", "corpus", "--documents", 3, "--samples", 4, "--json", "t.json", "--force")
+    for names, marginal in (
+        ("guided,nbest", "nbest"),
+        ("guided,wr", "wr"),
+        ("guided", "guided"),
+        ("one-best,consistent-wor1", "consistent-wor1"),
+    ):
+        assert command(*call, "--estimators", names).code == 0
+        rows = json.loads((here / "t.json").read_text("utf-8"))
+        assert [row["run"] for row in rows if row["name"] == "gap"] == [marginal]
+
+
+def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.tokenisation.evaluation.SINGLE", 0.5)  # of ln P, in place of 1e-7
+    call = (*CALL, "unigram", "corpus", "--documents", 3, "--estimators", "dpf", "--candidates", 2, "--particles", 2)
+    found = command(*call, "--oracle", "toy.npz", "--json", "t.json")
+    assert found.code == 0
+    records = records_of(here / "t.json", run="dpf")
+    assert f" ±<{records['rounding']['value']:.1g}" in found.out
+    assert "±<: below rounding" in re.sub(r"\s+", " ", found.out)
+    error = records["estimation_error_per_word"]["value"]
+    assert f"standard error of the estimate: below rounding, {error:.2g} nats a word" in found.out
+    assert records["rounding"]["value"] > records["standard_error"]["value"] > 0.0
+
+
+def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "one.txt").write_text("theheathseesthecat\n", encoding="utf-8")
+    call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
+    with monkeypatch.context() as patch:
+        patch.setattr("evaluation.tokenisation.perplexity.MOST", 1.0)  # nats a word, in place of some 709
+        found = command(*call, "--json", "t.json", "--plot", "t.svg")
+    assert found.code == 0, found.err
+    assert found.out.count("over 1e308") > 10
+    assert "bits_per_character|estimator:wor1" in found.out
+    rows = json.loads((here / "t.json").read_text("utf-8"))
+    assert not any(row["name"] == "ppl" for row in rows)
+    assert {row.get("table") for row in rows} >= {None, "temperature"}
+    found = command(*call, "--json", "t.json", "--force")
+    large = records_of(here / "t.json", run="nbest")["ppl"]["value"]
+    assert large > 1e9
+    assert f"{large:.4g}" in found.out
+
+
+def test_too_few_samples_for_the_curves_are_refused_at_once(here: Path, command: Command) -> None:
+    call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--documents", 2, "--curves", "--json", "t.json")
+    found = command(*call, "--samples", 2)
+    assert (found.code, found.out) == (2, "")
+    assert found.err == "truesource: --curves needs at least 3 samples, for wor1; got 2\n"
+    assert command(*call, "--samples", 3).code == 0
+
+
+def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object, **named: object) -> None:
+        raise InputError("no grid today")
+
+    monkeypatch.setattr("evaluation.tokenisation.grid.perplexity_grid", fails)
+    call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--documents", 2, "--grid")
+    found = command(*call, "--json", "t.json", "--table", "t.parquet")
+    assert (found.code, found.err) == (2, "truesource: no grid today\n")
+    assert records_of(here / "t.json", run="nbest")["log_p"]["value"] < 0.0
+    assert len(parquet.read_table(here / "t.parquet")) == 2 * 2
+
+
 def test_the_help_names_every_estimator(command: Command) -> None:
     from evaluation.tokenisation.estimators.registry import METHODS
 
@@ -366,3 +454,18 @@ def test_how_many_tokens_a_window_needs_is_said(here: Path, command: Command) ->
     assert refused.code == 2
     assert "a text may have 16 tokens in its longest cut, the model reads 12" in refused.err  # <bos>, markers
     assert command(*CALL, "narrow", "one.txt", "--estimators", "nbest", "--samples", 2).code == 0
+
+
+def test_words_without_tails_never_meet_the_longest_cut(here: Path, command: Command) -> None:
+    (here / "one.txt").write_text("the heath sees\n", encoding="utf-8")
+    call = (*CALL, "narrow", "one.txt", "--estimators", "nbest,dpf", "--samples", 1, "--candidates", 1)
+    found = command(*call, "--words", "w.parquet", "--no-tail")
+    assert found.code == 0, found.err
+    assert len(parquet.read_table(here / "w.parquet")) == 3
+    refused = command(*call, "--words", "w.parquet", "--force")
+    assert refused.code == 2
+    assert "divide the text, or leave out dpf, --words, which may come upon it and keep nbest" in refused.err
+    assert "with --no-tail dpf, --words will not" in refused.err
+    refused = command(*CALL, "narrow", "one.txt", "--estimators", "nbest", "--samples", 4, "--grid")
+    assert "leave out --grid, which may come upon it and keep nbest" in refused.err
+    assert "--no-tail" not in refused.err

@@ -135,6 +135,33 @@ def test_the_report_has_a_section(finished: Path) -> None:
     assert 'class="no">8<' in html
 
 
+def test_what_cannot_be_believed_is_said(finished: Path) -> None:
+    file = finished / "runs" / "toy" / "tokenisation" / "network.json"
+    whole = file.read_text(encoding="utf-8")
+    value = json.loads(whole)
+    gone = (("wor1", "ppl"), ("exact", "canonical_mass"))
+    records = [record for record in value["records"] if (record.get("run"), record["name"]) not in gone]
+    note = {"bound": "unbiased", "note": "error bar too small: 9.5 below exact"}
+    score = {"value": 9.5, "low": None, "high": None, "signature": ""}
+    records.append({"run": "wor1", "name": "error_too_small", **note, **score})
+    records.append({"run": "exact", "name": "below_bound", "warning": "ln P by exact is 9.5 nats below", **score})
+    for record in records:
+        if (record.get("run"), record["name"]) == ("bracket", "ppl"):
+            record["value"] = 2.5e200
+        if (record.get("run"), record["name"]) == ("wor1", "standard_error"):
+            record["value"] = 1e-9
+    file.write_text(json.dumps({**value, "records": records}), encoding="utf-8")
+    html = page(finished)
+    file.write_text(whole, encoding="utf-8")
+    usual = page(finished)
+    for part in (
+        "<small>error bar too small: 9.5 below exact</small>", "Warning: ln P by exact is 9.5 nats below.",
+        "over 1e308", "2.5e+200", "(below rounding, 0.0000", "of wr, block, wor and wor1 can be far too small",
+    ):  # fmt: skip
+        assert part in html
+        assert part not in usual or part.startswith("of wr")
+
+
 def test_a_run_without_it_has_no_section(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_folder = finished / "runs" / "toy"
     config = json.loads((run_folder / "config.json").read_text("utf-8"))

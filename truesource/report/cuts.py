@@ -11,6 +11,7 @@ from truesource.tokenisation_tables import said_reference
 SHOWN = (
     *("log_p", "standard_error", "ppl", "bits_per_character", "least_ess", "largest_share", "steps_per_piece"),
     "log_upper",
+    *("rounding", "error_too_small", "below_bound"),
     *("improvement", "gap", "gap_per_piece", "canonical_mass"),
 )  #: names of records that the template looks at, None where a run has none
 VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}

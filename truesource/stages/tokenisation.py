@@ -62,7 +62,8 @@ def make(run: Run, model: ModelEntry) -> str:
     found = documents(trained, texts[: config.sentences], builder)
     estimators = list(config.estimators)
     wanted = Wanted(equal_cost=config.equal_cost, changes=config.out_of_domain)
-    found = fitting_documents(trained, found, estimators, settings, every_cut=wanted.every_cut, leave_out=True)
+    longest = wanted.asking(tail=config.tail)
+    found = fitting_documents(trained, found, estimators, settings, tables=longest, leave_out=True)
     if found.too_long:
         log.info(
             "%s: %d of %d sentences can be cut into more tokens than the %s that it reads; they are left out",
@@ -86,6 +87,8 @@ def make(run: Run, model: ModelEntry) -> str:
         lengths=lengths,
         per_document=config.per_document,
     )
+    if measured.warning is not None:
+        log.warning("%s: %s", model.name, measured.warning)
     tables = make_tables(
         trained, found, builder, settings, wanted, measured, truth=run.pcfg, lengths=lengths, leave_out_long=True
     )

@@ -113,7 +113,8 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Setting
     them (bound ``part``).
 
     One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
-    are averaged and their spread gives it. They share contexts, so that two cost less than twice one.
+    are averaged and their spread gives it; the effective sample size and the largest share are of their totals. They
+    share contexts, so that two cost less than twice one.
 
     Raises:
         InputError: the model's window is too short for the cuts.
@@ -139,10 +140,10 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
     ends = walk.score_ends(final.context)
     log_w, log_lower = final.log_w + ends, final.log_sums(final.log_p + ends, filters.filters).max()
     totals = mean_of_weights(final.log_sums(log_w, filters.filters))
-    single = mean_of_weights(log_w) if len(log_w) else None
+    several = filters.filters > 1  # the particles of one filter are no independent draws
     return Estimate(
         name, totals.log_p, bound, 0.0 if bound == "exact" else totals.relative_variance,
-        None if single is None else single.ess, None if single is None else single.max_share, float(log_lower),
+        totals.ess if several else None, totals.max_share if several else None, float(log_lower),
         walk.walker.steps, walk.scored,
     )  # fmt: skip
 
@@ -164,19 +165,19 @@ def resampled(log_w: Floats, most: int, rng: np.random.Generator) -> tuple[Ints,
     if len(log_w) <= most:
         return np.arange(len(log_w)), log_w
     order = np.argsort(-log_w, kind="stable")
-    w = np.exp(log_w[order] - log_w[order[0]])
-    rest = np.cumsum(w[::-1])[::-1]  # sums from each on
-    c = rest[:most] / (most - np.arange(most))  # where the k heaviest stay as they are, k from 0
-    heavy = int(np.argmax(w[:most] < c))  # the first that is below its c; there is one but for rounding
-    if w[heavy] >= c[heavy]:
+    sorted_w = log_w[order]
+    rest = np.logaddexp.accumulate(sorted_w[::-1])[::-1]  # log sums from each on
+    c = rest[:most] - np.log(most - np.arange(most))  # where the k heaviest stay as they are, k from 0
+    heavy = int(np.argmax(sorted_w[:most] < c))  # the first that is below its c; there is one but for rounding
+    if sorted_w[heavy] >= c[heavy]:
         heavy = most - 1
     stay, others = order[:heavy], np.sort(order[heavy:])
-    spots = most - heavy
-    cumulative = np.cumsum(np.exp(log_w[others] - log_w[order[0]]))
+    spots, top = most - heavy, sorted_w[heavy]  # the heaviest that stay may be too far above the others for one scale
+    cumulative = np.cumsum(np.exp(log_w[others] - top))
     points = (rng.random() + np.arange(spots)) / spots * cumulative[-1]
     counts = np.bincount(np.minimum(np.searchsorted(cumulative, points, side="right"), len(others) - 1))
     light = np.flatnonzero(counts)  # a count above one is possible only where rounding makes w exceed c
-    log_c = math.log(cumulative[-1] / spots) + log_w[order[0]]
+    log_c = math.log(cumulative[-1] / spots) + top
     kept = np.concatenate([stay, others[light]])
     new = np.concatenate([log_w[stay], log_c + np.log(counts[light])])
     ascending = np.argsort(kept)

@@ -15,6 +15,7 @@ from evaluation.tokenisation.canonical import canonical_mass, local_canonicality
 from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.evaluation import DOUBLE
 from grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -46,6 +47,20 @@ def test_an_estimate_below_the_own_cut_is_capped_and_counted() -> None:
     mass = canonical_mass(replace(found, estimates={**found.estimates, "exact": low}), "exact")
     assert (mass.share[2], mass.capped) == (1.0, 1)
     assert mass.scores["canonical_capped"].value == 0.25
+
+
+def test_rounding_of_single_precision_is_not_counted() -> None:
+    """An estimate below P(T*) by less than a millionth of ln P says nothing; n-grams count in double precision."""
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    for share, capped, of_double in ((0.9e-6, 0, 1), (1.1e-6, 1, 1), (0.9e-13, 0, 0)):
+        low = tuple(
+            replace(e, log_p=own * (1.0 + share)) if i == 2 else e
+            for i, (e, own) in enumerate(zip(found.estimates["exact"], found.one_best.tolist(), strict=True))
+        )
+        changed = replace(found, estimates={**found.estimates, "exact": low})
+        assert canonical_mass(changed, "exact").capped == capped
+        assert canonical_mass(changed, "exact").share[2] == 1.0
+        assert canonical_mass(replace(changed, rounding=DOUBLE), "exact").capped == of_double
 
 
 @pytest.mark.parametrize("candidates", [2, 100])

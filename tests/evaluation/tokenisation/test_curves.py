@@ -12,12 +12,13 @@ from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
 from evaluation.tokenisation.best import n_best
 from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
+from evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
 from evaluation.tokenisation.documents import Documents, documents
 from evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
 from evaluation.tokenisation.evaluation import Run
+from generator.piece_model import Floats
 from grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -77,6 +78,22 @@ def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:
     assert order_curves(MODEL, read, most + 3).log_p["tokeniser"][-1] == pytest.approx(truth, abs=1e-10)
     with pytest.raises(InputError, match="at least one cut"):
         order_curves(MODEL, read, 0)
+
+
+def test_perplexities_that_no_float_can_hold_are_none(read: Documents) -> None:
+    log_p: dict[Order, Floats] = {"tokeniser": np.array([-2000.0, -10.0]), "model": np.array([-10.0, -8.0])}
+    found = OrderCurves("toy", log_p, -2000.0, 2, 1, 0)
+    assert [record["ppl"] for record in found.records()] == [None, math.exp(5), math.exp(5), math.exp(4)]
+
+
+def test_curves_of_very_improbable_texts(read: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])
+    monkeypatch.setattr("evaluation.tokenisation.perplexity.MOST", 1.0)  # in place of some 709 nats a word
+    points = sample_curves(MODEL, read, SETTINGS, counts=(4,))
+    assert [point.ppl for point in points] == [None] * 5
+    warm = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])
+    assert warm[0].point.ppl is None
+    assert warm[0].difference == usual[0].difference  # that of the perplexities, though there are none
 
 
 # -- samples and temperature ------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -346,3 +347,38 @@ def test_sentences_that_the_training_grammar_cannot_make_are_counted() -> None:
     assert found.scores["domain_shift_per_word"].value == pytest.approx(shift, abs=1e-10)
     with pytest.raises(InputError, match="one evaluation for each set"):
         compare_sets([given], [], "nbest", GRAMMAR, SHORT)
+
+
+# -- what cannot be believed ------------------------------------------------------------------------
+
+
+def with_total(model: GrammarModel, below: float, variance: float) -> Decomposition:
+    """Estimates so far below the sum of all cuts, each with its variance."""
+    found = evaluated(model, texts_of(SENTENCES))
+    changed = tuple(
+        replace(e, log_p=e.log_p - below, bound="unbiased", relative_variance=variance)
+        for e in found.estimates["nbest"]
+    )
+    return decompose(replace(found, estimates={**found.estimates, "nbest": changed}), "nbest", GRAMMAR, SHORT)
+
+
+def test_there_are_no_shares_where_the_total_is_certainly_too_low() -> None:
+    model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.1))
+    shares = {"tokenisation_share", "model_share"}
+    assert shares <= set(with_total(model, 0.0, 1e-4).scores())
+    assert shares <= set(with_total(model, 0.02, 0.1).scores())  # 0.8 in all, of a standard error of 2
+    few = with_total(model, 1.0, 1e-4).scores()
+    assert not shares & set(few)
+    whole = with_total(model, 0.0, 1e-4).scores()
+    assert few["tokenisation_gap"].value == pytest.approx(whole["tokenisation_gap"].value - 1.0)
+
+
+def test_the_error_of_the_estimate_is_not_below_rounding() -> None:
+    model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.1))
+    found = with_total(model, 0.0, 1e-24)
+    rounding = 1e-7 * math.sqrt(float((found.marginal**2).sum()))
+    assert found.rounding == pytest.approx(rounding)
+    assert found.scores()["estimation_error_per_word"].value == pytest.approx(rounding / found.words.sum())
+    large = with_total(model, 0.0, 1e-4).scores()["estimation_error_per_word"].value
+    assert large == pytest.approx(1e-2 * math.sqrt(len(SENTENCES)) / found.words.sum())
+    assert decomposed(model).scores()["estimation_error_per_word"].value == 0.0  # all cuts, exactly

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.evaluation import DOUBLE, SINGLE
 from evaluation.tokenisation.marginal_gap import marginal_gaps
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -68,6 +70,25 @@ def test_sets_are_pooled_in_the_correlation() -> None:
     assert "documents:7" in pooled.scores["gap"].signature.split("|")
     assert f"data:one:{sets['one'].parts['data']}+two:{sets['two'].parts['data']}" in pooled.scores["gap"].signature
     assert (marginal_gaps(sets, "nbest").gap <= pooled.gap + 1e-12).all()
+
+
+def test_gaps_within_rounding_are_ties_in_the_correlation() -> None:
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    noise = np.array([3e-8, -2e-8, 5e-8, 0.0, -6e-8, 1e-8, 0.0]) * np.abs(found.one_best)
+    real = np.array([0.0, 0.0, 0.0, 0.4, 0.0, 0.0, 0.1])
+    changed = tuple(
+        replace(e, log_p=own + gap)
+        for e, own, gap in zip(found.estimates["exact"], found.one_best, noise + real, strict=True)
+    )
+    found = replace(found, estimates={**found.estimates, "exact": changed})
+    x = marginal_gaps({"toy": found}, "exact").entropy / found.pieces
+    single, double = (
+        marginal_gaps({"toy": replace(found, rounding=rounding)}, "exact").scores["entropy_gap_rho"].value
+        for rounding in (SINGLE, DOUBLE)
+    )
+    assert single == pytest.approx(stats.spearmanr(x, real / found.pieces).statistic, abs=1e-12)
+    assert double == pytest.approx(stats.spearmanr(x, (noise + real) / found.pieces).statistic, abs=1e-12)
+    assert single != double
 
 
 def test_two_documents_have_no_correlation() -> None:

@@ -37,7 +37,7 @@ class Fixed(np.random.Generator):
 
 
 @given(
-    st.lists(st.floats(-40.0, 5.0) | st.sampled_from([0.0, -1.0]), min_size=1, max_size=30),
+    st.lists(st.floats(-40.0, 5.0) | st.floats(-2000.0, 5.0) | st.sampled_from([0.0, -1.0]), min_size=1, max_size=30),
     st.integers(1, 12),
     st.floats(0.0, 0.999999),
 )
@@ -57,6 +57,25 @@ def test_at_most_so_many_stay_and_the_heavy_ones_as_they_are(log_w: list[float],
         gone = np.setdiff1d(np.arange(len(weights)), stay)
         assert (weights[gone] <= c + 1e-9).all()
     assert np.exp(new).sum() == pytest.approx(np.exp(weights).sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("log_w", "most", "c"),
+    [
+        ([0.0, -800.0, -900.0, -901.0], 3, -900.0 + math.log1p(math.exp(-1.0))),
+        ([0.0, -800.0, -800.0, -800.0], 3, -800.0 + math.log(1.5)),
+        ([-5000.0, -800.0, 0.0], 1, 0.0),
+    ],
+)
+def test_weights_far_below_the_largest_are_drawn_by_their_own_scale(log_w: list[float], most: int, c: float) -> None:
+    weights = np.array(log_w)
+    seen = set()
+    for u in (0.0, 0.3, 0.6, 0.9999):
+        stay, new = resampled(weights, most, Fixed(u))
+        seen |= set(stay.tolist())
+        assert len(stay) == most
+        assert new == pytest.approx(np.maximum(weights[stay], c), abs=1e-9)
+    assert seen == {i for i, w in enumerate(log_w) if w > c - 745.0}
 
 
 def test_expected_weights_are_the_old_ones() -> None:
@@ -118,6 +137,24 @@ def test_replicates_give_an_unbiased_variance() -> None:
     assert len(variances) == len(found)
     assert np.mean(variances) == pytest.approx(values.var(ddof=1), rel=0.4)
     assert all(x.log_lower <= log_p + 1e-12 for x in found)
+
+
+def test_effective_samples_are_of_the_filters_and_not_of_their_particles() -> None:
+    document = document_of(TRIGRAM, THREE_WORDS)
+    for seed in range(5):
+        two = particle_filter(TRIGRAM, document, replace(SETTINGS, particles=3, replicates=2, seed=seed))
+        assert two.ess is not None
+        assert two.max_share is not None
+        assert two.relative_variance is not None
+        assert 1.0 <= two.ess <= 2.0 + 1e-12
+        assert 0.5 <= two.max_share <= 1.0
+        high, low = two.max_share, 1.0 - two.max_share  # of the two totals
+        assert two.ess == pytest.approx(1.0 / (high**2 + low**2), rel=1e-9)
+        assert two.relative_variance == pytest.approx((high - low) ** 2, rel=1e-6)
+    one = particle_filter(TRIGRAM, document, replace(SETTINGS, particles=3))
+    assert (one.ess, one.max_share, one.relative_variance) == (None, None, None)
+    beam = METHODS["beam"].run(TRIGRAM, document, SETTINGS)
+    assert (beam.ess, beam.max_share) == (None, None)
 
 
 def test_replicates_share_what_they_read() -> None:

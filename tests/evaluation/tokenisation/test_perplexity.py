@@ -13,7 +13,7 @@ from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents
 from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.perplexity import perplexities
+from evaluation.tokenisation.perplexity import perplexities, perplexity
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]
@@ -62,3 +62,24 @@ def test_one_document_has_an_interval_of_no_width(found: tuple[ToyPieceModel, Ev
     one = perplexities(evaluate_documents(found[0], read, ["exact"], Settings()))["exact"]["ppl"]
     assert one.low == pytest.approx(one.value)
     assert one.high == pytest.approx(one.value)
+
+
+def test_what_no_float_can_hold_is_left_out(found: tuple[ToyPieceModel, Evaluation]) -> None:
+    """Text without white space is one word, of thousands of nats."""
+
+    def with_log_p(*values: float) -> Evaluation:
+        evaluation = found[1]
+        changed = zip(evaluation.estimates["exact"], values, strict=True)
+        of_exact = tuple(replace(estimate, log_p=value) for estimate, value in changed)
+        return replace(evaluation, estimates={**evaluation.estimates, "exact": of_exact})
+
+    scores = perplexities(with_log_p(*[-9000.0] * 4))["exact"]
+    assert set(scores) == {"bits_per_character", "bits_per_byte"}
+    assert scores["bits_per_character"].value == pytest.approx(36000.0 / math.log(2) / 23)
+    some = perplexities(with_log_p(-4000.0, -10.0, -10.0, -10.0))["exact"]  # 503 a word, but 2000 of the first
+    assert some["ppl"].value == pytest.approx(math.exp(4030.0 / 8), rel=1e-9)
+    assert (some["ppl"].low, some["ppl"].high) == (None, None)
+    assert (some["improvement"].low, some["improvement"].high) == (None, None)
+    assert some["improvement"].value < -1e200
+    assert perplexity(709.0) == math.exp(709.0)
+    assert perplexity(710.0) is None

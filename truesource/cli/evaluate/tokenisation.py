@@ -178,12 +178,13 @@ def command(
     )
     builder, by = builder_for(trained.pieces, texts, proposal)  # scores are fitted to all of the text
     wanted = Wanted(grid, curves, caching, equal_cost, changes, canonical, words is not None)
-    wanted.check(builder)
+    wanted.check(builder, settings)
     texts = texts[:documents]
     found = read(trained, texts, builder, text)
     read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
     warn_of_texts(read_as, found.unreadable, len(texts), text)
-    found = fitting_documents(trained, found, asked, settings, every_cut=wanted.every_cut, leave_out=leave_out_long)
+    longest = wanted.asking(tail=tail)
+    found = fitting_documents(trained, found, asked, settings, tables=longest, leave_out=leave_out_long)
     if "exact" in asked and (number := impossible_exact(trained, found, settings)) is not None:
         raise InputError(
             "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
@@ -197,6 +198,13 @@ def command(
         if not reason.startswith("no piece spells"):  # said above
             typer.echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
     show(measured)
+    wrote = []
+    if json is not None:
+        write_json(json, measured.records())
+        wrote.append(str(json))
+    if table is not None:
+        write_rows(table, measured.rows())
+        wrote.append(str(table))
     tables = make_tables(
         trained,
         found,
@@ -209,15 +217,11 @@ def command(
         leave_out_long=leave_out_long,
     )
     show_tables(tables)
-    signed = measured.ppl[measured.marginal]["ppl"]
+    scores = measured.ppl[measured.marginal]
+    signed = scores.get("ppl", scores["bits_per_character"])
     typer.echo(f"{signed.name}|{signed.signature}")
-    wrote = []
-    if json is not None:
-        write_json(json, measured.records() + tables.records())
-        wrote.append(str(json))
-    if table is not None:
-        write_rows(table, measured.rows())
-        wrote.append(str(table))
+    if json is not None and (more := tables.records()):
+        write_json(json, measured.records() + more)
     if words is not None and tables.words is not None:
         write_rows(words, tables.words.rows())
         wrote.append(str(words))

@@ -40,14 +40,19 @@ PARTS = (
     ("tokenisation_gap", "  tokenisation gap"),
     ("model_gap", "  model gap"),
 )
+LARGE = 1e6  #: values from here on have four digits
+TOO_LARGE = "over 1e308"
 CASES: dict[Case, str] = {"first": "first time", "same": "again, cut alike", "other": "again, cut otherwise"}
 
 
 def show(found: Measured) -> None:
     """The table of estimators, what one cut leaves out, and the distance to the truth."""
     _estimators(found)
-    if found.gaps is not None and found.canonical is not None:
-        _gaps(f"what one cut leaves out, by {found.marginal}", {**found.gaps.scores, **found.canonical.scores})
+    if found.warning is not None:
+        typer.echo(f"Warning: {found.warning}.", err=True)
+    if found.gaps is not None:
+        shares = {} if found.canonical is None else found.canonical.scores
+        _gaps(f"what one cut leaves out, by {found.marginal}", {**found.gaps.scores, **shares})
     if found.decomposition is not None:
         _decomposition(found.decomposition, found.seed)
 
@@ -72,32 +77,52 @@ def show_tables(tables: Tables) -> None:
 
 
 def interval(score: Score, places: int | None = None) -> str:
-    """``0.1234 [0.1200, 0.1300]``; small values with more places."""
+    """``0.1234 [0.1200, 0.1300]``; small values with more places, large ones with four digits."""
     if places is None:
         places = 4 if abs(score.value) >= 0.01 or not score.value else 6
-    ends = "" if score.low is None or score.high is None else f" [{score.low:.{places}f}, {score.high:.{places}f}]"
-    return f"{score.value:.{places}f}{ends}"
+    value, *ends = (
+        f"{x:.{places}f}" if abs(x) < LARGE else f"{x:.4g}"
+        for x in (score.value, score.low, score.high)
+        if x is not None
+    )
+    return f"{value} [{', '.join(ends)}]" if ends else value
+
+
+def _ppl(value: float | None) -> str:
+    """A perplexity without an interval."""
+    return TOO_LARGE if value is None else f"{value:.2f}" if value < LARGE else f"{value:.4g}"
+
+
+def _share(score: Score | None, places: int) -> str:
+    """In percent."""
+    if score is None:
+        return "-"
+    return f"{score.value:.{places}%}" if abs(score.value) < LARGE else f"{100 * score.value:.4g}%"
 
 
 def _estimators(found: Measured) -> None:
-    evaluation = found.evaluation
-    rows = []
+    evaluation, notes = found.evaluation, found.notes
+    rows, rounded = [], False
     for label in evaluation.runs:
         total, scores = evaluation.total(label), found.ppl[label]
-        error = f" ±{total.standard_error:.1g}" if total.standard_error else ""
+        error = ""
+        if total.standard_error:
+            below = total.standard_error < total.rounding
+            error = f" ±<{total.rounding:.1g}" if below else f" ±{total.standard_error:.1g}"
+            rounded |= below
         if total.log_upper is not None and total.bound == "lower":
             error = f" to {total.log_upper:.3f}"
         rows.append(
             (
                 label,
-                f"{total.log_p:.3f}{error}",
-                interval(scores["ppl"], 2),
+                f"{total.log_p:.3f}{error}{' (!)' if label in notes else ''}",
+                interval(scores["ppl"], 2) if "ppl" in scores else TOO_LARGE,
                 f"{scores['bits_per_character'].value:.4f}",
                 BOUNDS[total.bound],
                 "-" if total.least_ess is None else f"{total.least_ess:.1f}",
                 "-" if total.largest_share is None else f"{total.largest_share:.2f}",
                 f"{total.steps_per_piece:.1f}",
-                f"{scores['improvement'].value:.3%}" if "improvement" in scores else "-",
+                _share(scores.get("improvement"), 3),
             )
         )
     _print(
@@ -105,8 +130,11 @@ def _estimators(found: Measured) -> None:
         ("estimator", "ln P", "ppl of a word", "bits/char", "value is", "ESS", "share", "steps", "better"),
         rows,
         "ln P: nats, all documents, ± standard error of the estimate, or to a certain upper bound; ppl: in brackets"
-        " 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the worst document;"
-        " steps: tokens that the model reads for each piece of the text; better: how much lower ppl is than one cut's",
+        " 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the worst document"
+        " (dpf: of its filters); steps: tokens that the model reads for each piece of the text; better: how much lower"
+        " ppl is than one cut's; standard errors of wr, block, wor and wor1 can be far too small"
+        + ("; ±<: below rounding" if rounded else "")
+        + "".join(f"\n(!) {label}: {note.note}" for label, note in notes.items()),
     )
 
 
@@ -126,7 +154,9 @@ def _decomposition(found: Decomposition, seed: int) -> None:
     note = "a lower bound: the tokenisation gap is at least this, the model gap at most" if bound == "lower" else ""
     error = scores.get("estimation_error_per_word")
     if error is not None and error.value > 0.0:
-        note = f"standard error of the estimate: {error.value:.2g} nats a word"
+        rounding = found.rounding / float(found.words.sum())
+        small = "below rounding, " if error.value <= rounding else ""
+        note = f"standard error of the estimate: {small}{error.value:.2g} nats a word"
     if found.per_document > 1:
         note = f"documents of {found.per_document} sentences" + (f"\n{note}" if note else "")
     title = f"distance of {found.model} from the truth, by {found.run} ({BOUNDS[bound]}), nats"
@@ -137,9 +167,14 @@ def _decomposition(found: Decomposition, seed: int) -> None:
 
 
 def _grid(found: Grid) -> None:
-    rows = [("one-best", "-", interval(found.one_best, 2), "-")]
+    rows = [("one-best", "-", interval(found.one_best, 2) if found.one_best else TOO_LARGE, "-")]
     rows += [
-        (f"{cell.method}, {cell.samples} cuts", cell.cuts, interval(cell.ppl, 2), f"{cell.improvement.value:.2%}")
+        (
+            f"{cell.method}, {cell.samples} cuts",
+            cell.cuts,
+            interval(cell.ppl, 2) if cell.ppl else TOO_LARGE,
+            _share(cell.improvement, 2),
+        )
         for cell in found.cells
     ]
     note = "consistent: equal words of a document are cut alike"
@@ -154,9 +189,9 @@ def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
     rows = [
         (
             str(k),
-            *(f"{ppl[name, k]:.2f}" if (name, k) in ppl else "-" for name in names),
-            f"{order['tokeniser', k]:.2f}",
-            f"{order['model', k]:.2f}",
+            *(_ppl(ppl[name, k]) if (name, k) in ppl else "-" for name in names),
+            _ppl(order["tokeniser", k]),
+            _ppl(order["model", k]),
         )
         for k in counts
     ]
@@ -165,7 +200,14 @@ def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
 
 
 def _temperatures(points: Sequence[TemperaturePoint]) -> None:
-    rows = [(f"{warm.point.settings.b:g}", f"{warm.point.ppl:.2f}", f"{warm.difference:+.2f}%") for warm in points]
+    rows = [
+        (
+            f"{warm.point.settings.b:g}",
+            _ppl(warm.point.ppl),
+            "-" if warm.difference is None else f"{warm.difference:+.2f}%",
+        )
+        for warm in points
+    ]
     name = points[0].point.estimator if points else "wor1"
     _print(f"{name} by inverse temperature", ("b", "ppl of a word", "against nbest"), rows)
 

@@ -1,0 +1,88 @@
+"""Totals below what some run certainly reaches, and standard errors that cannot be believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
+
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Estimate, Settings
+from evaluation.tokenisation.evaluate import evaluate_documents
+from evaluation.tokenisation.evaluation import DOUBLE, Evaluation, Run
+from evaluation.tokenisation.shortfalls import below_bounds, shortfalls
+
+INVENTORY = toy_inventory(AB_PIECES)
+MODEL = ToyPieceModel(INVENTORY)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Evaluation:
+    return evaluate_documents(MODEL, documents(MODEL, ["abab", "ba"], LatticeBuilder(INVENTORY)), [], Settings())
+
+
+def drawn(log_p: float, variance: float | None, log_lower: float = -99.0) -> Estimate:
+    return Estimate("wr", log_p, "unbiased", variance, None, None, log_lower, 1, 1)
+
+
+def certain(log_p: float) -> Estimate:
+    return Estimate("nbest", log_p, "lower", None, None, None, log_p, 1, 1)
+
+
+def with_runs(whole: Evaluation, **runs: Estimate) -> Evaluation:
+    """Two documents of one estimate each run, beside a cut of 1/e^60 each."""
+    estimates = {"one-best": (certain(-60.0),) * 2} | {label: (one,) * 2 for label, one in runs.items()}
+    return replace(whole, estimates=estimates, runs={label: Run(label) for label in estimates})
+
+
+def test_a_total_below_what_another_run_reaches(whole: Evaluation) -> None:
+    found = with_runs(whole, guided=drawn(-80.0, 0.02), nbest=certain(-50.0), wr=drawn(-49.0, 0.5, -49.5))
+    low = below_bounds(found, "guided")
+    assert low is not None
+    assert (low.run, low.below, low.certain, low.nats) == ("guided", "wr", True, pytest.approx(61.0))
+    assert low.note == "error bar too small: 61 below wr"
+    nbest = below_bounds(found, "nbest")
+    assert nbest is not None
+    assert (nbest.below, nbest.nats, nbest.note) == ("wr", pytest.approx(1.0), "too low: 1 below wr")
+    assert below_bounds(found, "wr") is None
+
+
+@pytest.mark.parametrize(("lacking", "variance", "said"), [(0.29, 0.02, False), (0.31, 0.02, True), (0.01, None, True)])
+def test_three_standard_errors_may_be_chance(
+    lacking: float, variance: float | None, said: bool, whole: Evaluation
+) -> None:
+    """Two documents of variance 0.02: 0.2 together. Without a standard error nothing excuses it."""
+    low = drawn(-50.0 - lacking, variance)
+    assert (below_bounds(with_runs(whole, wr=low, nbest=certain(-50.0)), "wr") is not None) == said
+
+
+def test_rounding_of_single_precision_is_no_shortfall(whole: Evaluation) -> None:
+    """1e-7 of 50 nats, of two documents together 7e-6, three times."""
+    for lacking, single in ((5e-6, False), (2e-5, True)):
+        found = with_runs(whole, dpf=drawn(-50.0 - lacking, 1e-20), nbest=certain(-50.0))
+        assert (below_bounds(found, "dpf") is not None) == single
+        assert below_bounds(replace(found, rounding=DOUBLE), "dpf") is not None
+
+
+def test_error_bars_that_are_too_small(whole: Evaluation) -> None:
+    runs = {
+        "exact": Estimate("exact", -50.0, "exact", 0.0, None, None, -50.0, 1, 1, -50.0),
+        "wor1": drawn(-50.1, 1e-8, -50.1),
+        "wr": drawn(-51.0, 0.5),
+        "block": drawn(-49.0, 1e-8),
+        "dpf": drawn(-50.4, None),
+    }
+    found = shortfalls(with_runs(whole, **runs), "exact")
+    assert {label: one.below for label, one in found.items()} == {"wor1": "exact", "dpf": "exact"}
+    assert found["wor1"].note == "error bar too small: 0.2 below exact"
+    assert found["dpf"].note == "too low: 0.8 below exact"
+
+
+def test_the_best_estimate_has_an_error_of_its_own(whole: Evaluation) -> None:
+    for variance, marked in ((1e-8, True), (0.02, False), (None, False)):
+        found = shortfalls(with_runs(whole, dpf=drawn(-50.0, variance), wor1=drawn(-50.1, 1e-8)), "dpf")
+        assert ("wor1" in found) == marked
+        if marked:
+            assert (found["wor1"].below, found["wor1"].certain) == ("dpf", False)
