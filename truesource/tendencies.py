@@ -17,6 +17,7 @@ from evaluation.tendencies.truth import Truth
 Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth
 _STREAM = 0x6F7261636C65  #: keeps these apart from the samples that show chance
+HEADLINE = ("length_ks", "stopwords_ks", "symbols_ks", "unigram_tv", "rank_ks", "types")  #: columns of the report
 NEAR = 0.9  #: samples with more than this share of the sentences are cut to one size
 
 
@@ -60,7 +61,9 @@ def compare(
         reference: a text to compare with; None: the truth itself.
 
     Returns:
-        For each scheme, findings and curves of ``oracle`` and of the models by name (and of ``reference``).
+        For each scheme, findings and curves of ``oracle`` and of the models by name (and of ``reference``). P-values
+        of `HEADLINE` are adjusted (Holm) for all models of a scheme, those of the oracle for its own row; p-values of
+        other measures for all tests of the comparison.
     """
     size = max(len(d.sentences) for d in drawn)
     (fresh,) = truth.samples(size, 1, seed=options.seed + _STREAM)  # chance has the seed itself
@@ -69,21 +72,26 @@ def compare(
         own.append([words[next(codes)] for _ in range(length)])
     sources: dict[str, Sentences] = {ORACLE: own}
     keys = {f"{d.model} / {d.scheme}": d for d in drawn}
-    sources |= {key: truth.read(d.sentences) for key, d in keys.items()}
+    sources |= {key: d.sentences for key, d in keys.items()}
     if reference is None:
         found = against_truth(sources, truth, options)
     else:
-        found = against_sample(sources, truth.read(reference), options)
+        read = {key: truth.read(sentences) for key, sentences in sources.items()}
+        found = against_sample(read, truth.read(reference), options)
     parts = {}
     for scheme in dict.fromkeys(d.scheme for d in drawn):
         names = {ORACLE: ORACLE, **{key: d.model for key, d in keys.items() if d.scheme == scheme}}
         if reference is not None:
             names["reference"] = "reference"
-        parts[scheme] = replace(
+        part = replace(
             found,
             findings={name: found.findings[key] for key, name in names.items()},
             curves={name: found.curves[key] for key, name in names.items()},
         )
+        models = [name for name in names.values() if name not in (ORACLE, "reference")]
+        what = f"the {{}} tests of {', '.join(HEADLINE)}"
+        part = part.adjusted_for(dict.fromkeys(models, HEADLINE), f"{what} of all models by {scheme}")
+        parts[scheme] = part.adjusted_for({ORACLE: HEADLINE}, f"{what} of the oracle")
     return parts
 
 

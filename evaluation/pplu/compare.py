@@ -1,15 +1,18 @@
 """PPLu of a model and of the truth, and how much of the language's mutual information the model has learned.
 
 ``PPLu = exp(-mean ln(q(w|c) / u(w))) = PPL / PPL_u`` (Roh et al. 2020, equation 2). For the truth itself, u being the
-distribution of the counted tokens, -ln PPLu is the mutual information I of a token and its context; for a model q it
-is ``I - KL(P || q)``. Two models may be compared by PPLu only with one u, so PPL_u always stands beside it.
+exact distribution of the counted tokens, -ln PPLu is the mutual information I of a token and its context; for a model
+q it is ``I - KL(P || q)``. Under any other u both have ``KL(P_u || u)`` added, and where a frame skips ``<unk>`` what
+a model gives to the tokens that count does not sum to 1: then there is PPLu, of the model and of the truth
+(``pplu_bound``), and -ln of the model's (``information_learned``), and neither I nor a share of it. Two models may be
+compared by PPLu only with one u, so PPL_u always stands beside it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,6 +33,7 @@ FloatArray = NDArray[np.float64]
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)
 OF_TRUTH = ("bound", "pplu_bound", "mutual_information", "share_learned")  #: measures that need the grammar
+EXACT = ("mutual_information", "share_learned")  #: and also its own word frequencies, <unk> counted as a token
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ def compare_pplu(
             distributions the one with the smallest perplexity, so that PPLu is largest. ``model``: counts of ``text``,
             samples of the model.
         text: sentences of ``train`` and ``model``.
-        smoothing: added to every count; default .5 for ``train`` and ``model``, 0 for ``test``.
+        smoothing: added to every count, of all words that the grammar or else the model has, or, where neither has a
+            list of them (models of pieces), of the words of both texts and ``<unk>``; default .5 for ``train`` and
+            ``model``, 0 for ``test``.
         seed: of the bootstrap.
 
     Raises:
@@ -116,7 +122,7 @@ def compare_pplu(
     return UnigramPerplexity(
         model.name,
         model.objective,
-        _scores(sides, log_u, {**sides.parts, **u.parts}, seed),
+        _scores(sides, log_u, {**sides.parts, **u.parts}, seed, exact=u.source == "oracle" and frame.unk == "token"),
         sides.model,
         sides.truth,
         log_u,
@@ -186,22 +192,30 @@ def _counted(
     ends: bool,
 ) -> Unigram:
     """A unigram distribution of counts; see `compare_pplu`."""
+    texts = [list(sentence) for sentence in text]
+    words = sides.words
+    of_both = not words
+    if of_both:  # a model of pieces, and no grammar: nobody has a list of words, so it is that of both texts
+        words = sorted({UNKNOWN, *tokens, *(word for sentence in texts for word in sides.read(sentence))} - {END})
     if source == "test":
         every = ScoringFrame(eos=False)
         return counted_unigram([tokens], "test", read=list, frame=every, ends=False, smoothing=smoothing or 0.0)
-    return counted_unigram(
-        text,
+    found = counted_unigram(
+        texts,
         source,
         read=sides.read,
         frame=frame,
         ends=ends,
-        words=sides.words,
+        words=words,
         smoothing=SMOOTHING if smoothing is None else smoothing,
     )
+    return replace(found, parts={**found.parts, "u-words": f"both-texts/{len(words)}"}) if of_both else found
 
 
-def _scores(sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed: int) -> dict[str, Score]:
-    """All measures, sentences resampled together."""
+def _scores(
+    sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed: int, *, exact: bool
+) -> dict[str, Score]:
+    """All measures, sentences resampled together; ``exact``: -ln PPLu of the truth is a mutual information."""
     _, row = np.unique(sides.sentence, return_inverse=True)
     known = sides.truth is not None
     truth = sides.truth if sides.truth is not None else np.zeros(len(log_u))
@@ -221,7 +235,7 @@ def _scores(sides: _Sides, log_u: FloatArray, parts: Mapping[str, object], seed:
     }
     found = {}
     for name, (measure, unit) in kinds.items():
-        if not known and name in OF_TRUTH:
+        if (not known and name in OF_TRUTH) or (not exact and name in EXACT):
             continue
         with np.errstate(invalid="ignore", divide="ignore"):
             value = float(measure(table.sum(axis=0)[None])[0])

@@ -7,17 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import encode_with_words
+from evaluation.encoded import Encoded, encode_with_words
 from evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
 from evaluation.measures.monte_carlo import Tail, judged
 from evaluation.measures.permutation import RANKS, compare_words, permuted_words
+from evaluation.oracle import UNKNOWN
 from evaluation.score import digest_sentences
 from evaluation.tendencies.curves import curves_of
 from evaluation.tendencies.findings import Tendencies
 from evaluation.tendencies.measured import Sample, Sizes
 from evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
 from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
-from evaluation.tendencies.two_samples import type_tests
+from evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -49,10 +50,11 @@ def against_sample(
     encoded, words = encode_with_words([*sources.values(), reference])
     classes = classes_of(options, words)
     longest = max(int(corpus.lengths.max()) for corpus in encoded)
-    *samples, base = (Sample(corpus, classes, longest) for corpus in encoded)
+    unknown = words.index(UNKNOWN) if UNKNOWN in words else None
+    *samples, base = (Sample(corpus, classes, longest, unknown) for corpus in encoded)
     table = Table("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options, called=name)
     sizes = Sizes(
-        min(len(sample.corpus.tokens) for sample in (*samples, base)),
+        min(int(sample.known.sum()) for sample in (*samples, base)),
         min(int(sample.bigrams.sum()) for sample in (*samples, base)),
     )
     for source, sample in zip(sources, samples, strict=True):
@@ -62,12 +64,12 @@ def against_sample(
         ranks = _laws(table, source, sample, base, parts, options)
         _types(table, source, sample, base, parts, options)
         _vocabularies(table, source, sample, sizes, parts)
-        by_rank = by_own_rank(sample.counts)
+        by_rank = by_own_rank(sample.known)
         table.curves[source] = curves_of(sample, by_rank, ranks, null, base=base.types, seed=options.seed)
     own = {"data": digest_sentences(reference), "sentences": len(reference)}
     _vocabularies(table, name, base, sizes, own)
     ranks = _laws(table, name, base, base, own, options)
-    table.curves[name] = curves_of(base, by_own_rank(base.counts), ranks, {}, seed=options.seed)
+    table.curves[name] = curves_of(base, by_own_rank(base.known), ranks, {}, seed=options.seed)
     return table.done()
 
 
@@ -98,11 +100,22 @@ def _sentence_values(
 def _words(
     table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
 ) -> dict[str, FloatArray]:
-    """Word frequencies, sentences permuted."""
-    null = permuted_words(sample.corpus, base.corpus, ranks=RANKS, draws=options.permutations, seed=options.seed)
+    """Word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
+    draws = {"draws": options.permutations, "seed": options.seed}
+    null = permuted_words(sample.corpus, base.corpus, ranks=RANKS, **draws)
+    values = compare_words(sample.corpus, base.corpus, ranks=RANKS)
+    if sample.unknown is not None:  # which is a word like others for distances, but has no rank
+        known, others = (_without(side.corpus, sample.unknown) for side in (sample, base))
+        empty = np.count_nonzero(np.concatenate([known.lengths, others.lengths]) == 0)
+        if empty < min(len(known), len(others)):  # no deal can have <unk> only
+            null["rank_ks"] = permuted_words(known, others, ranks=RANKS, **draws)["rank_ks"]
+            values["rank_ks"] = compare_words(known, others, ranks=RANKS)["rank_ks"]
+        else:
+            del null["rank_ks"], values["rank_ks"]
+            table.note(source, "rank_ks")
     tail: Tail = "paper" if options.variant == "paper" else "upper"
     how = {**parts, "null": f"{options.permutations}-sentence-permutations", "ranks": RANKS}
-    for measure, value in compare_words(sample.corpus, base.corpus, ranks=RANKS).items():
+    for measure, value in values.items():
         label = LABELS[measure]
         table.add(source, KINDS[label][0], label, value, judged(value, null[measure], tail), how)
         if label == "unigram_tv":
@@ -116,7 +129,7 @@ def _laws(
 ) -> RankFrequency | None:
     """Zipf's law, ranks by own counts."""
     try:
-        found = rank_frequency(by_own_rank(sample.counts), by_own_rank(base.counts), variant=options.variant)
+        found = rank_frequency(by_own_rank(sample.known), by_own_rank(base.known), variant=options.variant)
     except InputError:
         table.note(source, "zipf_exponent")
         return None
@@ -135,23 +148,49 @@ def _types(
 ) -> None:
     """Heaps' law, and types at equal lengths."""
     law = sample.heaps
-    tests = type_tests(sample.types, base.types, draws=options.permutations, seed=options.seed)
-    if law is None or tests is None:
+    if law is None:
         table.note(source, "heaps_beta")
         return
     values = {"heaps_beta": law.beta, "heaps_alpha": law.alpha, "heaps_dispersion": law.dispersion}
     for label, value in values.items():
         table.add(source, "type-token", label, value, None, parts)
+    if base.heaps is None:
+        table.note(source, "heaps_beta_difference", "the text it is compared with has no Heaps' law")
+        return
+    if gap_at_equal_lengths(sample.types, base.types) is None:
+        table.note(source, "heaps_beta_difference", "it has no sentence as long as one of the text it is compared with")
+        return
+    tests = type_tests(sample.types, base.types, draws=options.permutations, seed=options.seed)
+    if tests is None:
+        table.note(
+            source,
+            "heaps_beta_difference",
+            "dealt out anew, some samples have no Heaps' law: the sentences are too few",
+        )
+        return
     for label, (value, test) in tests.items():
         table.add(source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"})
 
 
 def _vocabularies(table: Table, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:
-    """Different words and pairs at equal sizes."""
+    """Share of unknown words; different known ones and pairs at equal sizes."""
+    if sample.unknown is not None:
+        share = float(sample.counts[sample.unknown] / sample.counts.sum())
+        table.add(source, "unigram", "unknown_share", share, None, {**parts, "unit": "share"})
     how = {**parts, "of": f"{sizes.tokens}tokens"}
-    table.add(source, "vocabulary", "types", sample.rarefied(sizes.tokens), None, how)
+    if sizes.tokens:
+        table.add(source, "vocabulary", "types", sample.rarefied(sizes.tokens), None, how)
+    else:
+        table.note(source, "types")
     if not sizes.pairs:
         table.note(source, "bigram_types")
         return
     how = {**parts, "of": f"{sizes.pairs}pairs"}
     table.add(source, "vocabulary", "bigram_types", sample.rarefied_bigrams(sizes.pairs), None, how)
+
+
+def _without(corpus: Encoded, word: int) -> Encoded:
+    """A corpus without a word; some of its sentences may have no words then."""
+    kept = corpus.tokens != word
+    lengths = np.bincount(corpus.sentence[kept], minlength=len(corpus))
+    return Encoded(corpus.tokens[kept], lengths, corpus.vocabulary)

@@ -17,16 +17,17 @@ from evaluation.naturalness.lengths import length_counts, with_rest
 from evaluation.score import digest_sentences
 from evaluation.tendencies.curves import curves_of
 from evaluation.tendencies.findings import Tendencies, TruthCurves
-from evaluation.tendencies.floor import floor, pooled
+from evaluation.tendencies.floor import floor
 from evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
 from evaluation.tendencies.rank_frequency import by_rank_of
 from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
 from evaluation.tendencies.truth import Truth
-from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means
+from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
 from grammar.errors import InputError
 from grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
+MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
 
 
 def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Options | None = None) -> Tendencies:
@@ -51,7 +52,8 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
     classes = classes_of(options, words)
     members = {name: [words[i] for i in codes.tolist()] for name, codes in classes.items()}
     longest = max(truth.high, *(int(corpus.lengths.max()) for corpus in encoded))
-    samples = {name: Sample(corpus, classes, longest) for name, corpus in zip(sources, encoded, strict=True)}
+    unknown = truth.unknown_code
+    samples = {name: Sample(corpus, classes, longest, unknown) for name, corpus in zip(sources, encoded, strict=True)}
     sizes = _sizes(samples, truth)
     table = Table("truth", truth.signature_part, options)
     law = _law_of(truth)
@@ -70,9 +72,11 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
             test = None if null is None else judged(value, null, tail)
             how = {"chance": f"{options.chance}-samples", **of.get(measure, {})}
             table.add(name, tendency, measure, value, test, {**parts, **how})
-        for measure in KINDS.keys() - found.keys():
-            table.note(name, measure)
-        by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.unigram)
+        table.add_outside(name, truth.outside(sources[name]), parts)
+        for measure in KINDS:
+            if measure not in found:
+                table.note(name, measure)
+        by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
         ranks = ranks_against(sample, truth)
         base = pooled(chance[n].types)
         table.curves[name] = curves_of(sample, by_rank, ranks, chance[n].values, base=base, law=law, seed=options.seed)
@@ -84,7 +88,7 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
             lengths=np.pad(truth.length_pmf, (0, longest - truth.high)),
             types=np.pad(truth.types_by_length, (0, longest - truth.high)),
             heaps=law,
-            by_rank=np.sort(truth.unigram[truth.unigram > 0])[::-1],
+            by_rank=truth.ranked,
             exponent=exponents[0] if exponents else None,
             shares=shares,
             floor=floor(chance[usual].types, law),
@@ -110,7 +114,7 @@ def chance_of(
     within = {name: codes[codes < len(truth.words)] for name, codes in classes.items()}
     with meter(f"samples of the truth, {n:,} sentences each", total=options.chance) as progress:
         for corpus in truth.samples(n, options.chance, seed=options.seed):
-            sample = Sample(corpus, within, longest)
+            sample = Sample(corpus, within, longest, truth.unknown_code)
             rows.append(against(sample, truth, sizes))
             types.append(sample.types)
             progress.advance(1)
@@ -132,14 +136,29 @@ def _known(truth: Truth, words: list[str]) -> list[str]:
 
 
 def _sizes(samples: Mapping[str, Sample], truth: Truth) -> Sizes:
-    """As many tokens and pairs as every sample has, and with near certainty every sample of the truth."""
+    """As many known tokens and pairs as every sample has, and with near certainty every sample of the truth."""
+    n = min(len(sample.corpus) for sample in samples.values())
+    tokens = min(int(sample.known.sum()) for sample in samples.values())
+    pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
+    if truth.unknown_code is not None:
+        return Sizes(*(max(0, min(own, least)) for own, least in zip((tokens, pairs), _least(truth, n), strict=True)))
     length = np.arange(truth.high + 1)
     mean, square = float(length @ truth.length_pmf), float(length**2 @ truth.length_pmf)
-    n = min(len(sample.corpus) for sample in samples.values())
     slack = 6.0 * math.sqrt(n * max(0.0, square - mean * mean))
-    tokens = min(len(sample.corpus.tokens) for sample in samples.values())
-    pairs = min(int(sample.bigrams.sum()) for sample in samples.values())
     return Sizes(max(1, min(tokens, int(n * mean - slack))), max(0, min(pairs, int(n * (mean - 1.0) - slack))))
+
+
+def _least(truth: Truth, n: int) -> list[int]:
+    """What n sentences of the truth have of known tokens and pairs all but certainly, as a sample of it says."""
+    (drawn,) = truth.samples(MEASURED, 1, seed=0)
+    known = drawn.tokens != truth.unknown_code
+    pair = known[1:] & known[:-1] & (drawn.sentence[1:] == drawn.sentence[:-1])
+    found = []
+    for at, sentence in ((known, drawn.sentence), (pair, drawn.sentence[1:])):
+        each = np.bincount(sentence[at], minlength=len(drawn))
+        slack = 6.0 * math.sqrt(n * (1.0 + n / MEASURED)) * float(each.std())
+        found.append(int(n * float(each.mean()) - slack))
+    return found
 
 
 def _exact(

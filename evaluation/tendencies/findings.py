@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ class Finding:
     tendency: str  #: ``length``, ``unigram``, ``rank-frequency``, ``type-token``, ``vocabulary``, or a class of words
     score: Score
     test: ChanceTest | None = None
-    p_holm: float | None = None  #: adjusted for all tests of the table
+    p_holm: float | None = None  #: adjusted for all tests of a family
+    family: str | None = None  #: which tests that family has, in words
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -34,6 +35,7 @@ class Finding:
             record |= {
                 "p": self.test.p,
                 "p_holm": self.p_holm,
+                "family": self.family,
                 "chance_mean": self.test.null_mean,
                 "chance_low": self.test.null_low,
                 "chance_high": self.test.null_high,
@@ -86,16 +88,26 @@ class Tendencies:
     truth: TruthCurves | None = None  #: where the truth is known
 
     def adjusted(self) -> Tendencies:
-        """With p-values adjusted for the whole table (Holm)."""
-        tested = [
-            (source, name, finding.test.p)
-            for source, row in self.findings.items()
-            for name, finding in row.items()
-            if finding.test is not None
-        ]
+        """With p-values adjusted (Holm) for all tests of the table."""
+        return self.adjusted_for({s: list(row) for s, row in self.findings.items()}, "all {} tests of the comparison")
+
+    def adjusted_for(self, members: Mapping[str, Sequence[str]], family: str) -> Tendencies:
+        """With the p-values of some measures of some samples adjusted (Holm) for all of these together.
+
+        Args:
+            members: names of the measures by sample; those without a test, or that a sample does not have, are skipped.
+            family: what the members are, in words; ``{}`` stands for the number of tests.
+        """
         found = {source: dict(row) for source, row in self.findings.items()}
-        for (source, name, _), p in zip(tested, holm([p for _, _, p in tested]), strict=True):
-            found[source][name] = replace(found[source][name], p_holm=p)
+        tested = [
+            (source, name, finding, finding.test.p)
+            for source, names in members.items()
+            for name in names
+            if (finding := found[source].get(name)) is not None and finding.test is not None
+        ]
+        named = family.format(len(tested))
+        for (source, name, finding, _), p in zip(tested, holm([p for *_, p in tested]), strict=True):
+            found[source][name] = replace(finding, p_holm=p, family=named)
         return replace(self, findings=found)
 
     def records(self) -> list[dict[str, Any]]:

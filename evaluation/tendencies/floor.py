@@ -7,16 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, to_laws
+from evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, pooled, to_laws
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 ENDS = (0.025, 0.975)
-
-
-def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
-    """All sentences of some samples, whose tables are of one size."""
-    return TypeCounts(np.sum([table.table for table in tables], axis=0))
 
 
 def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LEAST) -> dict[str, FloatArray]:
@@ -39,21 +34,25 @@ def floor(tables: Sequence[TypeCounts], law: HeapsLaw | None, *, least: int = LE
             own: HeapsLaw | None = fit_heaps(types)
         except InputError:  # all of one length
             own = None
-        others = TypeCounts(whole.table - types.table)
         found = {
             "own": None if own is None else to_laws(types, own),
             "reference_law": None if law is None else to_laws(types, law),
-            "reference": _apart(types, others),
+            "reference": _apart(types, whole),
         }
         for name, values in found.items():
             rows[name].append(np.where(few, np.nan, np.nan if values is None else values))
     return {name: _ends(np.array(values)) for name, values in rows.items()}
 
 
-def _apart(types: TypeCounts, others: TypeCounts) -> FloatArray:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        one, other = (np.cumsum(t.table, axis=1) / t.sentences[:, None] for t in (types, others))
-    return np.asarray(np.abs(one - other).max(axis=1))
+def _apart(types: TypeCounts, whole: TypeCounts) -> FloatArray:
+    """Distance at every length to the other sentences of ``whole``, (L+1,); NaN where either side has none."""
+    found = np.full(types.high + 1, np.nan)
+    for length in np.flatnonzero((types.sentences > 0) & (whole.sentences > types.sentences)).tolist():
+        both = whole.row(length)
+        own = types.row(length, len(both))
+        one, other = (np.cumsum(row) / row.sum() for row in (own, both - own))
+        found[length] = np.abs(one - other).max()
+    return found
 
 
 def _ends(values: FloatArray) -> FloatArray:

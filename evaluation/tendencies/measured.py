@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from evaluation.encoded import Encoded, IntArray
 from evaluation.measures.distances import distances
-from evaluation.naturalness.ngrams import ngrams
 from evaluation.naturalness.rarefaction import expected_types
 from evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
 from evaluation.tendencies.shares import shares
 from evaluation.tendencies.truth import Truth
-from evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, type_counts
+from evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, pairs_of, type_counts
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -29,6 +28,7 @@ class Sample:
     corpus: Encoded
     classes: Mapping[str, IntArray]  #: codes of the words of each class, such as stopwords
     longest: int  #: tables of lengths go up to it
+    unknown: int | None = None  #: code of ``<unk>``, which is no word: it has no rank and is no type
 
     @cached_property
     def counts(self) -> IntArray:
@@ -36,20 +36,28 @@ class Sample:
         return self.corpus.counts()
 
     @cached_property
+    def known(self) -> IntArray:
+        """`counts` without that of ``<unk>``, (V,)."""
+        known = self.counts
+        if self.unknown is not None:
+            known = known.copy()
+            known[self.unknown] = 0
+        return known
+
+    @cached_property
     def bigrams(self) -> IntArray:
-        """Of every pair of neighbours that occurs."""
-        both = next(table for table in ngrams([self.corpus], 2) if table.n == 2)
-        return both.counts(0, np.arange(len(self.corpus)))
+        """Of every pair of known neighbours that occurs."""
+        return np.unique(pairs_of(self.corpus, self.unknown), return_counts=True)[1]
 
     @cached_property
     def types(self) -> TypeCounts:
-        """Different words by length."""
-        return type_counts(self.corpus, high=self.longest)
+        """Different known words by length."""
+        return type_counts(self.corpus, high=self.longest, without=self.unknown)
 
     @cached_property
     def bigram_types(self) -> TypeCounts:
-        """Different pairs of neighbours by length."""
-        return type_counts(self.corpus, 2, high=self.longest)
+        """Different pairs of known neighbours by length."""
+        return type_counts(self.corpus, 2, high=self.longest, without=self.unknown)
 
     @cached_property
     def heaps(self) -> Heaps | None:
@@ -64,11 +72,11 @@ class Sample:
         return shares(self.corpus, self.classes[name])
 
     def rarefied(self, tokens: int) -> float:
-        """Expected different words in so many of its tokens."""
-        return expected_types(self.counts, tokens)
+        """Expected different words in so many of its known tokens."""
+        return expected_types(self.known, tokens)
 
     def rarefied_bigrams(self, pairs: int) -> float:
-        """Expected different pairs of neighbours in so many of its pairs."""
+        """Expected different pairs of neighbours in so many of its known pairs."""
         return expected_types(self.bigrams, pairs)
 
 
@@ -82,8 +90,7 @@ class Sizes:
 
 def ranks_against(sample: Sample, truth: Truth) -> RankFrequency | None:
     """Rank-frequency by the truth's own ranks; None where there are too few words."""
-    known = truth.unigram
-    by_rank = by_rank_of(sample.counts[: len(known)], known)
+    by_rank = by_rank_of(sample.counts[: len(truth.words)], truth.known)
     total = int(sample.counts.sum())
     try:
         return rank_frequency(
@@ -102,6 +109,8 @@ def against(sample: Sample, truth: Truth, sizes: Sizes) -> dict[str, float]:
     known = np.pad(truth.unigram, (0, len(counts) - len(truth.unigram)))
     words = distances(counts / counts.sum(), known)
     found = {"unigram_tv": float(words["tv"]), "unigram_linf": float(words["linf"])}
+    if sample.unknown is not None:
+        found["unknown_share"] = float(counts[sample.unknown] / counts.sum())
     ranks = ranks_against(sample, truth)
     if ranks is not None:
         found |= {
@@ -116,7 +125,8 @@ def against(sample: Sample, truth: Truth, sizes: Sizes) -> dict[str, float]:
     gap = types_gap(sample.types, truth.types_by_length)
     if gap is not None:
         found["types_gap"] = gap
-    found["types"] = sample.rarefied(sizes.tokens)
+    if sizes.tokens:
+        found["types"] = sample.rarefied(sizes.tokens)
     if sizes.pairs:
         found["bigram_types"] = sample.rarefied_bigrams(sizes.pairs)
     return found

@@ -74,11 +74,11 @@ def rank_frequency(
     if variant == "paper":
         sample, reference = sample[:PAPER_RANKS], reference[:PAPER_RANKS]
     ranks = max(len(sample), len(reference))
-    own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
     laws = [
         exponent_of(sample, variant),
         exponent_of(reference, variant) if reference_exponent is None else reference_exponent,
     ]
+    own, other = (_cdf(np.asarray(side, dtype=np.float64), ranks) for side in (sample, reference))
     cdfs = [np.cumsum(_pmf(s, ranks if variant == "default" else None, ranks)) for s in laws]
     return RankFrequency(
         exponent=laws[0],

@@ -49,5 +49,5 @@ def differing_habits(first: Sentences, second: Sentences) -> list[str]:
 
 def _shares(text: Sentences) -> dict[str, float]:
     counts = Counter(token for sentence in text[:LOOKED_AT] for token in sentence)
-    total = sum(counts.values())
+    total = max(1, sum(counts.values()))
     return {habit: sum(n for token, n in counts.items() if has(token)) / total for habit, has in HABITS.items()}

@@ -27,6 +27,7 @@ LEVEL = 0.05
 KINDS: dict[str, tuple[str, Tail]] = {
     "unigram_tv": ("unigram", "upper"),
     "unigram_linf": ("unigram", "upper"),
+    "unknown_share": ("unigram", "both"),
     "rank_ks": ("rank-frequency", "upper"),
     "rank_ks_own_law": ("rank-frequency", "upper"),
     "rank_ks_reference_law": ("rank-frequency", "upper"),
@@ -39,11 +40,12 @@ KINDS: dict[str, tuple[str, Tail]] = {
     "bigram_types": ("vocabulary", "both"),
 }
 WHY = {
-    "rank_ks": "its words are too few for Zipf's law",
-    "zipf_exponent": "its words are too few for Zipf's law",
+    "rank_ks": "too few of its words have a rank for Zipf's law",
+    "zipf_exponent": "too few of its words have a rank for Zipf's law",
     "heaps_beta": "Heaps' law needs sentences of two lengths or more, and some of more than one word",
     "types_gap": "none of its lengths is possible",
-    "bigram_types": "a sample has no two neighbouring words",
+    "types": "a sample has, or could have, no word that is known",
+    "bigram_types": "a sample has, or could have, no two neighbouring words that are known",
 }
 
 
@@ -97,15 +99,19 @@ class Table:
         """Share of the sentences whose value has probability zero; one is enough to know that the law is another."""
         self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
 
+    def add_outside(self, source: str, share: float, parts: Mapping[str, object]) -> None:
+        """Share of the tokens that are no words of the grammar; one is enough to know that the law is another."""
+        self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
+
     def add_mean(self, source: str, tendency: str, found: MeanDifference, parts: Mapping[str, object]) -> None:
         """A difference of means, with its effect size."""
         ends = found.low, found.high
         self.add(source, tendency, f"{tendency}_mean_difference", found.difference, found.test, parts, ends)
         self.add(source, tendency, f"{tendency}_effect", found.effect, None, {**parts, "unit": "sd"})
 
-    def note(self, source: str, measure: str) -> None:
-        """Say why a sample does not have a measure."""
-        reason = WHY.get(measure)
+    def note(self, source: str, measure: str, reason: str | None = None) -> None:
+        """Say why a sample does not have a measure; by default, for the reason in `WHY`."""
+        reason = reason or WHY.get(measure)
         line = f"{source}: no {measure}; {reason}"
         if reason and line not in self._found.notes:
             self._found.notes.append(line)
@@ -120,8 +126,8 @@ class Table:
         coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
         if coarse * len(tests) > LEVEL:
             self.remark(
-                f"{len(tests)} tests, some of {round(1 / coarse) - 1} draws: an adjusted p-value below {LEVEL} needs"
-                f" {math.ceil(len(tests) / LEVEL)} draws or more of each"
+                f"{len(tests)} tests, some of {round(1 / coarse) - 1} draws: an adjusted p-value of {LEVEL} or less"
+                f" needs {math.ceil(len(tests) / LEVEL)} draws or more of each"
             )
         return replace(self._found.adjusted(), truth=truth)
 

@@ -11,18 +11,25 @@ from numpy.typing import NDArray
 from evaluation.encoded import Encoded
 from evaluation.oracle import UNKNOWN, Oracle
 from evaluation.tendencies.rank_frequency import exponent_of
+from evaluation.tendencies.same_tokens import differing_habits
 from generator.sampler import Sampler, random_state
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.expected import expected_counts
 from grammar.inference.token_classes import token_class
-from grammar.inference.word_types import expected_types, occurrence_probabilities, types_per_length
+from grammar.inference.word_types import (
+    expected_types,
+    occurrence_by_length,
+    occurrence_probabilities,
+    types_per_length,
+)
 from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence
 COVERED = 1.0 - 1e-9  #: of sentences without a length range: share whose lengths are covered
-LONGEST = 2000  #: tokens; a grammar whose lengths are not covered up to here needs a length range
+HABITS = 5000  #: sentences of the truth that show how its text is cut into tokens
+LONGEST = 200  #: tokens; exact shares and types of longer sentences take too much time and memory
 
 
 class Truth:
@@ -66,8 +73,17 @@ class Truth:
 
     @cached_property
     def high(self) -> int:
-        """Longest sentence that the exact distributions cover."""
+        """Longest sentence that the exact distributions cover.
+
+        Raises:
+            InputError: it has more than `LONGEST` tokens.
+        """
         if self.lengths is not None:
+            if self.lengths.high > LONGEST:
+                raise InputError(
+                    f"exact shares and numbers of words go up to {LONGEST} words a sentence, not {self.lengths.high};"
+                    " give a range that ends there or before, such as --lengths 6..25"
+                )
             return self.lengths.high
         high = 50
         while high <= LONGEST:
@@ -75,7 +91,8 @@ class Truth:
                 return high
             high *= 2
         raise InputError(
-            f"one sentence in a billion of this grammar or more is longer than {LONGEST} words; give a length range"
+            f"more than one sentence in a billion of this grammar is longer than {LONGEST} words, too long for exact"
+            " shares and numbers of words; give the length range that the samples have, such as --lengths 6..25"
         )
 
     @cached_property
@@ -90,9 +107,24 @@ class Truth:
         return np.asarray(words / words.sum())
 
     @cached_property
+    def known(self) -> FloatArray:
+        """`unigram` of known words: without ``<unk>``, which is no word and has no rank, (V,); sums to 1.
+
+        Raises:
+            InputError: no word is known.
+        """
+        if self.unknown_code is None:
+            return self.unigram
+        known = self.unigram.copy()
+        known[self.unknown_code] = 0.0
+        if not known.any():
+            raise InputError("no word of the vocabulary is in the grammar; name the model that the samples are from")
+        return np.asarray(known / known.sum())
+
+    @cached_property
     def ranked(self) -> FloatArray:
-        """Probabilities above 0 of the words in descending order."""
-        return np.sort(self.unigram[self.unigram > 0])[::-1]
+        """Probabilities above 0 of the known words in descending order."""
+        return np.sort(self.known[self.known > 0])[::-1]
 
     @cached_property
     def zipf_exponent(self) -> float:
@@ -113,8 +145,14 @@ class Truth:
 
     @cached_property
     def types_by_length(self) -> FloatArray:
-        """Expected number of different words in a sentence of each length, (high+1,); 0 where there is none."""
-        return types_per_length(self.pcfg, self.high)
+        """Expected number of different known words in a sentence of each length, (high+1,); 0 where there is none."""
+        types = types_per_length(self.pcfg, self.high)
+        if self.unknown_code is None:
+            return types
+        mass = np.asarray(self.pcfg.exact.length_pmf(self.high, None))
+        unknown = occurrence_by_length(self.pcfg, self.high, [UNKNOWN])[0]
+        share = np.divide(unknown, mass, out=np.zeros(len(mass)), where=mass > 0.0)
+        return np.asarray(np.maximum(types - share, 0.0))
 
     @cached_property
     def occurrence(self) -> FloatArray:
@@ -139,7 +177,34 @@ class Truth:
             tokens = sampler.left[drawn.rules[drawn.rules >= sampler.first_lexical]]
             yield Encoded(tokens.astype(np.int64), drawn.n_tokens.astype(np.int64), len(self.words))
 
+    def outside(self, sentences: Iterable[Sequence[str]]) -> float:
+        """Share of the tokens that are no words of the grammar, in [0, 1]; the ``<unk>`` of a model is none of them."""
+        known = self._oracle.pcfg.word_ids
+        found = [word in known or (self.collapsed and word == UNKNOWN) for sentence in sentences for word in sentence]
+        return 1.0 - float(np.mean(found)) if found else 0.0
+
+    def habits(self, sentences: Sequence[Sequence[str]], *, seed: int, n: int = HABITS) -> list[str]:
+        """In what the sentences are cut into tokens differently from those of the grammar, see `differing_habits`.
+
+        ``<unk>`` is left out on both sides, and so are words that this truth takes for it.
+
+        Args:
+            sentences: as their source has them.
+            seed: of the sample of the truth that they are compared with.
+            n: its size.
+        """
+        (drawn,) = self.samples(n, 1, seed=seed)
+        own = [self.words[code] for code in drawn.tokens.tolist() if code != self.unknown_code]
+        told, known = self.pcfg.word_ids, self._oracle.pcfg.word_ids
+        other = [[w for w in s if w != UNKNOWN and (w in told or w not in known)] for s in sentences]
+        return differing_habits(other, [own])
+
     @property
     def unknown(self) -> str:
         """How a word outside the vocabulary is written."""
         return UNKNOWN
+
+    @property
+    def unknown_code(self) -> int | None:
+        """Its code among `words`; None where every word is told apart."""
+        return self.pcfg.word_ids.get(UNKNOWN)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evaluation.measures.monte_carlo import ChanceTest, judged
 from evaluation.measures.permutation import PERMUTATIONS
-from evaluation.tendencies.type_token import TypeCounts, fit_heaps
+from evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
 from grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -43,23 +43,19 @@ def type_tests(
     Raises:
         InputError: the tables differ in size.
     """
-    if first.table.shape != second.table.shape:
+    if first.high != second.high:
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
     value = _differences(first, second)
     if value is None:
         return None
-    pooled = first.table + second.table
-    cells = np.flatnonzero(pooled)
+    whole = pooled([first, second])
     rng = np.random.default_rng(seed)
-    dealt = rng.multivariate_hypergeometric(
-        pooled.ravel()[cells], int(first.table.sum()), size=draws, method="marginals"
-    )
+    dealt = rng.multivariate_hypergeometric(whole.count, int(first.count.sum()), size=draws, method="marginals")
     null = []
     for row in dealt:
-        table = np.zeros(pooled.size, dtype=np.int64)
-        table[cells] = row
-        one = TypeCounts(table.reshape(pooled.shape))
-        found = _differences(one, TypeCounts(pooled - one.table))
+        sides = ((row, row > 0), (whole.count - row, whole.count > row))
+        one, other = (TypeCounts(whole.length[at], whole.types[at], n[at], whole.high) for n, at in sides)
+        found = _differences(one, other)
         if found is not None:
             null.append(found)
     if len(null) < draws:  # some deal has no law: too few sentences to test anything

@@ -8,11 +8,13 @@ of samples of the truth.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special, stats
 
 from evaluation.encoded import Encoded, IntArray
 from evaluation.measures.discrete_tests import against_exact, between
@@ -26,28 +28,57 @@ _BETA = (-5.0, 5.0)
 
 @dataclass(frozen=True)
 class TypeCounts:
-    """How many sentences of each length have how many types."""
+    """How many sentences of each length have how many types: the K pairs of the two that occur, lengths ascending."""
 
-    table: IntArray  #: (L+1, L+1) sentences of l tokens with u types
+    length: IntArray  #: (K,) tokens
+    types: IntArray  #: (K,) different words, ascending where lengths are equal
+    count: IntArray  #: (K,) sentences, 1 or more
+    high: int  #: L; arrays by length go up to it
 
-    @property
+    @classmethod
+    def of(cls, length: IntArray, types: IntArray, high: int, count: IntArray | None = None) -> TypeCounts:
+        """Count pairs as they come, (N,) each; ``count``: how often each stands for itself, once by default."""
+        width = 1 + int(types.max(initial=0))
+        code, inverse = np.unique(length * width + types, return_inverse=True)
+        weight = None if count is None else count
+        n = np.rint(np.bincount(inverse, weight, minlength=len(code))).astype(np.int64)
+        there = n > 0
+        return cls(code[there] // width, code[there] % width, n[there], high)
+
+    @cached_property
     def sentences(self) -> IntArray:
         """Of each length, (L+1,)."""
-        return np.asarray(self.table.sum(axis=1))
+        return np.bincount(self.length, self.count, minlength=self.high + 1).astype(np.int64)
+
+    @property
+    def lengths(self) -> IntArray:
+        """Those that occur, ascending."""
+        return np.flatnonzero(self.sentences)
+
+    def row(self, length: int, width: int = 0) -> IntArray:
+        """Sentences of one length with 0, 1, ... types, up to the most of them or ``width - 1`` if that is more."""
+        first, last = np.searchsorted(self.length, (length, length + 1))
+        types, count = self.types[first:last], self.count[first:last]
+        return np.bincount(types, count, minlength=width).astype(np.int64)
 
     def means(self) -> FloatArray:
         """Mean number of types by length, (L+1,); NaN where there is no sentence."""
-        n = self.sentences
         with np.errstate(invalid="ignore"):
-            return (self.table @ np.arange(self.table.shape[1])) / n
+            return np.bincount(self.length, self.count * self.types, minlength=self.high + 1) / self.sentences
 
     def errors(self) -> FloatArray:
         """Standard errors of `means`, (L+1,); NaN with fewer than 2 sentences."""
-        u = np.arange(self.table.shape[1])
         n, mean = self.sentences, self.means()
+        squares = self.count * (self.types - mean[self.length]) ** 2
         with np.errstate(invalid="ignore", divide="ignore"):
-            variance = ((u - mean[:, None]) ** 2 * self.table).sum(axis=1) / (n - 1)
+            variance = np.bincount(self.length, squares, minlength=self.high + 1) / (n - 1)
             return np.sqrt(np.where(n > 1, variance, np.nan) / n)
+
+
+def pooled(tables: Sequence[TypeCounts]) -> TypeCounts:
+    """All sentences of some samples, whose tables go up to one length."""
+    length, types, count = (np.concatenate([getattr(t, name) for t in tables]) for name in ("length", "types", "count"))
+    return TypeCounts.of(length, types, max(table.high for table in tables), count)
 
 
 @dataclass(frozen=True)
@@ -82,13 +113,13 @@ class LengthDistances:
     to_reference: ChanceTest | None  #: D_p, the reference's sentences of this length; None where they are too few
 
 
-def types_by_sentence(corpus: Encoded, n: int = 1) -> IntArray:
-    """Different n-grams of every sentence, n = 1 or 2, (N,)."""
+def types_by_sentence(corpus: Encoded, n: int = 1, *, without: int | None = None) -> IntArray:
+    """Different n-grams of every sentence, n = 1 or 2, (N,); those with the word ``without`` in them do not count."""
     sentence, codes = corpus.sentence, corpus.tokens
     if n == 2:
-        inner = sentence[1:] == sentence[:-1]
-        codes = (codes[:-1] * corpus.vocabulary + codes[1:])[inner]
-        sentence = sentence[1:][inner]
+        sentence, codes = sentence[1:][_inner(corpus, without)], pairs_of(corpus, without)
+    elif without is not None:
+        sentence, codes = sentence[codes != without], codes[codes != without]
     order = np.lexsort((codes, sentence))
     at, what = sentence[order], codes[order]
     new = np.ones(len(at), dtype=np.bool_)
@@ -96,11 +127,26 @@ def types_by_sentence(corpus: Encoded, n: int = 1) -> IntArray:
     return np.bincount(at[new], minlength=len(corpus.lengths))
 
 
-def type_counts(corpus: Encoded, n: int = 1, high: int | None = None) -> TypeCounts:
-    """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more."""
-    size = 1 + max(int(corpus.lengths.max()), high or 0)
-    at = corpus.lengths * size + types_by_sentence(corpus, n)
-    return TypeCounts(np.bincount(at, minlength=size * size).reshape(size, size))
+def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
+    """A code of every pair of neighbours, none of them the word ``without``, (P,)."""
+    return (corpus.tokens[:-1] * corpus.vocabulary + corpus.tokens[1:])[_inner(corpus, without)]
+
+
+def _inner(corpus: Encoded, without: int | None) -> NDArray[np.bool_]:
+    """Which tokens but the last have a neighbour to the right, and neither is the word ``without``, (T-1,)."""
+    inner = corpus.sentence[1:] == corpus.sentence[:-1]
+    if without is not None:
+        inner &= (corpus.tokens[1:] != without) & (corpus.tokens[:-1] != without)
+    return np.asarray(inner)
+
+
+def type_counts(corpus: Encoded, n: int = 1, high: int | None = None, *, without: int | None = None) -> TypeCounts:
+    """Tabulate the types of every sentence, lengths up to ``high`` or the longest of the corpus, whichever is more.
+
+    Lengths are those of whole sentences, the word ``without`` (see `types_by_sentence`) included.
+    """
+    longest = max(int(corpus.lengths.max()), high or 0)
+    return TypeCounts.of(corpus.lengths, types_by_sentence(corpus, n, without=without), longest)
 
 
 def fit_heaps(counts: TypeCounts) -> Heaps:
@@ -109,15 +155,14 @@ def fit_heaps(counts: TypeCounts) -> Heaps:
     Raises:
         InputError: all sentences are of one length, or of one word.
     """
-    length = np.flatnonzero(counts.sentences)
+    length = counts.lengths
     n = counts.sentences[length].astype(np.float64)
     law = fit_means(length, n, counts.means()[length])
     log_l = np.log(length)
     mean = law.mean(length)
-    values = np.arange(counts.table.shape[1])
-    squares = ((values - mean[:, None]) ** 2 * counts.table[length]).sum(axis=1)
+    own = law.mean(counts.length)
     freedom = max(1.0, float(n.sum()) - 2.0)
-    dispersion = float((squares / mean).sum() / freedom)
+    dispersion = float(((counts.types - own) ** 2 / own) @ counts.count / freedom)
     weight = n * mean  # information about (ln alpha, beta)
     information = np.array([[weight.sum(), weight @ log_l], [weight @ log_l, weight @ log_l**2]])
     variance = dispersion * np.linalg.inv(information)
@@ -177,17 +222,17 @@ def length_distances(
     Raises:
         InputError: as `fit_heaps`, or the tables differ in size.
     """
-    if reference is not None and reference.table.shape != sample.table.shape:
+    if reference is not None and reference.high != sample.high:
         raise InputError("the two tables of types go up to different lengths; give `type_counts` one `high`")
     own = fit_heaps(sample)
     other = law if law is not None or reference is None else fit_heaps(reference)
     found = []
     for length in np.flatnonzero(sample.sentences >= least).tolist():
-        row = sample.table[length]
-        rest = None if reference is None else reference.table[length]
+        row = sample.row(length, length + 1)
         met = None
-        if rest is not None and rest.sum() >= least:
-            met = between(row, rest, draws=draws, seed=seed)["ks"]
+        if reference is not None and reference.sentences[length] >= least:
+            rest = reference.row(length, len(row))
+            met = between(np.pad(row, (0, len(rest) - len(row))), rest, draws=draws, seed=seed)["ks"]
         found.append(
             LengthDistances(
                 length=length,
@@ -204,14 +249,15 @@ def length_distances(
 
 def to_laws(types: TypeCounts, law: HeapsLaw) -> FloatArray:
     """Distance (KS) of the numbers of types at every length to Poisson(Lambda), (L+1,); NaN where there are none."""
-    values = np.arange(types.table.shape[1])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        seen = np.cumsum(types.table, axis=1) / types.sentences[:, None]
-    return np.asarray(np.abs(seen - stats.poisson.cdf(values, law.mean(values)[:, None])).max(axis=1))
+    found = np.full(types.high + 1, np.nan)
+    for length in types.lengths.tolist():
+        seen = np.cumsum(types.row(length)) / types.sentences[length]  # beyond its end, the distance only falls
+        found[length] = np.abs(seen - special.pdtr(np.arange(len(seen)), law.mean(np.array(length)))).max()
+    return found
 
 
 def _to_law(row: IntArray, mean: float, draws: int, seed: int) -> ChanceTest:
-    """Distance to Poisson(mean); counts above the longest length stand together."""
+    """Distance to Poisson(mean); counts above the end of the row stand together."""
     pmf = stats.poisson.pmf(np.arange(len(row)), mean)
     whole = np.append(pmf, max(0.0, 1.0 - float(pmf.sum())))
     return against_exact(np.append(row, 0), whole, draws=draws, seed=seed)["ks"]

@@ -98,7 +98,7 @@ def make_samples(
             "shard_size": shard_size,
             "rows": rows_at_once(source.alphabet),
         },
-        "model": {"name": source.name, "digest": digest},
+        "model": {"name": source.name, "digest": digest, **corpus_condition(model)},
         "device": kind,
         "versions": versions(),
     }
@@ -199,6 +199,16 @@ def _loaded(folder: Path, digest: str, device: str | None) -> StepwiseModel:
         raise InputError("text cannot be drawn token by token from this kind of model", folder)
     drawable: StepwiseModel = model
     return drawable
+
+
+def corpus_condition(model: Path) -> dict[str, str]:
+    """``corpus_lengths``, the length condition of the corpus that a model was trained on; empty if not recorded."""
+    try:
+        record = json.loads((model / "training.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    found = record.get("corpus_lengths") if isinstance(record, dict) else None
+    return {"corpus_lengths": found} if isinstance(found, str) else {}
 
 
 def model_digest(folder: Path) -> str:

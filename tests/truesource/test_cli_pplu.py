@@ -135,6 +135,10 @@ def test_models_of_pieces_have_no_vocabulary_to_reduce(here: Path, command: Comm
     assert found.code == 2
     assert "no probabilities of whole words" in found.err
     assert command(*CALL, "pieces", "text.txt").code == 0
+    counted = command(*CALL, "pieces", "text.txt", "--unigram", "train", "--reference", "other.txt")
+    assert counted.code == 0, counted.err  # man and walks are not in other.txt: smoothed over the words of both
+    assert "-ln PPLu" in counted.out
+    assert "the model has" not in counted.out
 
 
 def test_masked_models_too(here: Path, command: Command) -> None:

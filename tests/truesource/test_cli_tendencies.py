@@ -75,6 +75,59 @@ def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     assert "toy" not in Path("x.svg").read_text("utf-8")
 
 
+def test_the_condition_is_that_of_the_corpus(here: Path, command: Command) -> None:
+    """Text of the very grammar is not told from it when nothing is said of lengths."""
+    found = command(*CALL, "corpus", "--oracle", "toy.npz", *SHORT, "--json", "x.json")
+    assert found.code == 0, found.err
+    assert "lengths of the truth: 2..9, as those of corpus" in found.out
+    assert "Warning" not in found.err
+    rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert rows["length_ks"]["p"] > 0.01
+    assert "/2..9/" in rows["length_ks"]["signature"]
+    found = command(*CALL, "corpus", "--oracle", "toy.npz", "--lengths", "3..9", *SHORT)
+    assert "Warning: the lengths of corpus are 2..9, those of the truth here 3..9" in found.err
+
+
+def test_samples_and_models_know_the_condition_of_their_corpus(here: Path, command: Command) -> None:
+    """Two texts of different conditions are refused, whatever holds them."""
+    assert command("train", "corpus", "--model", "ngram", "-o", "gram").code == 0
+    assert command("generate", "gram", "-n", 60, "-o", "drawn").code == 0
+    for source in ("gram", "drawn"):
+        found = command(*CALL, source, "--oracle", "toy.npz", "--vocabulary", "gram", "-n", 60, *SHORT)
+        assert found.code == 0, found.err
+        assert f"lengths of the truth: 2..9, as those of {source}" in found.out
+    split = ("--split", "train=.5,test=.5")
+    assert command("sample", "toy.npz", "-n", 100, "-o", "short", "--lengths", "2..5", *split).code == 0
+    found = command(*CALL, "drawn", "short", "--oracle", "toy.npz", *SHORT)
+    assert found.code == 2
+    assert "the lengths of drawn are 2..9, those of short 2..5" in found.err
+
+
+def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command) -> None:
+    found = command(*CALL, "a.txt", "--reference", "b.txt", "--lengths", "3..5", *SHORT, "--json", "x.json")
+    assert found.code == 0, found.err
+    assert "a: 30 sentences, 30 of other lengths left out" in found.out
+    assert "b: 20 sentences, 40 of other lengths left out" in found.out
+    save_model(here / "model")
+    found = command(*CALL, "model", "--reference", "b.txt", "--lengths", "1..4", "-n", 40, *SHORT)
+    assert found.code == 0, found.err
+    assert "of other lengths left out" in found.out
+
+
+def test_words_that_the_grammar_does_not_have_are_found(here: Path, command: Command) -> None:
+    found = command(*CALL, "raw.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json")
+    assert found.code == 0, found.err
+    assert "share outside the grammar" in found.out
+    rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert rows["outside_share"]["value"] == pytest.approx(1.0)  # The dog, it doesn't walk. Men walk.
+    assert "Warning: raw and the grammar are not cut alike: punctuation joined to words" in found.err
+    assert "Warning: raw and the grammar are not cut alike: capital letters" in found.err
+    found = command(*CALL, "a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json", "--force")
+    rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
+    assert rows["outside_share"]["value"] == pytest.approx(1 / 11)  # the full stop
+    assert "Warning" not in found.err
+
+
 def test_models_are_drawn_from(here: Path, command: Command) -> None:
     save_model(here / "model")
     found = command(
@@ -118,6 +171,9 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
         (("a.txt", "--oracle", "toy.npz", "--reference", "b.txt"), "give either --oracle GRAMMAR"),
         (("a.txt", "--reference", "b.txt", "--vocabulary", "m"), "--vocabulary goes with --oracle"),
         (("a.txt", "--oracle", "toy.npz", "--variant", "paper"), "--variant paper goes with --reference"),
+        (("nowhere.txt", "--oracle", "toy.npz"), "there is no such file"),
+        (("a.txt", "--oracle", "toy.npz"), "give --lengths, such as 6..25, or none"),
+        (("a.txt", "--oracle", "toy.npz", "--lengths", "2..300"), "up to 200 words"),
         (("unknown.txt", "--oracle", "toy.npz", "--lengths", "2..9"), "--vocabulary MODEL"),
         (("empty.txt", "--reference", "b.txt"), "empty"),
         (("gap.txt", "--reference", "b.txt"), "gap.txt:2"),

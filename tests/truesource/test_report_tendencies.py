@@ -12,9 +12,12 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import prepare, run
 
+from evaluation.measures.monte_carlo import ChanceTest, holm
 from evaluation.pplu.reduction import PROTOCOLS, Reduced
+from evaluation.score import Score
 from evaluation.tendencies.against_sample import against_sample
 from evaluation.tendencies.against_truth import against_truth
+from evaluation.tendencies.findings import Finding, Tendencies
 from evaluation.tendencies.shares import symbols
 from evaluation.tendencies.table import Options
 from evaluation.tendencies.truth import Truth
@@ -26,9 +29,9 @@ from truesource.config.run import load_config
 from truesource.report import build_report
 from truesource.report.figures_pplu import reduction_figure
 from truesource.report.figures_tendencies import tendencies_figure
-from truesource.report.tendencies import starred
+from truesource.report.tendencies import COLUMNS, _most, _reading, starred
 from truesource.runner import plan
-from truesource.tendencies import Drawn, same_size
+from truesource.tendencies import HEADLINE, Drawn, same_size
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -191,10 +194,81 @@ def test_samples_that_lack_a_few_sentences_set_the_size_of_all() -> None:
 
 
 def test_stars_are_adjusted_within_the_table() -> None:
-    rows = {"x": {"length_ks": {"p": 0.02}, "types": {"p": 0.001}}, "y": {"length_ks": {"p": 0.04}, "types": {}}}
-    assert starred(rows, ["length_ks", "types"]) == {("x", "types"), ("x", "length_ks"), ("y", "length_ks")}
-    assert starred(rows, ["length_ks"]) == {("x", "length_ks"), ("y", "length_ks")}
-    assert starred({"x": {"length_ks": {"p": 0.03}}, "y": {"length_ks": {"p": 0.04}}}, ["length_ks"]) == set()
+    rows = {"x": {"length_ks": 0.02, "types": 0.001}, "y": {"length_ks": 0.04}}
+    members = {name: ["length_ks", "types"] for name in rows}
+    records = adjusted(rows, members)
+    assert starred(records, ["length_ks", "types"]) == {("x", "types"), ("x", "length_ks"), ("y", "length_ks")}
+    assert starred(records, ["length_ks"]) == {("x", "length_ks"), ("y", "length_ks")}
+    assert records["x"]["types"]["family"] == "3 tests"
+    apart = adjusted({"x": {"length_ks": 0.03}, "y": {"length_ks": 0.04}}, members)
+    assert starred(apart, ["length_ks"]) == set()
+
+
+def adjusted(p: dict[str, dict[str, float]], members: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """Records of findings with these p-values."""
+    findings = {
+        source: {
+            name: Finding("length", Score(name, 1.0, "s"), ChanceTest(1.0, value, 0.1, 0.0, 0.2, 999))
+            for name, value in row.items()
+        }
+        for source, row in p.items()
+    }
+    found = Tendencies("truth", "t", findings, {}).adjusted_for(members, "{} tests")
+    return {source: {name: f.as_record() for name, f in row.items()} for source, row in found.findings.items()}
+
+
+def test_stars_of_the_report_are_those_of_the_json(finished: Path) -> None:
+    """Each family by hand: of a scheme the models' columns, the oracle's own, and all tests for other measures."""
+    records = found(finished)["records"]
+    for scheme in ("ancestral", "beam_sampling-3"):
+        rows = [r for r in records if r["scheme"] == scheme and r["name"] in COLUMNS and "p" in r]
+        for family in ([r for r in rows if r["source"] != "oracle"], [r for r in rows if r["source"] == "oracle"]):
+            assert [r["p_holm"] for r in family] == pytest.approx(holm([r["p"] for r in family]))
+            assert {r["family"].split(" tests")[0] for r in family} == {f"the {len(family)}"}
+    others = [r for r in records if r["name"] not in COLUMNS and "p" in r]
+    assert {r["family"] for r in others} == {others[0]["family"]}
+    assert others[0]["family"].endswith("tests of the comparison")
+    assert tuple(COLUMNS) == HEADLINE
+    stars = {
+        (r["scheme"], r["source"], r["name"]) for r in records if r["name"] in COLUMNS and r.get("p_holm", 1) <= 0.05
+    }
+    part, _ = section(finished)
+    assert part.count("*<small>") == len(stars) > 0
+
+
+def record(name: str, value: float, high: float, p: float, draws: int, kind: str, **more: float) -> dict[str, Any]:
+    chance = {"chance_mean": high / 2, "chance_low": 0.0, "chance_high": high}
+    return {"name": name, "value": value, "p": p, "draws": draws, "signature": kind, **chance, **more}
+
+
+def test_what_differs_most_may_have_too_few_draws_for_a_star() -> None:
+    """Word frequencies 20 times chance and beyond all its 99 draws come before lengths with a star, 2 times chance."""
+    row = {
+        "length_ks": record("length_ks", 0.1, 0.05, 0.0001, 9999, "null:9999-draws"),
+        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "chance:99-samples"),
+        "rank_ks": record("rank_ks", 0.9, 0.04, 0.02, 99, "chance:99-samples"),
+    }
+    far, words = _reading(row, list(row), {"length_ks"}, "the truth", {"m": row})
+    assert far == pytest.approx(20)
+    assert len(words) == 2  # ranks have no star, and a draw reaches them
+    assert words[0].endswith(", TV 20 times what chance exceeds in 1 case of 40, beyond all 99 samples of the truth")
+    assert ", KS 2.0 times what chance exceeds in 1 case of 40, beyond all 9,999 draws" in words[1]
+    table = {"scheme": "ancestral", "reading": [{"model": "m", "far": far, "words": words}]}
+    assert str(_most([table])).startswith("What differs most is ancestral of m: 80.0% of the tokens")
+    types = record("types", 70.0, 120.0, 0.01, 99, "chance:99-samples") | {"chance_low": 80.0, "chance_mean": 100.0}
+    assert (
+        "1.5 times half the width of the middle 95% of chance"
+        in _reading({"types": types}, ["types"], set(), "", {})[1][0]
+    )
+
+
+def test_words_outside_the_grammar_are_said() -> None:
+    row = {
+        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "chance:99-samples"),
+        "outside_share": {"value": 0.25},
+    }
+    _, (words,) = _reading(row, ["unigram_tv"], set(), "the truth", {})
+    assert "25.0% are words that the grammar does not have" in words
 
 
 TEXT = [["the", "cat", "sees", "a", "seat", "."], ["a", "heath", "eats"], ["cat", "eats", "."]] * 30

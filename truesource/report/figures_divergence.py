@@ -16,7 +16,7 @@ LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
 def divergence_figure(found: Divergence, salt: str = "divergence") -> str:
-    """The reliability diagram, and the divergence by position and by sentence length where it is finite, as ``<svg>``."""
+    """The reliability diagram, and where it is finite the divergence by position and sentence length, as ``<svg>``."""
     tables = [(by, found.tables.get(by, [])) for by in ("position", "length")]
     tables = [(by, rows) for by, rows in tables if any("kl" in row.scores for row in rows)]
     with figure(9.4 if tables else 4.8, 4.2, salt) as drawn:

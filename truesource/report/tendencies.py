@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from evaluation.measures.monte_carlo import holm
 from truesource.report.folder import Record, RunFolder
 from truesource.report.words import count, listed
 
@@ -29,7 +28,7 @@ Findings = Mapping[str, Record]  #: records of one sample by name
 
 def tendencies_section(run: RunFolder) -> dict[str, Any] | None:
     """Tables, figures and words for the template; None where no text was drawn and no PPLu measured."""
-    pplu = [_pplu_row(record) for record in run.pplu.values()]
+    pplu = [_pplu_row(record) for record in run.pplu.values() if record["records"]]
     if run.tendencies is None:
         return {"tables": [], "pplu": pplu} if pplu else None
     found = run.tendencies
@@ -57,13 +56,12 @@ def _table(
     names = [name for name in rows if name != "reference"]
     shown = [measure for measure in COLUMNS if any(measure in rows[name] for name in names)]
     models = [name for name in names if name != ORACLE]
-    stars = starred({name: rows[name] for name in models}, shown)
-    stars |= starred({name: rows[name] for name in names if name == ORACLE}, shown)
+    stars = starred({name: rows[name] for name in names}, shown)
     sizes = {sample["model"]: sample["sentences"] for sample in samples if sample["scheme"] == scheme}
     reading = [
         {"model": name, "far": far, "words": words}
         for name in models
-        for far, words in [_reading(rows[name], [m for m in shown if (name, m) in stars], other, rows)]
+        for far, words in [_reading(rows[name], shown, {m for m in shown if (name, m) in stars}, other, rows)]
     ]
     return {
         "scheme": scheme,
@@ -86,10 +84,8 @@ def _table(
 
 
 def starred(rows: Mapping[str, Findings], shown: Sequence[str]) -> set[tuple[str, str]]:
-    """Samples and measures of a table whose p-values, adjusted for all of that table (Holm), are at most .05."""
-    tested = [(n, m, rows[n][m]["p"]) for n in rows for m in shown if m in rows[n] and "p" in rows[n][m]]
-    adjusted = holm([p for _, _, p in tested])
-    return {(name, measure) for (name, measure, _), p in zip(tested, adjusted, strict=True) if p <= LEVEL}
+    """Samples and measures of a table whose adjusted p-values, as the JSON has them, are at most .05."""
+    return {(n, m) for n in rows for m in shown if m in rows[n] and rows[n][m].get("p_holm", 1.0) <= LEVEL}
 
 
 def _cell(row: Findings, measure: str, star: bool, rows: Mapping[str, Findings]) -> dict[str, str] | None:
@@ -144,15 +140,47 @@ def _usual(row: Findings, rows: Mapping[str, Findings], measure: str = "types") 
 
 
 def _reading(
-    row: Findings, significant: Sequence[str], other: str, rows: Mapping[str, Findings]
+    row: Findings, shown: Sequence[str], stars: Set[str], other: str, rows: Mapping[str, Findings]
 ) -> tuple[float, list[str]]:
-    """How far the farthest measure is beyond chance, and all significant ones in words, the farthest first."""
-    found = sorted(((_far(row[m]), _words(m, row, other, rows)) for m in significant), key=lambda pair: -pair[0])
+    """How far the farthest measure is beyond chance, and all that are beyond it in words, the farthest first.
+
+    Beyond chance are measures with a star, and those that are beyond every draw: more than that so many draws cannot
+    show, and where they are few a star is out of reach.
+    """
+    found = []
+    for measure in shown:
+        if measure in row and (measure in stars or _beyond_all(row[measure])):
+            far = _far(row[measure])
+            found.append((far, f"{_words(measure, row, other, rows)}, {_multiple(row[measure], far)}"))
+    found.sort(key=lambda pair: -pair[0])
     return (found[0][0] if found else 0.0), [words for _, words in found]
 
 
+def _beyond_all(record: Record) -> bool:
+    """Whether the p-value is the least that its number of draws can give."""
+    return "p" in record and bool(record["p"] * (record["draws"] + 1) < 1.5)
+
+
+def _multiple(record: Record, far: float) -> str:
+    """What the multiple of a distance is of, and whether any draw comes near."""
+    times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
+    if record["name"] == "types":
+        text = f"{times} times half the width of the middle 95% of chance"
+    else:
+        text = f"{KIND.get(record['name'], 'KS')} {times} times what chance exceeds in 1 case of 40"
+    if not _beyond_all(record):
+        return text
+    drawn = "samples of the truth" if "chance:" in record["signature"] else "draws"
+    if "permutations" in record["signature"]:
+        drawn = "permutations"
+    return f"{text}, beyond all {record['draws']:,} {drawn}"
+
+
 def _far(record: Record) -> float:
-    """Multiple of what chance rarely exceeds."""
+    """How many times what chance exceeds in 1 case of 40 a distance is.
+
+    Of a number: its difference from the mean by chance, over half the width of the middle 95%.
+    """
     if record["name"] == "types":
         half = max(record["chance_high"] - record["chance_low"], 1e-12) / 2
         return float(abs(record["value"] - record["chance_mean"]) / half)
@@ -176,7 +204,9 @@ def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]
         return f"the share of {label} is {abs(mean):.1f} points {'higher' if mean > 0 else 'lower'}"
     if measure == "unigram_tv":
         chance = row[measure]["chance_mean"]
-        return f"{value:.1%} of the tokens would have to be other words (by chance {chance:.1%})"
+        outside = row.get("outside_share", {"value": 0.0})["value"]
+        more = f"; {outside:.1%} are words that the grammar does not have" if outside >= 0.0005 else ""
+        return f"{value:.1%} of the tokens would have to be other words (by chance {chance:.1%}{more})"
     if measure == "rank_ks":
         s, usual = row.get("zipf_exponent"), _usual(row, rows, "zipf_exponent")
         if s is None or usual is None:
@@ -193,11 +223,10 @@ def _most(tables: Sequence[Mapping[str, Any]]) -> str | None:
     rows = [(reading["far"], table["scheme"], reading) for table in tables for reading in table["reading"]]
     if not rows:
         return None
-    far, scheme, reading = max(rows, key=lambda row: row[0])
+    _, scheme, reading = max(rows, key=lambda row: row[0])
     if not reading["words"]:
         return "No sample can be told from what it is compared with by any of these measures."
-    words = f"{reading['words'][0]}, {far:.0f} times what chance does"
-    return f"What differs most is {scheme} of {reading['model']}: {words}."
+    return f"What differs most is {scheme} of {reading['model']}: {reading['words'][0]}."
 
 
 def _left_out(samples: Sequence[Record]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -110,6 +111,44 @@ def test_the_counts_of_the_text_itself_make_pplu_largest() -> None:
     assert largest == "test"
     for source, one in found.items():
         assert sum(math.exp(x) for x in one.unigram.log_prob.values()) == pytest.approx(1.0), source
+
+
+@pytest.mark.parametrize("source", ["train", "test", "model"])
+def test_other_word_frequencies_give_no_mutual_information(source: str) -> None:
+    """-ln PPLu of the truth is I only with exact u: counts leave PPLu of both sides, named as that."""
+    pcfg = PCFG.from_text(SMALL)
+    text = Oracle(pcfg, lengths=RANGE).sample(50, seed=1)
+    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE, unigram=source, text=text).scores  # type: ignore[arg-type]
+    assert set(found) == {"ppl", "bound", "ppl_unigram", "pplu", "pplu_bound", "information_learned"}
+    assert found["information_learned"].value == pytest.approx(-math.log(found["pplu"].value))
+
+
+def test_frames_without_unknown_words_give_no_mutual_information() -> None:
+    pcfg = PCFG.from_text(SMALL)
+    text = Oracle(pcfg, lengths=RANGE).sample(50, seed=1)
+    found = compare_pplu(LEARNER, pcfg, text, lengths=RANGE, frame=ScoringFrame(unk="skip")).scores
+    assert {"mutual_information", "share_learned"}.isdisjoint(found)
+    assert {"pplu_bound", "information_learned"} <= set(found)
+
+
+class Pieces(Table):
+    """A model that reads every word as it is."""
+
+    def read(self, sentence: Sequence[str]) -> list[str]:
+        return list(sentence)
+
+
+def test_models_without_a_list_of_words_are_smoothed_over_both_texts() -> None:
+    """u is a distribution over the words of both texts and one <unk>, (c + d) / (N + d V)."""
+    pieces = Pieces(LEARNER.table, None)  # type: ignore[arg-type]
+    found = compare_pplu(pieces, None, [["a", "c"]], unigram="train", text=[["a", "a"], ["b"]], smoothing=0.25)
+    law = {w: math.exp(p) for w, p in found.unigram.log_prob.items()}
+    assert law == pytest.approx(
+        {"a": 2.25 / 6.25, "b": 1.25 / 6.25, "c": 0.25 / 6.25, "<unk>": 0.25 / 6.25, END: 2.25 / 6.25}, abs=1e-12
+    )
+    assert "u-words:both-texts/4" in found.scores["pplu"].signature
+    with pytest.raises(InputError, match="no probability to 'c'"):
+        compare_pplu(pieces, None, [["a", "c"]], unigram="train", text=[["a", "a"]], smoothing=0.0)
 
 
 def test_counts_of_a_training_text_are_smoothed() -> None:

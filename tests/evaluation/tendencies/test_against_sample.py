@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from scipy import stats
 
 from evaluation.encoded import encode
 from evaluation.tendencies.against_sample import against_sample
+from evaluation.tendencies.rank_frequency import exponent_of
 from evaluation.tendencies.same_tokens import differing_habits
 from evaluation.tendencies.shares import stopwords_among
 from evaluation.tendencies.table import Options
@@ -101,6 +102,43 @@ def test_what_cannot_be_compared() -> None:
     found = against_sample({"x": [["a"], ["b"]]}, [["a"], ["a"]], FAST)
     assert "types" in found.findings["x"]
     assert any("Heaps' law needs" in note for note in found.notes)
+
+
+def test_unknown_words_count_for_distances_and_have_no_rank() -> None:
+    """Rank-frequency and types are those of the texts without <unk>; total variation is not."""
+    rng = np.random.default_rng(6)
+    one, other = text(rng, 80), text(rng, 90)
+    hidden = [[["<unk>" if w in ("0", "3") else w for w in s] for s in side] for side in (one, other)]
+    found = against_sample({"x": hidden[0]}, hidden[1], FAST)
+    row = found.findings["x"]
+    known = [[[w for w in s if w != "<unk>"] for s in side] for side in hidden]
+    counts = [np.sort(np.unique([w for s in side for w in s], return_counts=True)[1])[::-1] for side in known]
+    assert row["zipf_exponent"].score.value == pytest.approx(exponent_of(counts[0]))
+    steps = [np.cumsum(c / c.sum()) for c in counts]
+    ends = [np.pad(s, (0, max(map(len, steps)) - len(s)), constant_values=1.0) for s in steps]
+    assert row["rank_ks"].score.value == pytest.approx(np.abs(ends[0] - ends[1]).max())
+    assert found.findings["reference"]["types"].score.value <= len(counts[1])
+    tokens = [w for s in hidden[0] for w in s]
+    assert row["unknown_share"].score.value == pytest.approx(tokens.count("<unk>") / len(tokens))
+    shares = [
+        {w: n / sum(c.values()) for w, n in c.items()} for c in (Counter(w for s in t for w in s) for t in hidden)
+    ]
+    tv = sum(abs(shares[0].get(w, 0) - shares[1].get(w, 0)) for w in shares[0] | shares[1]) / 2
+    assert row["unigram_tv"].score.value == pytest.approx(tv)
+    alone = against_sample({"x": [["<unk>", "a"], ["<unk>"]]}, [["<unk>"], ["<unk>", "<unk>"]], FAST)
+    assert "rank_ks" not in alone.findings["x"]
+    assert any("x: no rank_ks" in note for note in alone.notes)
+
+
+def test_why_heaps_values_are_missing() -> None:
+    two, one, far = [["a", "b"], ["a"]] * 9, [["a", "b"]] * 9, [["a", "b", "c"], ["a", "b", "c", "d"]] * 9
+    short = against_sample({"x": two}, one, FAST)
+    assert "x: no heaps_beta_difference; the text it is compared with has no Heaps' law" in short.notes
+    assert "heaps_beta" in short.findings["x"]  # its own law is there
+    apart = against_sample({"x": two}, far, FAST)
+    assert any("it has no sentence as long as one of the text it is compared with" in note for note in apart.notes)
+    few = against_sample({"x": two[:2]}, two[:2], FAST)
+    assert any("dealt out anew, some samples have no Heaps' law" in note for note in few.notes)
 
 
 def test_texts_that_were_cut_differently() -> None:

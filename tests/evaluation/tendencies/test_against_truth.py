@@ -11,6 +11,7 @@ from toy_english import TOY
 
 from evaluation.naturalness.rarefaction import expected_types
 from evaluation.tendencies.against_truth import against_truth
+from evaluation.tendencies.rank_frequency import exponent_of
 from evaluation.tendencies.shares import stopwords_among, symbols
 from evaluation.tendencies.table import Options
 from evaluation.tendencies.truth import Truth
@@ -90,6 +91,45 @@ def test_tests_against_the_truth_have_the_size_they_say() -> None:
     most = stats.binom.ppf(0.9999, 100, 0.05)
     assert max(rejected.values()) <= most
     assert sum(rejected.values()) / len(rejected) > 1.5
+
+
+def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
+    """<unk> is the most frequent token here; as a word of rank 1 it would make the exponent."""
+    where = Truth(
+        PCFG.from_text(TOY), LengthRange(2, 9), vocabulary=["a", "in", "dog", "walks", "man", "sees", "cat", "with"]
+    )
+    assert where.words[int(where.unigram.argmax())] == "<unk>"
+    found = against_truth({str(i): drawn(60, 3000 + i) for i in range(40)}, where, Options(chance=99, draws=99))
+    rejected: dict[str, int] = defaultdict(int)
+    for row in found.findings.values():
+        for name, finding in row.items():
+            if finding.test is not None:
+                rejected[name] += finding.test.p <= 0.05
+    assert {"unknown_share", "zipf_exponent", "types", "bigram_types", "types_gap", "heaps_beta"} <= rejected.keys()
+    assert max(rejected.values()) <= stats.binom.ppf(0.9999, 40, 0.05)
+    text = drawn(60, 3000)
+    tokens = [w for s in text for w in s]
+    row = found.findings["0"]
+    known = [w for w in tokens if w in where.words]
+    assert row["unknown_share"].score.value == pytest.approx(1 - len(known) / len(tokens))
+    gap = np.mean([len(set(s) & set(where.words)) - where.types_by_length[len(s)] for s in text])
+    assert row["types_gap"].score.value == pytest.approx(gap)
+    size = int(row["types"].score.signature.split("of:")[1].split("tokens")[0])
+    counts = np.array([known.count(w) for w in where.words])
+    assert row["types"].score.value == pytest.approx(expected_types(counts, size))
+    ranked = sorted((w for w in where.words if w != "<unk>"), key=lambda w: -where.unigram[where.words.index(w)])
+    assert row["zipf_exponent"].score.value == pytest.approx(exponent_of(np.array([known.count(w) for w in ranked])))
+    assert found.curves["0"].by_rank.tolist() == [known.count(w) for w in ranked]
+
+
+def test_a_sample_with_no_word_of_the_grammar_has_a_row_and_notes_in_a_fixed_order() -> None:
+    found = against_truth({"a": [["zz"]]}, truth(), Options(chance=19, draws=19))
+    assert found.findings["a"]["outside_share"].score.value == 1.0
+    assert found.notes[:3] == [
+        "a: no rank_ks; too few of its words have a rank for Zipf's law",
+        "a: no zipf_exponent; too few of its words have a rank for Zipf's law",
+        "a: no heaps_beta; Heaps' law needs sentences of two lengths or more, and some of more than one word",
+    ]
 
 
 def test_one_word_sentences_have_no_laws_but_a_row() -> None:

@@ -11,6 +11,7 @@ from scipy import stats
 from toy_english import TOY
 
 from evaluation.encoded import encode_with_words
+from evaluation.tendencies.rank_frequency import exponent_of
 from evaluation.tendencies.shares import is_symbol, shares, stopwords_among
 from evaluation.tendencies.truth import Truth
 from evaluation.tendencies.type_token import types_by_sentence
@@ -95,8 +96,46 @@ def test_words_outside_the_vocabulary_are_unknown_on_both_sides() -> None:
     whole = Truth(pcfg, RANGE)
     rest = sum(p for w, p in zip(whole.words, whole.unigram, strict=True) if w not in truth.words)
     assert truth.unigram[truth.words.index("<unk>")] == pytest.approx(rest, abs=1e-12)
+    assert truth.outside([["the", "cat", "<unk>", "zebra"]]) == 0.25  # cat is a word of the grammar
+    assert whole.outside([["the", "cat", "<unk>", "zebra"]]) == 0.5
     assert not whole.collapsed
     assert whole.read([["zebra"]]) == [["zebra"]]
+
+
+def test_unknown_words_have_no_rank_and_are_no_types(language: dict[tuple[str, ...], float]) -> None:
+    """By enumeration: types of known words only; the law is that of the known words' frequencies."""
+    told = {"the", "a", "dog", "walks"}
+    where = Truth(PCFG.from_text(TOY), RANGE, vocabulary=told)
+    types, mass = np.zeros(7), np.zeros(7)
+    for s, p in language.items():
+        mass[len(s)] += p
+        types[len(s)] += p * len(set(s) & told)
+    assert where.types_by_length[3:] == pytest.approx(types[3:] / mass[3:], abs=1e-12)
+    share = dict(zip(where.words, where.unigram, strict=True))
+    known = np.array(sorted((share[w] for w in told), reverse=True))
+    assert where.ranked == pytest.approx(known / known.sum(), abs=1e-12)
+    assert where.zipf_exponent == pytest.approx(exponent_of(known / known.sum()))
+
+
+def test_sentences_too_long_for_exact_tables_need_a_range() -> None:
+    pcfg = PCFG.from_text("S -> a S 0.95 | b 0.05")
+    with pytest.raises(InputError, match=r"longer than 200 words, .* give the length range"):
+        _ = Truth(pcfg).high
+    with pytest.raises(InputError, match="up to 200 words a sentence, not 201"):
+        _ = Truth(pcfg, LengthRange(1, 201)).types_by_length
+    assert Truth(pcfg, LengthRange(1, 200)).high == 200
+
+
+def test_a_text_is_cut_like_samples_of_its_truth_whatever_the_vocabulary() -> None:
+    pcfg = PCFG.from_text("S -> The X 0.5 | A X 0.5\nX -> cat 0.5 | dog 0.5")
+    text = [["The", "cat"], ["A", "dog"]] * 50
+    assert Truth(pcfg, LengthRange(2, 2)).habits(text, seed=1) == []
+    few = Truth(pcfg, LengthRange(2, 2), vocabulary=["cat", "dog"])  # capitals are <unk> on both sides
+    assert few.habits(text, seed=1) == []
+    assert few.habits([["<unk>", "cat"]] * 50, seed=1) == []
+    assert few.habits([["<unk>"]] * 50, seed=1) == []
+    lower = [[w.lower() for w in s] for s in text]
+    assert any("capital letters" in habit for habit in Truth(pcfg, LengthRange(2, 2)).habits(lower, seed=1))
 
 
 def test_without_a_length_range_all_lengths_are_covered() -> None:

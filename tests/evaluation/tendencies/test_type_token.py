@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from evaluation.encoded import encode
-from evaluation.tendencies.floor import floor, pooled
+from evaluation.tendencies.floor import floor
+from evaluation.tendencies.two_samples import type_tests
 from evaluation.tendencies.type_token import (
     HeapsLaw,
     TypeCounts,
     fit_heaps,
     fit_means,
     length_distances,
+    pooled,
     to_laws,
     type_counts,
     types_by_sentence,
@@ -34,10 +36,13 @@ def test_types_by_sets(sentences: list[list[str]]) -> None:
     pairs = [len(set(pairwise(s))) for s in sentences]
     assert types_by_sentence(corpus, 2).tolist() == pairs
     counts = type_counts(corpus, high=8)
-    assert counts.table.shape == (9, 9)
+    assert counts.sentences.shape == counts.means().shape == counts.errors().shape == (9,)
+    assert (counts.count > 0).all()
+    assert counts.lengths.tolist() == sorted({len(s) for s in sentences})
     for length in range(9):
         values = [len(set(s)) for s in sentences if len(s) == length]
         assert counts.sentences[length] == len(values)
+        assert counts.row(length, 7).tolist() == [values.count(u) for u in range(7)]
         if values:
             assert counts.means()[length] == pytest.approx(np.mean(values))
         if len(values) > 1:
@@ -49,8 +54,7 @@ def poisson_text(alpha: float, beta: float, seed: int) -> TypeCounts:
     rng = np.random.default_rng(seed)
     length = rng.integers(1, 60, 30_000)
     types = rng.poisson(alpha * length**beta)
-    size = max(60, int(types.max()) + 1)
-    return TypeCounts(np.bincount(length * size + types, minlength=size * size).reshape(size, size))
+    return TypeCounts.of(length, types, 59)
 
 
 def test_the_law_is_found_again() -> None:
@@ -59,8 +63,7 @@ def test_the_law_is_found_again() -> None:
     assert abs(found.alpha - 1.39) < 4 * found.alpha_error
     assert abs(found.beta - 0.84) < 4 * found.beta_error
     assert found.dispersion == pytest.approx(1.0, abs=0.05)
-    length, types = np.nonzero(counts.table)
-    weight = counts.table[length, types]
+    length, types, weight = counts.length, counts.types, counts.count
 
     def loss(at: np.ndarray) -> float:
         return -float(weight @ stats.poisson.logpmf(types, np.exp(at[0]) * length ** at[1]))
@@ -103,7 +106,7 @@ def test_distances_at_each_length() -> None:
     assert min(d.to_reference.p for d in equal if d.to_reference) > 0.01
     differ = length_distances(a, c, draws=199)
     assert max(d.to_reference.p for d in differ if d.to_reference) == 1 / 200
-    row, rest = a.table[5] / a.table[5].sum(), c.table[5] / c.table[5].sum()
+    row, rest = (x.row(5, 7) / x.sentences[5] for x in (a, c))
     assert differ[1].to_reference is not None
     assert differ[1].to_reference.value == pytest.approx(np.abs(np.cumsum(row) - np.cumsum(rest)).max())
     law = fit_heaps(a)
@@ -141,9 +144,7 @@ def test_distances_to_a_law_at_all_lengths_are_those_at_each() -> None:
 
 def test_the_floor_holds_samples_of_the_truth_and_not_others() -> None:
     tables = [poisson_text(1.2, 0.9, seed) for seed in range(40)]
-    size = max(len(table.table) for table in tables)
-    tables = [TypeCounts(np.pad(t.table, (0, size - len(t.table)))) for t in tables]
-    assert pooled(tables).table.sum() == 40 * 30_000
+    assert pooled(tables).count.sum() == 40 * 30_000
     found = floor(tables[1:], HeapsLaw(1.2, 0.9))
     there = np.isfinite(found["reference"][0])
     assert there[1:60].all()
@@ -153,8 +154,7 @@ def test_the_floor_holds_samples_of_the_truth_and_not_others() -> None:
         rows = length_distances(tables[0], pooled(tables[1:]), law=HeapsLaw(1.2, 0.9), draws=19)
         inside += [low[r.length] <= getattr(r, field).value <= high[r.length] for r in rows]
     assert 0.88 < np.mean(inside) < 0.995
-    table = poisson_text(1.2, 0.8, 9).table
-    other = TypeCounts(np.pad(table, (0, size - len(table))))
+    other = poisson_text(1.2, 0.8, 9)
     gaps = length_distances(other, pooled(tables[1:]), law=HeapsLaw(1.2, 0.9), draws=19)
     assert np.mean([r.to_reference.value > found["reference"][1][r.length] for r in gaps if r.to_reference]) > 0.9
 
@@ -165,3 +165,24 @@ def test_a_floor_of_few_sentences_is_not_there() -> None:
     assert np.isfinite(found["reference"][:, 2]).all()
     assert np.isnan(found["reference"][:, 1]).all()
     assert np.isnan(found["reference_law"]).all()
+
+
+def test_texts_of_very_long_lines_are_counted() -> None:
+    """30,000 tokens a line: a table of lengths by numbers of types would have 900 million cells."""
+    long, short = [f"w{i % 997}" for i in range(30_000)], ["a", "b"]
+    texts = encode([[*[long] * 9, *[short] * 25], [*[long[:29_990]] * 9, *[short] * 25]])
+    first, second = (type_counts(corpus, high=30_000) for corpus in texts)
+    assert first.means()[30_000] == 997
+    assert len(first.count) == 2
+    assert [d.length for d in length_distances(first, second, draws=19)] == [2]
+    assert np.isfinite(floor([first, first], fit_heaps(first))["reference"][:, 2]).all()
+    assert type_tests(first, second, draws=19) is not None
+
+
+def test_unknown_words_are_no_types() -> None:
+    (corpus,) = encode([[["a", "<unk>", "b", "a"], ["<unk>"], ["b", "a", "b"]]])
+    assert types_by_sentence(corpus, without=1).tolist() == [2, 0, 2]
+    assert types_by_sentence(corpus, 2, without=1).tolist() == [1, 0, 2]
+    counts = type_counts(corpus, without=1)
+    assert counts.length.tolist() == [1, 3, 4]  # with the unknown ones
+    assert counts.types.tolist() == [0, 2, 2]

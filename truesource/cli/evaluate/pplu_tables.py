@@ -25,7 +25,7 @@ ROWS = (
     ("pplu", "PPLu", "PPL over that: below 1, and lower is better"),
     ("pplu_bound", "  of the truth", ""),
     ("mutual_information", "mutual information", "of a token and its context in the language, nats"),
-    ("information_learned", "  the model has", "-ln PPLu, nats"),
+    ("information_learned", "  the model has", "-ln PPLu of the model, nats"),
     ("share_learned", "  share learned", "1 - KL / mutual information"),
 )
 RANKINGS = {
@@ -46,6 +46,8 @@ def print_scores(found: UnigramPerplexity) -> None:
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning")
     for name, label, meaning in ROWS:
+        if name == "information_learned" and "mutual_information" not in found.scores:
+            label, meaning = "-ln PPLu", "nats a token that the model gains over these word frequencies"
         if name in found.scores:
             table.add_row(label, _value(found.scores[name]), meaning)
     _console().print(table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from truesource.cli.options import Force, Json, Lengths, Seed
+from truesource.cli.options import Force, Json, Seed
 
 if TYPE_CHECKING:
     from evaluation.tendencies.findings import Finding, Tendencies
@@ -28,6 +28,8 @@ SHOWN = (
     ("symbols", "symbols_mean_difference", "  mean share, difference"),
     ("unigram", "unigram_tv", "words: total variation"),
     ("unigram", "unigram_linf", "  largest difference"),
+    ("unigram", "unknown_share", "  share of <unk>"),
+    ("unigram", "outside_share", "  share outside the grammar"),
     ("rank-frequency", "rank_ks", "rank-frequency: KS"),
     ("rank-frequency", "rank_ks_own_law", "  to its own Zipf law"),
     ("rank-frequency", "rank_ks_reference_law", "  to the reference's law"),
@@ -57,7 +59,14 @@ def command(
     reference: Annotated[
         str | None, typer.Option("--reference", help="Or a corpus, text or treebank: compare with its sentences.")
     ] = None,
-    lengths: Lengths = "none",
+    lengths: Annotated[
+        str | None,
+        typer.Option(
+            "--lengths",
+            help="Sentence lengths, such as 6..25, or none. With --oracle: the condition of the corpus,"
+            " by default as corpora and samples record it; with --reference: both sides without other lengths.",
+        ),
+    ] = None,
     vocabulary: Annotated[
         list[Path] | None,
         typer.Option(
@@ -102,12 +111,15 @@ def command(
     for file in (json, figure):
         if file is not None:
             claim_file(file, force)
-    condition = None if lengths == "none" else LengthRange.parse(lengths)
-    texts, known = read_samples(sources, n=n, seed=seed, split=split)
+    condition = None if lengths is None else LengthRange.parse(lengths)
+    if oracle is not None:
+        condition = condition_of(sources, lengths)
+    kept = condition if oracle is None else None  # a sample that has other lengths than the truth differs from it
+    texts, known = read_samples(sources, n=n, seed=seed, split=split, lengths=kept)
     options = _options(stopwords, list(texts.values()), chance, permutations, variant, seed)
     if oracle is not None:
         known += [words_of_model(folder) for folder in vocabulary or []]
-        found = _against_truth(texts, oracle, condition, known, options)
+        found = _against_truth(texts, oracle, condition, known, options, seed)
     else:
         found = _against_text(texts, str(reference), condition, split, options)
     print_table(found)
@@ -127,13 +139,75 @@ def command(
     typer.echo(f"{done}. Next: truesource cite")
 
 
+def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | None:
+    """The length condition of the truth: as given, or else as the corpora, samples and models say it.
+
+    Raises:
+        InputError: two of them have different ones, or none says any and none is given.
+    """
+    from grammar.conditioning import LengthRange
+    from grammar.errors import InputError
+    from truesource.cli.evaluate.sources import kind_of
+
+    told: dict[str, str] = {}
+    for given in sources:
+        title, separator, rest = given.partition("=")
+        path = rest if separator and title and not Path(given).exists() else given
+        kind_of(path)  # refuses what is not there
+        found = recorded_condition(Path(path))
+        if found is not None:
+            told[given] = found
+    if len(set(told.values())) > 1:
+        (one, first), (other, second) = list({c: (g, c) for g, c in told.items()}.values())[:2]
+        raise InputError(
+            f"the lengths of {one} are {first}, those of {other} {second}: no truth is that of both; compare each by"
+            " itself"
+        )
+    if lengths is None:
+        if not told:
+            raise InputError(
+                "no sample says under which condition on length it was drawn; give --lengths, such as 6..25, or none"
+            )
+        lengths = next(iter(told.values()))
+        if len(told) < len(sources) or lengths != "none":
+            typer.echo(f"lengths of the truth: {lengths}, as those of {next(iter(told))}")
+        return LengthRange.parse(lengths)
+    condition = LengthRange.parse(lengths)
+    for given, found in told.items():
+        if LengthRange.parse(found) != condition:
+            typer.echo(
+                f"Warning: the lengths of {given} are {found}, those of the truth here {lengths}; they differ for that"
+                " reason alone",
+                err=True,
+            )
+    return condition
+
+
+def recorded_condition(path: Path) -> str | None:
+    """``6..25`` or ``none``, as a corpus, or a model or samples of it, say it of their corpus; None: they do not."""
+    from lmtrain.decoding.folder import SampleFolder, is_sample_folder
+
+    if (path / "config.json").is_file():
+        from lmtrain.decoding.making import corpus_condition
+
+        return corpus_condition(path).get("corpus_lengths")
+    if is_sample_folder(path):
+        found = SampleFolder.load(path).record["model"].get("corpus_lengths")
+        return found if isinstance(found, str) else None
+    if (path / "record.json").is_file():
+        from generator.corpus import Corpus
+
+        return str(Corpus.load(path).lengths or "none")
+    return None
+
+
 def read_samples(
-    sources: Sequence[str], *, n: int, seed: int, split: str
+    sources: Sequence[str], *, n: int, seed: int, split: str, lengths: LengthRange | None = None
 ) -> tuple[dict[str, list[list[str]]], list[tuple[str, ...]]]:
     """Sentences by name, and the vocabularies of the models that some were drawn from here.
 
     Raises:
-        InputError: two samples have one name, or one cannot be read.
+        InputError: two samples have one name, one cannot be read, or no sentence of one has such a length.
     """
     from grammar.errors import InputError
     from truesource.cli.evaluate.sources import read_source
@@ -147,15 +221,25 @@ def read_samples(
             name, text, words = _drawn(path, n, seed)
             name = title if separator and not Path(given).exists() else name
             known += [] if words is None else [words]
+            drawn, text = len(text), text if lengths is None else [s for s in text if len(s) in lengths]
+            left_out = drawn - len(text)
+            if not text:
+                raise InputError(f"none of the {drawn:,} sentences has {lengths} words; choose other --lengths", path)
         else:
             _refuse_beams(path)
-            source = read_source(given, n=n, seed=seed, lengths=None, split=split)
-            name, text = source.name, source.sentences
+            source = read_source(given, n=n, seed=seed, lengths=lengths, split=split)
+            name, text, left_out = source.name, source.sentences, source.left_out
         if name in texts:
             raise InputError(f"two samples are called {name!r}; name one, NAME={given}")
         texts[name] = text
-        typer.echo(f"{name}: {len(text):,} sentences")
+        echo_size(name, text, left_out)
     return texts, known
+
+
+def echo_size(name: str, text: Sequence[Sequence[str]], left_out: int) -> None:
+    """How many sentences are compared, and how many are not."""
+    outside = f", {left_out:,} of other lengths left out" if left_out else ""
+    typer.echo(f"{name}: {len(text):,} sentences{outside}")
 
 
 def _refuse_beams(path: Path) -> None:
@@ -228,6 +312,7 @@ def _against_truth(
     lengths: LengthRange | None,
     known: list[tuple[str, ...]],
     options: Options,
+    seed: int,
 ) -> Tendencies:
     from evaluation.tendencies.against_truth import against_truth
     from evaluation.tendencies.truth import Truth
@@ -242,7 +327,11 @@ def _against_truth(
                     f"the sample {name!r} has unknown words (<unk>), and which they are is up to its model;"
                     " name that: --vocabulary MODEL"
                 )
-    return against_truth(texts, Truth(PCFG.load(grammar), lengths, vocabulary=words), options)
+    truth = Truth(PCFG.load(grammar), lengths, vocabulary=words)
+    for name, text in texts.items():
+        for habit in truth.habits(text, seed=seed):
+            typer.echo(f"Warning: {name} and the grammar are not cut alike: {habit}", err=True)
+    return against_truth(texts, truth, options)
 
 
 def _against_text(
@@ -253,6 +342,7 @@ def _against_text(
     from truesource.cli.evaluate.sources import read_source
 
     source = read_source(given, n=1, seed=0, lengths=lengths, split=split)
+    echo_size(source.name, source.sentences, source.left_out)
     for name, text in texts.items():
         for habit in differing_habits(text, source.sentences):
             typer.echo(f"Warning: {name} and {source.name} are not cut alike: {habit}", err=True)
@@ -267,8 +357,8 @@ def print_table(found: Tendencies) -> None:
 
     against = "the exact distribution" if found.against == "truth" else "the reference"
     table = Table(
-        caption=f"against {against}; p: probability of such a value, or one farther off, by chance; * below"
-        f" {LEVEL} after adjustment (Holm); ~ mean by chance"
+        caption=f"against {against}; p: probability of such a value, or one farther off, by chance; * at most {LEVEL}"
+        f" after adjustment (Holm) for {_family(found)}; ~ mean by chance"
     )
     table.add_column("measure", no_wrap=True)
     for name in found.findings:
@@ -283,6 +373,12 @@ def print_table(found: Tendencies) -> None:
     console.print(table)
     first = next(iter(next(iter(found.findings.values())).values()))
     typer.echo(str(first.score))
+
+
+def _family(found: Tendencies) -> str:
+    """Which tests p-values are adjusted for."""
+    named = (finding.family for row in found.findings.values() for finding in row.values())
+    return next((family for family in named if family is not None), "no test")
 
 
 def _cell(finding: Finding | None) -> str:
