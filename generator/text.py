@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from pathlib import Path
 
 from grammar.errors import InputError
 
+ASCII_SPACE = " \t\r\n\f\v"
+_WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
+
 
 def read_sentences(path: str | Path) -> list[list[str]]:
-    """Read one sentence a line, tokens separated by white space; ``.gz`` is unpacked.
+    """Read one sentence a line, tokens separated by ASCII white space; ``.gz`` is unpacked.
+
+    Other white space, such as a no-break space, is part of a word, as it is in treebanks.
 
     Raises:
         InputError: the file is missing, is not UTF-8 text, is empty, or has an empty line (line given).
     """
-    return [line.split() for line in _read_lines(Path(path), "sentence", "tokenised sentence")]
+    return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", ASCII_SPACE)]
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a line: what stands between ASCII white space."""
+    return _WORDS(line)
 
 
 def read_documents(path: str | Path) -> list[str]:
@@ -24,10 +35,10 @@ def read_documents(path: str | Path) -> list[str]:
     Raises:
         InputError: the file is missing, is not UTF-8 text, is empty, or has an empty line (line given).
     """
-    return [line.removesuffix("\r") for line in _read_lines(Path(path), "document", "document")]
+    return [line.removesuffix("\r") for line in _read_lines(Path(path), "document", "document", None)]
 
 
-def _read_lines(path: Path, what: str, long: str) -> list[str]:
+def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str]:
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
@@ -43,6 +54,6 @@ def _read_lines(path: Path, what: str, long: str) -> list[str]:
     if not lines:
         raise InputError(f"the file is empty; expecting one {long} a line", path)
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        if not line.strip(space):
             raise InputError(f"an empty line; expecting one {what} a line", path, number)
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.drawing import MOST_DRAWS, POOL, Drawing, Hashes
+from generator.drawing import MOST_DRAWS, POOL, Drawing, Hashes, among
 from generator.plan import Shard
 from grammar.errors import InputError
 from grammar.parallel import Workers, run_each
 from grammar.progress import meter
+
+AT_ONCE = 2**24  #: draws whose hashes are held at once
 
 
 def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[Shard], dict[str, Any]]:
@@ -52,25 +55,36 @@ def _picks(places: NDArray[np.int64], block: int) -> tuple[tuple[int, NDArray[np
 
 
 def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> NDArray[np.int64]:
-    """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,)."""
-    blocks: dict[int, Hashes] = {}
-    different = 0
+    """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
+
+    What is found does not depend on how many blocks are drawn at once. Raises as `deal`.
+    """
+    known: Hashes = np.empty(0, dtype=np.uint64)  # sorted
+    places: list[NDArray[np.int64]] = []
+    have, most = 0, -(-MOST_DRAWS * wanted // drawing.block)  # blocks drawn, and at most
+    more = -(-wanted // drawing.block)
     with meter("finding different sentences", total=wanted) as progress:
-        while different < wanted:
-            have = len(blocks)
-            share = different / (have * drawing.block) if have else 1.0
-            more = -(-(wanted - different) // max(1, int(share * drawing.block)))
-            blocks.update(run_each(partial(_hash_block, drawing), range(have, have + more), workers))
-            stream = np.concatenate([blocks[b] for b in range(len(blocks))])
-            first = np.sort(np.unique(stream, return_index=True)[1])
-            progress.advance(min(len(first), wanted) - min(different, wanted))
-            different = len(first)
-            if different < wanted and len(stream) > MOST_DRAWS * wanted:
+        while True:
+            more = min(more, most - have, max(1, AT_ONCE // drawing.block))
+            blocks = dict(run_each(partial(_hash_block, drawing), range(have, have + more), workers))
+            stream = np.concatenate([blocks[b] for b in range(have, have + more)])
+            found, at = np.unique(stream, return_index=True)
+            fresh = ~among(found, known)
+            progress.advance(min(len(known) + int(fresh.sum()), wanted) - min(len(known), wanted))
+            known = np.sort(np.concatenate([known, found[fresh]]))
+            places.append(np.sort(at[fresh]) + have * drawing.block)
+            have += more
+            missing, new = wanted - len(known), len(places[-1])
+            if missing <= 0:
+                return np.concatenate(places)[:wanted].astype(np.int64)
+            # new sentences only become rarer; ten standard errors above the last rate
+            at_best = (new + 10.0 * math.sqrt(new + 10.0)) / more * (most - have)
+            if missing > at_best:
                 raise InputError(
-                    f"only {different:,} different sentences in {len(stream):,} draws, {wanted:,} were asked for; ask"
-                    " for fewer, or let sentences repeat"
+                    f"only {len(known):,} different sentences in {have * drawing.block:,} draws, {wanted:,} were asked"
+                    " for; ask for fewer, or let sentences repeat"
                 )
-    return np.asarray(first[:wanted], dtype=np.int64)
+            more = min(2 * have, -(-missing * more // max(1, new)))
 
 
 def _hash_block(drawing: Drawing, block: int) -> tuple[int, Hashes]:

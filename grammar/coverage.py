@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from grammar.conditioning import LengthRange
+from grammar.inference.batch import TooLongError
 from grammar.pcfg import PCFG
 
 
@@ -47,7 +48,10 @@ def coverage(pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthR
     known = [i for i, s in enumerate(sentences) if not any(token in unknown for token in s)]
     scores = np.full(len(sentences), -np.inf)
     if known:
-        scores[known] = pcfg.exact.string_log_probs([sentences[i] for i in known], lengths)
+        try:
+            scores[known] = pcfg.exact.string_log_probs([sentences[i] for i in known], lengths)
+        except TooLongError as error:
+            raise TooLongError(error.tokens, error.needed, known[(error.number or 1) - 1] + 1) from None
     possible = np.isfinite(scores)
     return Coverage(
         sentences=len(sentences),

@@ -13,6 +13,7 @@ from grammar.inference.entropy import derivational_entropy as derivational_entro
 from grammar.pcfg import PCFG
 
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
+ROUNDED = 1e-3  #: mass that rounded probabilities may cost
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Diagnosis:
     left_recursive: int  #: symbols that derive a string of symbols starting with themselves; harmless here
     left_recursive_groups: int  #: strongly connected components they make up
     left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
+    rounded: bool  #: mass is missing only because rows do not sum to one, up to `ROUNDED`
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,7 +63,11 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     if exact.total_mass < 1.0 - MASS_TOLERANCE:
         leaking = [pcfg.symbols[i] for i in np.argsort(mass) if reached[i] and mass[i] < 1.0 - MASS_TOLERANCE]
         problems.append(
-            f"only {exact.total_mass:.6g} of the probability mass ends in a sentence; it leaks through {_some(leaking)}"
+            f"probabilities are rounded: rows that do not sum to one leave {1.0 - exact.total_mass:.3g} of the"
+            " probability mass without a sentence; truesource convert --normalise divides them by their sums"
+            if _only_rounded(pcfg)
+            else f"only {exact.total_mass:.6g} of the probability mass ends in a sentence;"
+            f" it leaks through {_some(leaking)}"
         )
     if unproductive:
         problems.append(
@@ -87,6 +93,7 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         left_recursive=left.symbols,
         left_recursive_groups=left.groups,
         left_cycle=left.example,
+        rounded=_only_rounded(pcfg),
         problems=tuple(problems),
     )
 
@@ -96,17 +103,29 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
 
     Raises:
         InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included);
-            unreachable symbols are harmless and pass.
+            unreachable symbols and rounded probabilities are harmless and pass.
     """
     found = diagnose(pcfg)
     if is_serious(found):
-        serious = [p for p in found.problems if "cannot be reached" not in p]
+        serious = [p for p in found.problems if "cannot be reached" not in p and "are rounded" not in p]
         raise InputError("; ".join(serious), None if path is None else str(path))
 
 
 def is_serious(found: Diagnosis) -> bool:
-    """Whether derivations may not end, so that the grammar cannot be sampled."""
-    return found.spectral_radius >= 1.0 - 1e-12 or found.total_mass < 1.0 - MASS_TOLERANCE
+    """Whether derivations may not end, so that the grammar cannot be sampled without a range of lengths."""
+    leaks = found.total_mass < 1.0 - MASS_TOLERANCE and not found.rounded
+    return found.spectral_radius >= 1.0 - 1e-12 or leaks
+
+
+def _only_rounded(pcfg: PCFG) -> bool:
+    """Whether mass is missing, and what each row lacks times how often its symbol is expected accounts for it."""
+    exact = pcfg.exact
+    gap = 1.0 - exact.total_mass
+    if not MASS_TOLERANCE < gap <= ROUNDED or exact.spectral_radius >= 1.0 - 1e-12:
+        return False
+    if (exact.mass[exact.reached] <= 0.0).any():
+        return False  # a symbol that makes no sentence takes its share, however its row sums
+    return bool(gap <= 2.0 * float(exact.expected_symbols @ np.abs(1.0 - pcfg.row_sums)))
 
 
 def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:

@@ -90,3 +90,12 @@ def digest_json(value: Any) -> str:
     """SHA-256 of a JSON value in canonical form, hexadecimal."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def round_floats(value: Any) -> Any:
+    """A JSON value with its floats rounded to 12 significant digits, where the number of threads does not show."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {key: round_floats(inner) for key, inner in value.items()}
+    return [round_floats(inner) for inner in value] if isinstance(value, list | tuple) else value

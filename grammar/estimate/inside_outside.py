@@ -20,6 +20,8 @@ from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 CHECKPOINT = "inside-outside.npz"
+#: entries of ``meta`` that hold for the re-estimated grammar, too
+KEPT = ("binarisation", "license", "split_trees", "substates")
 SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
 
 
@@ -51,10 +53,10 @@ def inside_outside(
 ) -> Reestimated:
     """Fit the rule probabilities of a grammar to sentences without trees, by EM (Baker 1979; Lari and Young 1990).
 
-    The likelihood of the text never falls. Rules that no derivation uses are dropped (unless ``prior`` keeps them),
-    none is ever added; a symbol that no derivation uses keeps its rules. Sentences that the grammar cannot make are
-    counted in the trace and teach it nothing. The result does not depend on the number of threads, nor on whether
-    the run was interrupted.
+    The likelihood of the text never falls. Rules that no derivation uses are dropped (unless ``prior`` keeps them), and
+    with them the words that no rule makes any more; none is ever added; a symbol that no derivation uses keeps its
+    rules. Sentences that the grammar cannot make are counted in the trace and teach it nothing. The result does not
+    depend on the number of threads, nor on whether the run was interrupted.
 
     Args:
         pcfg: the grammar to start from.
@@ -68,14 +70,19 @@ def inside_outside(
         checkpoint: folder to save in after every iteration, and to go on from.
 
     Raises:
-        InputError: as `expected_rule_counts`; the grammar can make none of the sentences; a setting is out of range; or
-            the checkpoint belongs to another run.
+        InputError: as `expected_rule_counts`; the grammar has classes of unknown words, or can make none of the
+            sentences; a setting is out of range; or the checkpoint belongs to another run.
     """
     if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 0:
         raise InputError(f"EM needs a whole number >= 0 of iterations, got {iterations!r}")
     for name, value in (("tolerance", tolerance), ("prior", prior)):
         if not (np.isfinite(value) and value >= 0.0):
             raise InputError(f"EM needs a finite number >= 0 for the {name}, got {value!r}")
+    if "unknown_words" in pcfg.meta:
+        raise InputError(
+            "the grammar has classes of unknown words, whose rules sentences of known words would take away; start"
+            " from a grammar induced with --lexicon generate"
+        )
     text = Text(pcfg, sentences, brackets)
     unseen = Text(pcfg, held_out) if held_out else None
     start = pcfg.digest
@@ -111,7 +118,28 @@ def inside_outside(
         "impossible_sentences": trace[-1]["impossible"],
         "log_likelihood_per_token": trace[-1]["log_likelihood"],
     }
-    return Reestimated(replace(pcfg, meta=meta), tuple(trace), converged)
+    if unseen is not None:
+        last_record = trace[-1]
+        meta |= {
+            "held_out": {
+                "sentences": unseen.size,
+                "impossible_sentences": last_record["held_out_impossible"],
+                "log_likelihood_per_token": last_record["held_out"],
+            }
+        }
+    kept = {name: value for name, value in pcfg.meta.items() if name in KEPT}
+    return Reestimated(replace(_without_idle_words(pcfg), meta=kept | meta), tuple(trace), converged)
+
+
+def _without_idle_words(pcfg: PCFG) -> PCFG:
+    """The grammar without the words that none of its rules makes."""
+    used = np.unique(pcfg.lexical[:, 1])
+    if len(used) == len(pcfg.terminals):
+        return pcfg
+    number = np.zeros(len(pcfg.terminals), dtype=np.int32)
+    number[used] = np.arange(len(used))
+    lexical = np.stack([pcfg.lexical[:, 0], number[pcfg.lexical[:, 1]]], axis=1)
+    return replace(pcfg, terminals=tuple(pcfg.terminals[w] for w in used.tolist()), lexical=lexical)
 
 
 def reestimate(pcfg: PCFG, counts: RuleCounts, prior: float = 0.0) -> PCFG:

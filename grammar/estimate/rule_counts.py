@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.files import digest_json
-from grammar.inference.batch import Batch, run
+from grammar.inference.batch import Batch, require_memory, run
 from grammar.inference.charts import BUDGET
 from grammar.inference.rules import sparse_rows
 from grammar.pcfg import PCFG
@@ -93,6 +93,7 @@ class Text:
             by_length.setdefault(len(encoded[members[0]]), []).append(members)
         self._work: list[Batch] = []
         for n in sorted(by_length, reverse=True):
+            require_memory(n, 8 * len(pcfg.symbols) * n * (n + 1), min(by_length[n])[0] + 1)
             width = int(np.clip(BUDGET // (8 * len(pcfg.symbols) * n * (n + 1)), 1, WIDTH))
             for at in range(0, len(by_length[n]), width):
                 some = by_length[n][at : at + width]

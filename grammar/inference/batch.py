@@ -16,6 +16,47 @@ T = TypeVar("T")
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
 
 
+class TooLongError(InputError):
+    """A sentence whose chart does not fit the memory of this machine.
+
+    Args:
+        tokens: of the sentence.
+        needed: bytes that its chart takes.
+        number: of the sentence, from 1; None where there is only one.
+    """
+
+    def __init__(self, tokens: int, needed: int, number: int | None = None) -> None:
+        which = "the sentence" if number is None else f"sentence {number}"
+        super().__init__(
+            f"{which} has {tokens:,} tokens: its chart needs {needed / 1e9:,.1f} GB, this machine has"
+            f" {(memory() or 0) / 1e9:,.1f} GB; leave it out, or cut it up"
+        )
+        self.tokens, self.needed, self.number = tokens, needed, number
+
+    def __reduce__(self) -> tuple[type[TooLongError], tuple[int, int, int | None]]:
+        """Made again from what it was made of, in another process."""
+        return type(self), (self.tokens, self.needed, self.number)
+
+
+def memory() -> int | None:
+    """Bytes of memory that this machine has; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def require_memory(tokens: int, needed: int, number: int | None = None) -> None:
+    """Refuse a chart of ``needed`` bytes before it is allocated.
+
+    Raises:
+        TooLongError: the machine has less memory.
+    """
+    there = memory()
+    if there is not None and needed > there:
+        raise TooLongError(tokens, needed, number)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Different sentences of one length."""
@@ -33,6 +74,9 @@ def batches(
         encoded: word numbers of each sentence.
         bytes_per_sentence: memory that a sentence of n tokens needs.
         budget: bytes for one batch; a single sentence may exceed it.
+
+    Raises:
+        TooLongError: a sentence needs more than the machine has.
     """
     places: dict[bytes, list[int]] = {}
     for i, sentence in enumerate(encoded):
@@ -42,6 +86,7 @@ def batches(
         by_length.setdefault(len(encoded[members[0]]), []).append(members)
     for n in sorted(by_length, reverse=True):
         groups = by_length[n]
+        require_memory(n, bytes_per_sentence(n), min(groups)[0] + 1)
         width = int(np.clip(budget // max(bytes_per_sentence(n), 1), 1, MAX_WIDTH))
         for at in range(0, len(groups), width):
             some = groups[at : at + width]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammar.errors import InputError
+from grammar.inference.batch import require_memory
 from grammar.inference.rules import IntArray, SparseRows, sparse_rows
 from grammar.tree import Tree
 
@@ -204,7 +205,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
     """Inside and outside charts of one sentence, in O(n^3 P + n^2 R) for P child pairs and R binary rules.
 
     Raises:
-        InputError: the grammar cannot make the sentence.
+        InputError: the grammar cannot make the sentence, or its charts do not fit the memory of this machine.
     """
     from grammar.inference import _kernels_posterior
 
@@ -214,6 +215,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
     n = len(words)
     if n == 0:
         raise InputError("a sentence without tokens has no tree")
+    require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 28)  # three float64 and an int32
     binary = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
     charts = _kernels_posterior.inside(words, *known.closure, *binary, *lexicon)
     full, bare, shift, listed, count = charts

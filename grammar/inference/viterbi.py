@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from grammar.errors import InputError
+from grammar.inference.batch import require_memory
 from grammar.inference.rules import SparseRows
 from grammar.tree import Tree
 
@@ -41,7 +42,7 @@ def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
 
     Raises:
-        InputError: the grammar cannot make the sentence.
+        InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
     """
     from grammar.inference import _kernels_viterbi
 
@@ -49,6 +50,8 @@ def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
     words = pcfg.encode(sentence)
     if len(words) == 0:
         raise InputError("a sentence without tokens has no tree")
+    n = len(words)
+    require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
     chains, before = exact.best_chains
     best, chain, rule, split = _kernels_viterbi.viterbi(
         words,
@@ -62,7 +65,6 @@ def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
         lexicon.parent,
         pcfg.lexical_logp,
     )
-    n = len(words)
     score = float(best[n * (n - 1) // 2, pcfg.start])
     if not math.isfinite(score):
         raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")

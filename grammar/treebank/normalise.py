@@ -14,6 +14,7 @@ from grammar.errors import InputError
 from grammar.tree import Tree
 from grammar.treebank.traverse import fold
 
+NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 EMPTY = "-NONE-"  #: preterminal label of a trace or another word that is not there
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
 
@@ -114,7 +115,7 @@ class Normalisation:
     def refusal(self, tree: Tree | None) -> str | None:
         """Why the outcome of `apply` cannot be kept; None when it can."""
         if tree is None:
-            return "no words left"
+            return NO_WORDS
         if not tree.label:
             return "no label above several constituents"
         if self.lengths is not None and len(tree.leaves()) not in self.lengths:

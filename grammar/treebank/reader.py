@@ -78,6 +78,8 @@ def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int
 def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
     """Parse lines of a bracketing of one or many trees, a line holding many trees or a part of one.
 
+    A whole tree without words, ``()``, ``(())`` or ``(ROOT )``, as parsers write where they fail, has no children.
+
     Args:
         lines: the text, cut at line ends.
         source: name for error messages.
@@ -85,12 +87,13 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
     Raises:
         InputError: with the line, for a bracket that is never closed, a stray closing bracket, text
             outside brackets, a node without label inside a tree, a node without children (an empty leaf
-            such as ``(NN )``), or a word that is not the only child of its node.
+            such as ``(NN )``) inside a tree, or a word that is not the only child of its node.
     """
     preterminals: dict[str, Tree] = {}
     labels: list[str] = []
     families: list[list[Tree | str]] = []  # children so far of every open node
     starts: list[int] = []
+    hollow = 0  # line of an empty node that is all of an open tree so far
     for number, line in enumerate(lines, 1):
         for token in _TOKENS(line):
             if token[0] == "(":
@@ -108,7 +111,16 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
                     raise InputError("a closing bracket without an opening one", source, number)
                 label, children, start = labels.pop(), families.pop(), starts.pop()
                 if not children:
-                    raise InputError(f"the node ({label} ) has no children; a leaf needs a word", source, start)
+                    if not labels:
+                        yield start, Tree(label, ())
+                        hollow = 0
+                        continue
+                    if label or labels != [""] or families[-1] or hollow:
+                        raise _childless(label, source, start)
+                    hollow = start  # of (()), if nothing follows
+                    continue
+                if hollow:
+                    raise _childless("", source, hollow)
                 if not label and labels:
                     raise InputError(
                         f"a node without a label inside the tree that starts at line {starts[0]};"
@@ -143,6 +155,10 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
             source,
             starts[0],
         )
+
+
+def _childless(label: str, source: str | Path | None, line: int) -> InputError:
+    return InputError(f"the node ({label} ) has no children; a leaf needs a word", source, line)
 
 
 def _beside(word: str, label: str, source: str | Path | None, line: int) -> InputError:

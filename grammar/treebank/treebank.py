@@ -17,7 +17,7 @@ from grammar.progress import meter
 from grammar.tree import Tree
 from grammar.treebank import sources, statistics
 from grammar.treebank.binarise import Binarisation
-from grammar.treebank.normalise import Normalisation, frequent_words, replace_unknown
+from grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown
 from grammar.treebank.reader import find_files, read_file
 from grammar.treebank.traverse import no_garbage_collection
 
@@ -166,8 +166,8 @@ class Treebank:
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
                     progress.advance(_PROGRESS_STEP)
-                kept = tree if normalise is None else normalise.apply(tree)
-                reason = None if normalise is None else normalise.refusal(kept)
+                kept = (tree if tree.children else None) if normalise is None else normalise.apply(tree)
+                reason = NO_WORDS if kept is None else None if normalise is None else normalise.refusal(kept)
                 if kept is None or reason is not None:
                     refused.append(Refusal(str(reason), name, line))
                     continue

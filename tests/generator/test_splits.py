@@ -23,7 +23,7 @@ from generator.unique import deal
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import digest_file
-from grammar.parallel import Share, Workers
+from grammar.parallel import Share, Workers, run_each
 from grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(1, 5)
@@ -131,6 +131,38 @@ def test_a_language_that_is_used_up(tmp_path):
         with pytest.raises(InputError, match=message):
             sample(tiny, tmp_path / "c", {"train": 50, "test": 2}, lengths=None, overlap=overlap)
         assert not (tmp_path / "c").exists()
+
+
+def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_path, monkeypatch):
+    tiny = PCFG.from_text("S -> A A A 1.0\nA -> " + " | ".join(f"'{word}' 0.2" for word in "abcde"))
+    asked = []
+
+    def spied(function, blocks, workers):
+        asked.append((blocks.start, len(blocks)))
+        assert blocks.stop <= 2000  # of 100 sentences each; the limit is 50,000
+        return run_each(function, blocks, workers)
+
+    monkeypatch.setattr("generator.unique.run_each", spied)
+    with pytest.raises(InputError, match=r"only 125 different sentences in [\d,]+ draws, 5,000 were asked for"):
+        sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
+    assert all(more <= 2 * have for have, more in asked[1:])
+
+
+@pytest.mark.parametrize("at_once", [1, 40, 2**24])
+def test_unique_sentences_do_not_depend_on_how_many_are_drawn_at_once(pcfg, tmp_path, monkeypatch, at_once):
+    """Against the first different ones of the stream, found one by one."""
+    monkeypatch.setattr("generator.unique.AT_ONCE", at_once)
+    drawing = Drawing(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
+    shards, found = deal(drawing, plan_shards({"train": 150}, 50), ONE_JOB)
+    known, places = set(), []
+    for block in range(1 + found["drawn"] // 20):
+        for at, value in enumerate(drawing.hashes_of(drawing.pool(block)).tolist(), start=20 * block):
+            if value not in known and len(known) < 150:
+                known.add(value)
+                places.append(at)
+    picked = [b * 20 + at for shard in shards for b, kept in shard.picks for at in np.flatnonzero(kept)]
+    assert picked == places
+    assert found == {"drawn": places[-1] + 1, "repeated": places[-1] + 1 - 150}
 
 
 # -- unique ---------------------------------------------------------------------------------------------

@@ -20,6 +20,11 @@ def test_one_sentence_a_line(tmp_path, end):
     assert read_sentences(str(tmp_path / "a.txt.gz")) == expected
 
 
+def test_only_ascii_white_space_stands_between_words(tmp_path):
+    (tmp_path / "a.txt").write_text("New\u00a0York is\u2003big\u0085\t.\n\u00a0\n", encoding="utf-8")
+    assert read_sentences(tmp_path / "a.txt") == [["New\u00a0York", "is\u2003big\u0085", "."], ["\u00a0"]]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -82,6 +82,27 @@ def test_a_grammar_whose_mass_leaks_into_a_trap_is_refused(loop: str) -> None:
         require_consistent(pcfg)
 
 
+def test_rounded_probabilities_are_called_so_and_harmless() -> None:
+    """Mass and what is missing of it: the smaller root of 0.6999993 + 0.3 m^2 = m, times as many rows as words."""
+    pcfg = PCFG.from_text("S -> S S 0.3 | A 0.6999995\nA -> a 0.4999995 | b 0.4999998")
+    found = diagnose(pcfg)
+    bottom = 0.6999995 * 0.9999993
+    missing = 1.0 - (1.0 - math.sqrt(1.0 - 4 * 0.3 * bottom)) / 0.6
+    assert found.total_mass == pytest.approx(1.0 - missing, abs=1e-12)
+    assert found.rounded
+    (problem,) = found.problems
+    assert problem.startswith(f"probabilities are rounded: rows that do not sum to one leave {missing:.3g} of the")
+    assert "truesource convert --normalise" in problem
+    require_consistent(pcfg)
+
+
+def test_a_trap_is_no_rounding() -> None:
+    found = diagnose(PCFG.from_text("S -> A 0.0001 | a 0.9999\nA -> A 0.9999999"))
+    assert not found.rounded
+    with pytest.raises(InputError, match="leaks through"):
+        require_consistent(PCFG.from_text("S -> A 0.0001 | a 0.9999\nA -> A 0.9999999"))
+
+
 def test_symbols_out_of_reach_are_named_but_harmless() -> None:
     pcfg = PCFG.from_text("S -> S S 0.3 | a 0.7\nLOST -> S S 0.4 | a 0.6\nIDLE -> IDLE S 1.0")
     found = diagnose(pcfg)
@@ -160,6 +181,12 @@ def string_prob(pcfg: PCFG, text: list[str]) -> float:
     if any(word not in pcfg.terminals for word in text):
         return 0.0
     return float(all_strings(rules_of(pcfg), len(text))["S"][len(text)].get(tuple(text), 0.0))
+
+
+def test_coverage_names_the_sentence_whose_chart_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grammar.inference.batch.memory", lambda: 10_000)
+    with pytest.raises(InputError, match="sentence 3 has 200 tokens: its chart needs"):
+        coverage(HEALTHY, [["zebra"], ["a"], ["a"] * 200])
 
 
 def test_coverage_within_lengths_conditions_on_them() -> None:

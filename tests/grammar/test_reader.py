@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from grammar.errors import InputError
 from grammar.tree import Tree
+from grammar.treebank import Normalisation, Treebank
 from grammar.treebank.reader import find_files, read_file, read_text
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
@@ -57,6 +58,15 @@ def test_layouts(text, expected):
     assert read(text) == expected
 
 
+@pytest.mark.parametrize("empty", ["()", "(())", "( ( ) )", "(ROOT )"])
+def test_whole_trees_without_words_are_refused_and_counted(tmp_path, empty):
+    (tmp_path / "t.mrg").write_text(f"{DOG}\n{empty}\n{DOG}\n", encoding="utf-8")
+    for normalise in (Normalisation(), None):
+        bank = Treebank.read(tmp_path / "t.mrg", normalise)
+        assert len(bank) == 2
+        assert [(refusal.reason, refusal.line) for refusal in bank.refused] == [("no words left", 2)]
+
+
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -71,7 +81,9 @@ def test_layouts(text, expected):
         (f"( {DOG}\n( {DOG})\n", 2, "a node without a label inside the tree that starts at line 1"),
         ("(S (NP (DT the)\n (NN )))", 2, "the node (NN ) has no children"),
         ("(S (NP (DT the)\n ()))", 2, "has no children"),
-        ("()", 1, "has no children"),
+        (f"(() {DOG})", 1, "has no children"),
+        ("(() ())", 1, "has no children"),
+        ("(S ())", 1, "has no children"),
         ("(S\n(NP the (NN dog)))", 2, "the word 'the' stands beside other children of 'NP'"),
         ("(S\n(NP (NN dog) the))", 2, "the word 'the' stands beside other children of 'NP'"),
         ("(S\n(NP the dog))", 2, "the word 'dog' stands beside other children of 'NP'"),

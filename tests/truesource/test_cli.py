@@ -105,10 +105,13 @@ BAD = [
     ("convert toy.npz folder", ["is a folder; name a file"]),
     ("sample nosum.txt -n 200 -o new", ["'A' sum to 0.9"]),
     (
-        "sample explode.txt -n 200 -o new",
+        "sample explode.txt -n 200 -o new --lengths none",
         ["spectral radius is 1.4", "S -> S S (0.7)", "leaks through S", "explode.txt"],
     ),
-    ("sample leak.txt -n 200 -o new", ["only 0.5 of the probability mass", "leaks through A", "A -> A A (1)"]),
+    (
+        "sample leak.txt -n 200 -o new --lengths none",
+        ["only 0.5 of the probability mass", "leaks through A", "A -> A A (1)"],
+    ),
     ("sample toy.npz -n 200 -o new --lengths 25..6", ["low <= high"]),
     ("sample toy.npz -n 200 -o new --lengths short", ["6..25 (inclusive) or none, got 'short'"]),
     ("sample toy.npz -n 200 -o new --lengths 1..1", ["1..1"]),

@@ -12,7 +12,7 @@ from command_line import Command
 from scipy import stats
 from toy_english import TOY
 
-from generator import Corpus
+from generator import Corpus, read_sentences
 from grammar.pcfg import PCFG
 from grammar.treebank import Treebank
 
@@ -137,3 +137,63 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
 
     with pytest.raises(InputError, match="retells another"):
         Corpus.replay(mirrored.record, mirror, here / "again")
+
+
+def test_a_length_range_needs_no_consistent_grammar(here: Path, command: Command) -> None:
+    """Of S -> S S 0.6 | a 0.4, lengths 1 and 2 have 0.4 and 0.6 * 0.4 ** 2 before conditioning."""
+    PCFG.from_text("S -> S S 0.6 | a 0.4").save(here / "grows.npz")
+    code, _, err = command("sample", "grows.npz", "-n", 2000, "-o", "c", "--lengths", "1..2", "--split", "train=1")
+    assert (code, err) == (0, "")
+    short = sum(len(sentence) == 1 for sentence in Corpus.load(here / "c").sentences("train"))
+    assert stats.binomtest(short, 2000, 0.4 / (0.4 + 0.6 * 0.4**2)).pvalue > 1e-3
+    code, _, err = command("sample", "grows.npz", "-n", 20, "-o", "d", "--lengths", "none", "--split", "train=1")
+    assert code == 2
+    assert "spectral radius" in err
+    assert not (here / "d").exists()
+
+
+@pytest.mark.parametrize("lengths", ["1..9", "none"])
+def test_rounded_probabilities_are_sampled(lengths: str, here: Path, command: Command) -> None:
+    (here / "mild.txt").write_text("S -> S S 0.3 | a 0.6999993\n", encoding="utf-8")
+    arguments = ("sample", "mild.txt", "-n", 50, "-o", "c", "--lengths", lengths, "--split", "train=1")
+    assert command(*arguments).code == 0
+    assert command("convert", "mild.txt", "mended.npz", "--normalise").code == 0
+    assert command("inspect", "mended.npz").out.splitlines()[-1].startswith("No problem found.")
+    rows = command("inspect", "mild.txt").out.splitlines()
+    assert any(row.startswith("! probabilities are rounded: ") for row in rows)
+    assert rows[-1] == "Next: truesource sample mild.txt -n 100000 -o corpus/"
+
+
+def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> None:
+    PCFG.from_text("S -> S S 0.3 | 'New\u00a0York' 0.4 | x 0.3").save(here / "nb.npz")
+    assert command("sample", "nb.npz", "-n", 60, "-o", "nb", "--lengths", "1..4", "--split", "eval=1").code == 0
+    code, out, _ = command("convert", "nb", "nb.txt", "--split", "eval")
+    assert code == 0
+    assert out.splitlines()[-1].endswith("Next: truesource inspect GRAMMAR nb.txt")
+    assert read_sentences(here / "nb.txt") == Corpus.load(here / "nb").sentences("eval")
+    found = [
+        command("bound", "nb.npz", source, "--lengths", "1..4").out.splitlines()[:2] for source in ("nb", "nb.txt")
+    ]
+    assert found[0] == found[1]
+    code, out, _ = command("convert", "nb", "nb.mrg", "--split", "eval")
+    assert out.splitlines()[-1].endswith("Next: truesource induce nb.mrg -o grammar.npz")
+
+
+def test_words_with_blanks_do_not_become_text(here: Path, command: Command) -> None:
+    PCFG.from_text("S -> S S 0.3 | 'New York' 0.4 | x 0.3").save(here / "sp.npz")
+    assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--split", "eval=1").code == 0
+    code, _, err = command("convert", "sp", "sp.txt", "--split", "eval")
+    assert code == 2
+    assert "the word 'New York' holds white space" in err
+    assert not (here / "sp.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--prune", 0.1), ("--level", 0), ("--start", "S"), ("--normalise",), ("--to", "text"), ("--from", "npz")],
+)
+def test_options_of_grammars_are_refused_for_corpora(option: tuple[object, ...], here: Path, command: Command) -> None:
+    (here / "folder").mkdir()
+    code, _, err = command("convert", "folder", "t.mrg", *option)
+    assert code == 2
+    assert f"{option[0]}: for grammars, and this is a corpus folder" in err

@@ -63,8 +63,20 @@ def command(
     A corpus folder gives the Penn brackets of one of its splits, one tree a line.
     """
     if source.is_dir():
+        from grammar.errors import InputError
         from truesource.cli.corpus_text import write_corpus
 
+        of_grammars = {
+            "--from": source_format,
+            "--to": target_format,
+            "--start": start,
+            "--normalise": normalise or None,
+            "--level": level,
+            "--prune": threshold,
+        }
+        given = [name for name, value in of_grammars.items() if value is not None]
+        if given:
+            raise InputError(f"{', '.join(given)}: for grammars, and this is a corpus folder; leave out", source)
         write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
         return
     from grammar.formats import check_format, load_grammar, save_grammar, target_files

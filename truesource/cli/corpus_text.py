@@ -15,7 +15,8 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
     """Write one split: Penn brackets a line, or sentences where the name of ``target`` ends in ``.txt``; packed if .gz.
 
     Raises:
-        InputError: there is no such corpus or split, it has no trees, or ``target`` cannot be written.
+        InputError: there is no such corpus or split, it has no trees, a word of a sentence holds white space, at which
+            text is cut into words, or ``target`` cannot be written.
     """
     from generator.corpus import Corpus
     from grammar.files import atomic_path
@@ -30,7 +31,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
         raise InputError("--symbols and --binarised are for trees; a .txt file gets the sentences alone", target)
     lines: Iterable[str]
     if plain:
-        lines = (" ".join(sentence) for sentence in corpus.sentences(split))
+        lines = (_line(sentence, target) for sentence in corpus.sentences(split))
     else:
         lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
     with atomic_path(target) as temporary, meter("writing lines", total=n) as progress:
@@ -39,4 +40,15 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
             for line in lines:
                 stream.write(line.encode() + b"\n")
                 progress.advance(1)
-    typer.echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource inspect GRAMMAR {target}")
+    following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
+    typer.echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource {following}")
+
+
+def _line(sentence: list[str], target: Path) -> str:
+    """The sentence as text that reads back as the same words."""
+    from generator.text import split_words
+
+    for word in sentence:
+        if split_words(word) != [word]:
+            raise InputError(f"the word {word!r} holds white space, at which text is cut into words", target)
+    return " ".join(sentence)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from grammar.pcfg import PCFG
 
 NAME = "induce"
+_SETTINGS = ("method", "lexicon", "cycles", "iterations")
 
 
 class Method(StrEnum):
@@ -28,6 +29,7 @@ class Method(StrEnum):
 
 
 def command(
+    context: typer.Context,
     output: Annotated[Path, typer.Option("-o", "--output", help="The grammar to write (.npz, or text).")],
     treebank: Annotated[
         str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.", show_default=False)
@@ -48,7 +50,10 @@ def command(
         ),
     ] = "generate",
     held_out: Annotated[
-        str | None, typer.Option(help="More trees, like TREEBANK, to report the likelihood of.")
+        str | None,
+        typer.Option(
+            help="More of what the grammar is fitted to (of a corpus its split dev), to report the likelihood of."
+        ),
     ] = None,
     seed: Seed = 1,
     unbracketed: Annotated[
@@ -80,12 +85,29 @@ def command(
         raise InputError(
             "induce takes either a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets"
         )
+    sources = {name: context.get_parameter_source(name) for name in _SETTINGS}
+    explicit = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    if start_from and (idle := sorted(explicit - {"iterations"})):
+        raise InputError(f"{_options(idle)}: for a treebank; with --start-from, EM needs no such thing")
+    if not start_from and "iterations" in explicit:
+        raise InputError("--iterations: of --start-from; a treebank is fitted in --cycles of splitting and merging")
+    if "cycles" in explicit and method is not Method.SPLIT_MERGE:
+        raise InputError(f"--cycles: of the method split-merge; {method} splits nothing")
     if trace is not None:
         claim_file(trace, force)
     if start_from:
         from truesource.cli.reestimate import reestimate
 
-        reestimate(start_from, output, iterations, unbracketed=unbracketed, brackets=brackets, trace=trace, force=force)
+        reestimate(
+            start_from,
+            output,
+            iterations,
+            unbracketed=unbracketed,
+            brackets=brackets,
+            held_out=held_out,
+            trace=trace,
+            force=force,
+        )
         return
     import shutil
     from collections import Counter
@@ -128,6 +150,10 @@ def command(
     for line in _found(pcfg):
         typer.echo(line)
     typer.echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(lexicon, output)}")
+
+
+def _options(names: list[str]) -> str:
+    return ", ".join(f"--{name}" for name in names)
 
 
 def _next(lexicon: str, output: Path) -> str:

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed; one seed gives the same bytes everywhere.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed; one seed gives the same bytes everywhere.")
+]
 Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]

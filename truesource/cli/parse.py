@@ -42,6 +42,7 @@ def command(
 ) -> None:
     """Write the best tree of every sentence, with treebank labels; () where the grammar has none.
 
+    A sentence whose chart does not fit the memory of the machine reads (), too.
     Words the grammar does not know are read by their form, if it was induced with --lexicon parse.
     """
     from itertools import compress
@@ -49,6 +50,7 @@ def command(
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.files import write_text
+    from grammar.inference.batch import TooLongError
     from grammar.inference.max_rule import max_rule_tree, max_span_tree
     from grammar.inference.posterior import posterior, tables
     from grammar.pcfg import PCFG
@@ -79,14 +81,26 @@ def command(
             f"{len(wanted):,} gold trees for the {len(sentences):,} sentences of {text}; give as many", gold
         )
     trees: list[Tree | None] = []
+    large: dict[int, TooLongError] = {}
     short = [longest is None or len(sentence) <= longest for sentence in sentences]
-    for sentence, taken in zip(track(sentences, "parse", len(sentences)), short, strict=True):
+    for number, (sentence, taken) in enumerate(
+        zip(track(sentences, "parse", len(sentences)), short, strict=True), start=1
+    ):
         try:
             trees.append(best(sentence) if taken else None)
+        except TooLongError as error:
+            trees.append(None)
+            large[number] = TooLongError(error.tokens, error.needed, number)
         except InputError:
             trees.append(None)
     write_text(output, "".join(f"{tree or '()'}\n" for tree in trees))
-    failed = [i for i, (tree, taken) in enumerate(zip(trees, short, strict=True), start=1) if taken and tree is None]
+    for too_long in large.values():
+        typer.echo(f"{too_long}; it reads ()", err=True)
+    failed = [
+        i
+        for i, (tree, taken) in enumerate(zip(trees, short, strict=True), start=1)
+        if taken and tree is None and i not in large
+    ]
     if failed:
         what = "cannot be made by the grammar and read ()"
         typer.echo(f"{len(failed)} of {sum(short)} sentences {what}: {list_lines(failed)}", err=True)
@@ -96,4 +110,6 @@ def command(
         from evaluation.measures.brackets import compare_brackets
 
         typer.echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
-    typer.echo(f"Wrote {output}: {sum(short) - len(failed):,} trees. Next: truesource bound {grammar} {text}")
+    typer.echo(
+        f"Wrote {output}: {sum(short) - len(failed) - len(large):,} trees. Next: truesource bound {grammar} {text}"
+    )

@@ -16,10 +16,14 @@ def reestimate(
     *,
     unbracketed: Path | None,
     brackets: str | None,
+    held_out: str | None,
     trace: Path | None,
     force: bool,
 ) -> None:
-    """Inside-outside EM over the sentences of one of ``unbracketed`` (none known) and ``brackets`` (a treebank)."""
+    """Inside-outside EM over the sentences of one of ``unbracketed`` (none known) and ``brackets`` (a treebank).
+
+    ``held_out`` is more of the same kind: text or a corpus folder (its split dev), or a treebank.
+    """
     import shutil
 
     from grammar.doctor import require_consistent
@@ -32,21 +36,40 @@ def reestimate(
 
     claim_file(output, force)
     start = load_grammar(start_from)
-    known = None
+    known = others = None
     if unbracketed is not None:
         sentences, _ = read_sentences(unbracketed, "train")
+        if held_out is not None:
+            others, _ = read_sentences(Path(held_out), "dev")
     else:
         bank = Treebank.read(str(brackets))
         sentences, known = bank.sentences(), [tree_brackets(tree) for tree in bank]
-    call = digest_json([start.digest, sentences, known, iterations])[:12]  # other settings never meet its checkpoint
+        if held_out is not None:
+            others = Treebank.read(held_out).sentences()
+    call = digest_json([start.digest, sentences, known, others, iterations])[
+        :12
+    ]  # other settings never meet its checkpoint
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     found = inside_outside(
-        start, sentences, brackets=known, iterations=iterations, tolerance=1e-6, checkpoint=checkpoint
+        start,
+        sentences,
+        brackets=known,
+        iterations=iterations,
+        tolerance=1e-6,
+        held_out=others,
+        checkpoint=checkpoint,
     )
     for record in found.trace:
         typer.echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
     if found.trace[-1]["impossible"]:
         typer.echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
+    if others is not None:
+        last = found.trace[-1]
+        value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
+        typer.echo(
+            f"held out: {value} nats per token; {last['held_out_impossible']:,} of {len(others):,} sentences are"
+            " impossible and left out"
+        )
     require_consistent(found.pcfg)
     save_grammar(found.pcfg, output, force=force)
     if trace is not None:

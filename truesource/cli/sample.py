@@ -89,9 +89,10 @@ def command(
     if (n is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
     pcfg = PCFG.load(grammar)
-    require_consistent(pcfg, grammar)
-    pcfg = _changed(pcfg, start, temperature)
     condition = LengthRange.parse(lengths)
+    if condition is None:
+        require_consistent(pcfg, grammar)
+    pcfg = _changed(pcfg, start, temperature)
     if n is None:
         n = sentences_for(pcfg, tokens or 0, condition, max_height)
     columns = Columns(trees, string_logprob, ids)

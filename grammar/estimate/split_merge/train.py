@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, 
 from grammar.estimate.split_merge.sparse import SparseRules
 from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from grammar.estimate.split_merge.word_classes import WordClasses
-from grammar.files import digest_json
+from grammar.files import digest_json, round_floats
 from grammar.progress import meter
 from grammar.tree import Tree
 
@@ -128,7 +128,8 @@ def split_merge(
             "log_likelihood_per_token": held_out_score.per_token,
         }
     pcfg = to_pcfg(final, meta)
-    return Induced(pcfg.with_meta(filter=filter_cost(pcfg, unfiltered, config.filter)), tuple(trainer.trace))
+    cost = filter_cost(pcfg, unfiltered, config.filter)
+    return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trainer.trace))
 
 
 def too_many(layout: Layout, cycle: int, cycles: int) -> str:
