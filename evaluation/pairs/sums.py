@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evaluation.measures.bootstrap import TAILS, Interval, resampled_sums
+from evaluation.measures.bootstrap import TAILS, resampled_sums
 from evaluation.pairs.proportions import proportion
 
 FloatArray = NDArray[np.float64]
+FEWEST = 10  #: sources that an interval of a bootstrap needs
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side
 
 COLUMNS = (
@@ -98,7 +100,15 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
     return sums
 
 
-def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
+class Found(NamedTuple):
+    """A value with its 95% interval; none of a bootstrap over fewer than `FEWEST` sources."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Found]:
     """Measures with 95% intervals; those that nothing is known of are left out.
 
     Accuracies have intervals of proportions, see `evaluation.pairs.proportions`; the others those of a bootstrap.
@@ -110,18 +120,19 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
     """
     resampled = any(name not in PROPORTIONS for name in names)
     drawn = resampled_sums(sums, seed=seed) if resampled else np.empty((0, sums.shape[1]))
-    found = {}
+    found: dict[str, Found] = {}
     for name in names:
         if name in PROPORTIONS:
             right, counted = (sums[:, COLUMNS.index(part)] for part in RATIOS[name])
             share = proportion(right, counted)
             if share is not None:
-                found[name] = share
+                found[name] = Found(*share)
             continue
         value, values = _measure(name, sums.sum(axis=0)[None])[0], _measure(name, drawn)
         if np.isfinite(value):
-            low, high = np.nanquantile(values, TAILS)
-            found[name] = Interval(float(value), float(low), float(high))
+            counted = sums[:, COLUMNS.index("truth_truth" if name == "correlation" else RATIOS[name][1])]
+            enough = int((counted > 0.0).sum()) >= FEWEST
+            found[name] = Found(float(value), *(np.nanquantile(values, TAILS).tolist() if enough else ()))
     return found
 
 

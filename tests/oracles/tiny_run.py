@@ -8,6 +8,14 @@ from pathlib import Path
 from truesource.config.run import load_config
 from truesource.runner import execute
 
+#: trees of a few words
+BANK = """\
+( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
+( (S (NP (N man)) (VP (V walks))) )
+( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
+( (S (NP (D a) (N dog)) (VP (V sees) (NP (N man)))) )
+"""
+
 
 def prepare(folder: Path, config: str, grammar: str) -> Path:
     """Write ``toy.yaml`` and the grammar ``toy.txt`` that it names."""

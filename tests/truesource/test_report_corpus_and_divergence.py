@@ -10,19 +10,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from tiny_run import run
+from tiny_run import BANK, run
 
 from grammar.errors import InputError
 from truesource.config.run import load_config
 from truesource.report import build_report
 from truesource.runner import plan
 
-TREES = """\
-( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
-( (S (NP (N man)) (VP (V walks))) )
-( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
-( (S (NP (D a) (N dog)) (VP (V sees) (NP (N man)))) )
-"""
 CONFIG = """\
 name: toy
 seed: 3
@@ -46,7 +40,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run; not to be changed."""
     folder = tmp_path_factory.mktemp("divergence")
-    (folder / "bank.mrg").write_text(8 * TREES, encoding="utf-8")
+    (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
     (folder / "toy.yaml").write_text(CONFIG, encoding="utf-8")
     run(folder)
     return folder

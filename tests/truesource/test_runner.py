@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_run import BANK
 
 from grammar.errors import InputError
 from grammar.files import write_text
@@ -23,12 +24,6 @@ from truesource.cli.main import main
 from truesource.config.run import load_config
 from truesource.runner import execute
 
-BANK = """\
-( (S (NP (D the) (N dog)) (VP (V sees) (NP (D a) (N cat)))) )
-( (S (NP (N man)) (VP (V walks))) )
-( (S (NP (D the) (N cat)) (VP (V walks) (PP (P in) (NP (D the) (N park))))) )
-( (S (NP (D a) (N dog)) (VP (V sees) (NP (N man)))) )
-"""
 CONFIG = """\
 name: toy
 seed: 3

@@ -134,7 +134,8 @@ def _bars(
 ) -> None:
     """Values with their intervals, in the colour and with the marker of model ``number``."""
     values = [r["value"] for r in records]
-    ends = [[max(0.0, r["value"] - r["low"]) for r in records], [max(0.0, r["high"] - r["value"]) for r in records]]
+    known = [r if r["low"] is not None else {**r, "low": r["value"], "high": r["value"]} for r in records]
+    ends = [[max(0.0, r["value"] - r["low"]) for r in known], [max(0.0, r["high"] - r["value"]) for r in known]]
     colour = COLOURS[number % len(COLOURS)]
     x, y = (values, at) if across else (at, values)
     axes.errorbar(

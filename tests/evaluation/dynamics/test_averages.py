@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slow_median import slow_median
 
 from evaluation.dynamics import averages
 from evaluation.dynamics.averages import Members, enough_sentences, group_means, group_medians, median_intervals
 from evaluation.measures.bootstrap import REPLICATES, TAILS, resampled_ratio, resampled_times
-
-
-def slow_median(pairs: list[tuple[float, float]]) -> float:
-    """Of (value, weight): where the sorted weights reach half, and where they exceed it."""
-    pairs = sorted(pairs)
-    half, reached, ends = math.fsum(w for _, w in pairs) / 2, 0.0, []
-    for value, weight in pairs:
-        reached += weight
-        if not ends and reached >= half - 1e-12:
-            ends.append(value)
-        if ends and reached > half + 1e-12:
-            return (ends[0] + value) / 2
-    raise AssertionError
 
 
 def members(weight: np.ndarray) -> list[Members]:

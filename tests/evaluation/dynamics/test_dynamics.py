@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_inference import all_strings, derivations, rules_of
+from slow_median import slow_median
 from toy_models import END, Table
 
 import evaluation.dynamics.findings as dynamics_findings
@@ -198,19 +199,6 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
 
 
 # -- curves -----------------------------------------------------------------------------------------
-
-
-def slow_median(pairs: list[tuple[float, float]]) -> float:
-    """Of (value, weight): where the sorted weights reach half, and where they exceed it."""
-    pairs = sorted(pairs)
-    half, reached, ends = math.fsum(w for _, w in pairs) / 2, 0.0, []
-    for value, weight in pairs:
-        reached += weight
-        if not ends and reached >= half - 1e-12:
-            ends.append(value)
-        if ends and reached > half + 1e-12:
-            return (ends[0] + value) / 2
-    raise AssertionError
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])

@@ -382,7 +382,8 @@ def test_calibration_without_a_preference() -> None:
     assert values["choice", "0.5-0.6", "choice_of_truth"] == pytest.approx((3 * 0.5 + sigma(-0.4)) / 4)
 
 
-def test_pairs_of_one_sentence_are_resampled_together() -> None:
+def test_pairs_of_one_sentence_are_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.pairs.sums.FEWEST", 1)
     sums = pair_sums(np.full(4, 1.0), np.array([1.0, -1.0, 3.0, 1.0]), np.zeros(4))
     together = measures(by_source(sums, [7, 7, 9, 9]), ("slope", "choice"), seed=0)
     apart = measures(by_source(sums, [1, 2, 3, 4]), ("slope", "choice"), seed=0)

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from evaluation.pairs.proportions import proportion, wilson
-from evaluation.pairs.sums import by_source, measures, pair_sums
+from evaluation.pairs.sums import FEWEST, by_source, measures, pair_sums
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 7), (20, 20), (97, 100)])
@@ -66,3 +66,12 @@ def test_halves_count() -> None:
     found = measures(sums, ("accuracy", "unigram_accuracy"), seed=0)
     assert found["accuracy"] == pytest.approx((2 / 3, *wilson(2 / 3, 3)))
     assert found["unigram_accuracy"] == pytest.approx((0.5, *wilson(0.5, 3)))
+
+
+def test_few_sentences_have_no_bootstrap_interval() -> None:
+    """Resamples of one pair are all the same, which is no certainty."""
+    rng = np.random.default_rng(4)
+    sums = pair_sums(rng.normal(size=FEWEST), rng.normal(size=FEWEST), rng.normal(size=FEWEST))
+    few, enough = (measures(sums[:n], seed=1) for n in (FEWEST - 1, FEWEST))
+    assert few["slope"].low is None and few["correlation"].high is None and few["accuracy"].low is not None
+    assert enough["slope"].low is not None and enough["slope"].low < enough["slope"].value
