@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from truesource.cli.options import Force, Json, Scheduler, Shard, Workers
+from truesource.cli.options import Condition, Force, Json, Scheduler, Shard, SplitName, Workers
 
 NAME = "bound"
 
@@ -17,10 +17,8 @@ def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     causal: Annotated[bool, typer.Option("--causal/--no-causal", help="Next token given its left context.")] = True,
     masked: Annotated[bool, typer.Option("--masked/--no-masked", help="Token given all others.")] = True,
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    lengths: Condition = None,
+    split: SplitName = "eval",
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder for the scores of every token, in parts; a stopped call goes on."),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli.options import Force
+from truesource.cli.options import Force, SplitName
 
 NAME = "convert"
 FORMATS = "npz, text, nltk, berkeley or earleyx"
@@ -51,7 +51,7 @@ def command(
         float | None,
         typer.Option("--prune", help="Drop rules less probable than this, mend the rest, and say what it cost."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "train",
+    split: SplitName = "train",
     symbols: Annotated[
         bool, typer.Option("--symbols", help="Trees of a corpus with the grammar's own symbols, not treebank labels.")
     ] = False,

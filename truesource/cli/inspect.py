@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json
+from truesource.cli.options import Force, Json, SplitName
 
 if TYPE_CHECKING:
     from grammar.conditioning import LengthRange
@@ -25,7 +25,7 @@ def command(
     lengths: Annotated[
         str | None, typer.Option(help="Lengths to condition TEXT on, such as 6..25, or none; default: as it was drawn.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     json: Json = None,
     force: Force = False,
 ) -> None:

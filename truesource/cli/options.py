@@ -13,6 +13,12 @@ Seed = Annotated[
 ]
 Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
+Condition = Annotated[
+    str | None,
+    typer.Option("--lengths", help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn."),
+]
+SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes; the bytes do not depend on it.")]
 Scheduler = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json
+from truesource.cli.options import Condition, Force, Json, SplitName
 
 NAME = "score"
 
@@ -18,11 +18,9 @@ def command(
     ],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     frame: Annotated[str, typer.Option(help="Which positions count: default or paper.")] = "default",
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
+    lengths: Condition = None,
     json: Json = None,
     force: Force = False,
 ) -> None:

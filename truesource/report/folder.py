@@ -24,6 +24,12 @@ OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
     *("bound_unconditioned", "sentences", "excluded", "parameters", "training_seconds", "tokenizer"),
 )
+#: entries that records must have
+TENDENCIES = {"against", "words", "collapsed", "samples", "notes", "records"}
+DYNAMICS = {
+    *("model", "objective", "steps", "threshold", "contexts", "frame", "tags", "tokens", "excluded"),
+    *("signature", "curves", "findings"),
+}
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
@@ -95,6 +101,12 @@ def read_run(path: Path) -> RunFolder:
     results = [row for row in everyone if row["relative_ppl"] is not None]
     stages = (_optional(path / "stages.json") or {}).get("stages", {})
     diagnosis = path / "grammar" / "diagnosis.json"
+    asked = config.get("evaluation", {})
+
+    def of_models(part: str, needed: set[str], *, key: str | None = None, told: bool = False) -> dict[str, Record]:
+        """What a stage found, where the configuration asks for it (under ``key``, if that is not its folder's name)."""
+        return _of_models(path / part, names, needed, told=told) if asked.get(key or part) else {}
+
     return RunFolder(
         path,
         config,
@@ -108,19 +120,19 @@ def read_run(path: Path) -> RunFolder:
         results,
         {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", ("step",)))},
         {name: table for name in names if (table := _scores(path / "scores" / f"{name}.parquet")) is not None},
-        _tokenisation(path / "tokenisation", names) if config.get("evaluation", {}).get("tokenisation") else {},
-        _tendencies(path / "tendencies" / "tendencies.json")
-        if config.get("evaluation", {}).get("tendencies")
+        of_models("tokenisation", {"marginal", "bound", "documents", "left_out", "records", "gaps"}, told=True),
+        tendencies=_checked(path / "tendencies" / "tendencies.json", TENDENCIES, told=True)
+        if asked.get("tendencies")
         else None,
-        _pplu(path / "pplu", names) if config.get("evaluation", {}).get("pplu") else {},
-        pairs=_pairs(path / "pairs", names) if config.get("evaluation", {}).get("pairs") else None,
-        dynamics=_dynamics(path / "dynamics", names) if config.get("evaluation", {}).get("dynamics") else {},
+        pplu=of_models("pplu", {"model", "objective", "records"}),
+        pairs=_pairs(path / "pairs", names) if asked.get("pairs") else None,
+        dynamics=of_models("dynamics", DYNAMICS),
+        probing=of_models("probing", {"model", "targets"}, key="probe"),
         unscored=[row for row in everyone if row["relative_ppl"] is None],
-        divergence=_divergence(path / "divergence", names) if config.get("evaluation", {}).get("divergence") else {},
-        naturalness=_naturalness(path / "naturalness" / "naturalness.json")
-        if config.get("evaluation", {}).get("naturalness")
+        divergence=of_models("divergence", {"model", "objective", "contexts", "excluded", "records"}),
+        naturalness=_checked(path / "naturalness" / "naturalness.json", {"reference", "sentences", "records"})
+        if asked.get("naturalness")
         else None,
-        probing=_probing(path / "probing", names) if config.get("evaluation", {}).get("probe") else {},
     )
 
 
@@ -167,97 +179,28 @@ def _results(path: Path) -> Sequence[Record]:
     return [{**dict.fromkeys(OPTIONAL), **row} for row in rows]
 
 
-def _tokenisation(folder: Path, names: Sequence[str]) -> dict[str, Record]:
-    """Sums over tokenisations of the models that have them."""
-    found = {}
-    for name in names:
-        value = _optional(folder / f"{name}.json")
-        if value is not None:
-            needed = {"marginal", "bound", "documents", "left_out", "records", "gaps"}
-            if not needed <= value.keys():
-                raise InputError(
-                    f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again",
-                    folder / f"{name}.json",
-                )
-            found[name] = value
-    return found
-
-
-def _tendencies(path: Path) -> Record | None:
-    """What sampled text looks like, where it was measured."""
+def _checked(path: Path, needed: set[str], *, told: bool = False) -> Record | None:
+    """A record that must have some entries, None where the file is absent; ``told``: the message names them."""
     found = _optional(path)
-    needed = {"against", "words", "collapsed", "samples", "notes", "records"}
     if found is not None and not needed <= found.keys():
-        raise InputError(f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again", path)
+        expecting = f", expecting {', '.join(sorted(needed))}" if told else ""
+        raise InputError(f"this file is damaged{expecting}; run the experiment again", path)
     return found
 
 
-def _pplu(folder: Path, names: Sequence[str]) -> dict[str, Record]:
-    """Perplexities over those of word frequencies, of the models that have them."""
-    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
-    for name, value in found.items():
-        if not {"model", "objective", "records"} <= value.keys():
-            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
-    return found
+def _of_models(folder: Path, names: Sequence[str], needed: set[str], *, told: bool = False) -> dict[str, Record]:
+    """The records of the models that have one."""
+    read = {name: _checked(folder / f"{name}.json", needed, told=told) for name in names}
+    return {name: found for name, found in read.items() if found is not None}
 
 
 def _pairs(folder: Path, names: Sequence[str]) -> Record | None:
     """Minimal pairs, and the models that were asked about them."""
-    summary = _optional(folder / "summary.json")
+    summary = _checked(folder / "summary.json", {"notes", "examples", "pairs", "oracle"}, told=True)
     if summary is None:
         return None
-    models = {name: _optional(folder / "models" / f"{name}.json") for name in names}
-    found = {folder / "summary.json": (summary, {"notes", "examples", "pairs", "oracle"})}
-    found |= {
-        folder / "models" / f"{name}.json": (value, {"objective", "left_out", "records"})
-        for name, value in models.items()
-        if value is not None
-    }
-    for path, (value, needed) in found.items():
-        if not needed <= value.keys():
-            raise InputError(
-                f"this file is damaged, expecting {', '.join(sorted(needed))}; run the experiment again", path
-            )
-    return {"summary": summary, "models": {name: value for name, value in models.items() if value is not None}}
-
-
-def _divergence(folder: Path, names: Sequence[str]) -> dict[str, Record]:
-    """Divergences of full distributions, of the models that have a list of words."""
-    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
-    for name, value in found.items():
-        if not {"model", "objective", "contexts", "excluded", "records"} <= value.keys():
-            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
-    return found
-
-
-def _naturalness(path: Path) -> Record | None:
-    """The corpus beside held-out trees, where they were compared."""
-    found = _optional(path)
-    if found is not None and not {"reference", "sentences", "records"} <= found.keys():
-        raise InputError("this file is damaged; run the experiment again", path)
-    return found
-
-
-def _probing(folder: Path, names: Sequence[str]) -> dict[str, Record]:
-    """What probes found, of the models that were probed."""
-    found = {name: value for name in names if (value := _optional(folder / f"{name}.json")) is not None}
-    for name, value in found.items():
-        if not {"model", "targets"} <= value.keys():
-            raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
-    return found
-
-
-def _dynamics(folder: Path, names: Sequence[str]) -> dict[str, Record]:
-    """Curves of the models that kept snapshots."""
-    found = {}
-    for name in names:
-        value = _optional(folder / f"{name}.json")
-        if value is not None:
-            needed = {"model", "objective", "steps", "threshold", "contexts", "frame", "tags", "tokens", "excluded"}
-            if not needed | {"signature", "curves", "findings"} <= value.keys():
-                raise InputError("this file is damaged; run the experiment again", folder / f"{name}.json")
-            found[name] = value
-    return found
+    models = _of_models(folder / "models", names, {"objective", "left_out", "records"}, told=True)
+    return {"summary": summary, "models": models}
 
 
 def _lines(path: Path, needed: tuple[str, ...]) -> list[Record]:

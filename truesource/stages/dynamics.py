@@ -10,6 +10,7 @@ from evaluation.dynamics.findings import findings
 from evaluation.tag_classes import PENN, read_classes
 from grammar.files import digest_file, digest_json, write_json
 from truesource.dynamics import measure_checkpoints, sampled_trees
+from truesource.stages.inputs import of_model
 
 if TYPE_CHECKING:
     from truesource.config.evaluation import DynamicsConfig
@@ -29,11 +30,9 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     return {
         "dynamics": config.model_dump(mode="json"),
         "classes": None if file is None else digest_file(file),
-        "evaluation": {"split": evaluation.split, "sentences": evaluation.sentences, "frame": evaluation.frame},
-        "seed": run.config.seed,
-        "corpus": run.outputs["corpus"],
-        "grammar": run.outputs["grammar"],
-        "model": run.outputs[f"train:{model.name}"],
+        "sentences": evaluation.sentences,
+        "frame": evaluation.frame,
+        **of_model(run, model),
     }
 
 

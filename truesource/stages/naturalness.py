@@ -32,13 +32,15 @@ def inputs(run: Run) -> Any:
 
 def make(run: Run) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
+    from grammar.estimate import relative_frequency
     from truesource.report.figures_naturalness import naturalness_figure
 
     config, lengths, place = _config(run), run.corpus.lengths, run.folder / "naturalness"
-    sources = {REFERENCE: _trees(run, "held_out"), "trees learned from": _trees(run, "treebank")}
+    bank = _bank(run, "treebank")
+    sources = {REFERENCE: _text(run, _bank(run, "held_out")), "trees learned from": _text(run, bank)}
     grammars: dict[str, PCFG] = {}
     if run.config.grammar.method == "split_merge":
-        grammars["raw grammar"] = raw = _raw(run)
+        grammars["raw grammar"] = raw = relative_frequency(bank.binarise(run.config.grammar.binarise))
         sampler = Sampler(raw, lengths)
         sources["raw grammar"] = sampler.sentences(
             sampler.draw(config.sentences, random_state(run.config.seed, _STREAM))
@@ -63,27 +65,24 @@ def make(run: Run) -> str:
     return digest_json(record)
 
 
-def _trees(run: Run, name: str) -> list[list[str]]:
-    """Sentences of the treebank of a length that the corpus has, at most so many as are drawn."""
-    path, lengths = run.folder / "treebank" / f"{name}.mrg.gz", run.corpus.lengths
+def _bank(run: Run, name: str) -> Treebank:
+    path = run.folder / "treebank" / f"{name}.mrg.gz"
     if not path.is_file():
         raise InputError("evaluation.naturalness needs held-out trees; set treebank.held_out or held_out_files")
-    sentences = [s for s in Treebank.read(path, None).sentences() if lengths is None or len(s) in lengths]
+    return Treebank.read(path, None)
+
+
+def _text(run: Run, bank: Treebank) -> list[list[str]]:
+    """Sentences of a treebank of a length that the corpus has, at most so many as are drawn."""
+    lengths = run.corpus.lengths
+    sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
     if len(sentences) < 2:
         raise InputError(
             f"evaluation.naturalness compares with held-out trees of {lengths} words, of which there are"
             f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
-            path,
+            bank.source,
         )
     return sentences[: _config(run).sentences]
-
-
-def _raw(run: Run) -> PCFG:
-    """Relative frequencies of the rules in the trees, as they are before symbols are split."""
-    from grammar.estimate import relative_frequency
-
-    bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
-    return relative_frequency(bank.binarise(run.config.grammar.binarise))
 
 
 def _config(run: Run) -> NaturalnessConfig:

@@ -12,6 +12,7 @@ from evaluation.oracle import Oracle
 from evaluation.token_table import write_token_table
 from generator.frame import preset_frame
 from grammar.files import digest_json, write_json
+from truesource.report.folder import MEASURES
 
 if TYPE_CHECKING:
     from generator.language_model import LanguageModel
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("truesource")
-#: of the record of a model; None where it can make no sentence
-MEASURES = ("ppl", "bound", "relative_ppl", "kl", "rho", "r2_pearson", "r2_identity")
 
 
 def oracle_inputs(run: Run) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ def command(
     model: Annotated[Path, typer.Argument(help="Model folder that truesource train made, of whole words.")],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     sentences: Annotated[int | None, typer.Option("--sentences", min=1, help="Only the first so many.")] = None,
     top_k: Annotated[int, typer.Option("--top-k", min=1, help="Size of the sets of most probable tokens.")] = 10,
     by: Annotated[
@@ -69,12 +69,10 @@ def command(
         Path | None,
         typer.Option("--samples", help="The model's own sentences, for KL(model || truth): text, or a folder."),
     ] = None,
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
+    lengths: Condition = None,
     seed: Seed = 1,
     json: Json = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    plot: Plot = None,
     force: Force = False,
 ) -> None:
     """Compare everything a model expects with everything the truth expects, in every context of a corpus.

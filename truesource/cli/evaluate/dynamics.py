@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
     from evaluation.dynamics.groupings import By
@@ -52,7 +52,7 @@ def command(
     threshold: Annotated[
         float, typer.Option(help="Nats a token; a class whose mean stays within them of 0 counts as learned.")
     ] = 0.2,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     sentences: Annotated[int | None, typer.Option("--sentences", min=2, help="Only the first so many.")] = None,
     contexts: Annotated[
         int, typer.Option("--contexts", min=0, help="Positions for the exact KL, about; 0: leave it out.")
@@ -60,12 +60,10 @@ def command(
     frame: Annotated[
         Literal["default", "paper"], typer.Option(help="Which positions count; paper: no end, no first word, no <unk>.")
     ] = "default",
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
+    lengths: Condition = None,
     seed: Seed = 1,
     json: Json = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    plot: Plot = None,
     force: Force = False,
 ) -> None:
     """Compare every snapshot of a model with the exact truth: which words it learns first, and where it still fails.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json
+from truesource.cli.options import Force, Json, SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def command(
         Path, typer.Argument(help="Model folder, tokenizer.json, or SentencePiece .model.", metavar="TOKENISER")
     ],
     text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document a line.")],
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     scores: Annotated[
         str | None,
         typer.Option(

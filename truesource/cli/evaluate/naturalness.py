@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json, Lengths, Seed
+from truesource.cli.options import Force, Json, Lengths, Seed, SplitName
 
 if TYPE_CHECKING:
     from evaluation.naturalness.compare import Naturalness
@@ -38,7 +38,7 @@ def command(
     ],
     n: Annotated[int, typer.Option("--n", "-n", min=2, help="Sentences to draw from a grammar.")] = 10_000,
     lengths: Lengths = "6..25",
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "train",
+    split: SplitName = "train",
     variant: Annotated[
         Kind, typer.Option(help="paper: n-grams of the reference only, and figures with the published Zipf recipe.")
     ] = Kind.DEFAULT,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
     from evaluation.pplu.compare import UnigramPerplexity
@@ -37,7 +37,7 @@ def command(
     smoothing: Annotated[
         float | None, typer.Option(help="Added to every count; default 0.5 for train and model, 0 for test.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     lengths: Annotated[
         str | None,
         typer.Option("--lengths", help="Length condition of a text file, such as 6..25; a corpus has its own."),

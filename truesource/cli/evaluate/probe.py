@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Condition, Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +22,7 @@ def command(
     model: Annotated[Path, typer.Argument(help="Model folder, of any network.")],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    split: SplitName = "eval",
     sentences: Annotated[int | None, typer.Option("--sentences", min=3, help="Only the first so many.")] = None,
     target: Annotated[
         Literal["tag", "state", "span"],
@@ -64,9 +64,7 @@ def command(
     pieces: Annotated[
         Literal["last", "mean"], typer.Option(help="Models of pieces: a word is its last piece, or their mean.")
     ] = "last",
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
+    lengths: Condition = None,
     seed: Seed = 1,
     json: Json = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Also draw it to this SVG file.")] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
     from evaluation.tendencies.findings import Finding, Tendencies
@@ -74,7 +74,7 @@ def command(
         ),
     ] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=2, help="Sentences to draw from a model folder.")] = 10_000,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "test",
+    split: SplitName = "test",
     stopwords: Annotated[
         Path | None,
         typer.Option(help="Stopwords, one a line; default: an English list. Give your own for another language."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.options import Force, Json, Seed
+from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,10 +67,8 @@ def command(
         Path | None,
         typer.Option("--oracle", help="The grammar that the text, a sentence a document, was drawn from."),
     ] = None,
-    lengths: Annotated[
-        str | None, typer.Option(help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn.")
-    ] = None,
-    split: Annotated[str, typer.Option(help="Split of a corpus folder.")] = "eval",
+    lengths: Condition = None,
+    split: SplitName = "eval",
     documents: Annotated[int | None, typer.Option("--documents", min=1, help="Only the first so many.")] = None,
     per_document: Annotated[
         int,
@@ -117,7 +115,7 @@ def command(
             "--words", help="Also write surprisals of words, with one cut and over all, to this Parquet file."
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")] = None,
+    plot: Plot = None,
     force: Force = False,
 ) -> None:
     """Add up the probability of a text over the ways to cut it into pieces, by several estimators side by side.
