@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
+TIE = 1e-9  #: nats; log probabilities nearer to each other than this are equal but for rounding
+
 
 @njit(cache=True, nogil=True)
 def _insert(values, places, k, value, place):
@@ -32,6 +34,34 @@ def _mixed(p, log_p, q, log_q):
     if q > 0.0:
         found += q * (log_q - middle)
     return 0.5 * found
+
+
+@njit(cache=True, nogil=True)
+def _agreement(log_p, log_q, highest_p, highest_q):
+    """Share of the events that the model finds most probable that the truth finds most probable, too; (E,) each."""
+    chosen, right = 0, 0
+    for e in range(len(log_q)):
+        if log_q[e] >= highest_q - TIE:
+            chosen += 1
+            if log_p[e] >= highest_p - TIE:
+                right += 1
+    return right / chosen
+
+
+@njit(cache=True, nogil=True)
+def _overlap(log_p, top_p, place_q, few):
+    """Share of the model's ``few`` best that are among those of the truth, which breaks its ties in their favour."""
+    least = top_p[few - 1]
+    above, tied, spots = 0, 0, few
+    for x in range(few):
+        if top_p[x] > least + TIE:
+            spots -= 1  # this one is in every set of the truth's best, so that fewer places are left to tied ones
+        if place_q[x] >= 0:
+            if log_p[place_q[x]] > least + TIE:
+                above += 1
+            elif log_p[place_q[x]] >= least - TIE:
+                tied += 1
+    return (above + min(tied, spots)) / few
 
 
 @njit(cache=True, nogil=True)
@@ -115,17 +145,11 @@ def measure(truth, model, top, group, n_groups, weight, low, step, bins):
         row[4] = 0.5 * (apart + abs(rest_p - rest_q))
         row[5] = wide_p
         row[6] = wide_q / mass_q + math.log(mass_q) if mass_q > 0.0 else np.nan
-        if k > 0:
-            row[7] = 1.0 if place_p[0] == place_q[0] else 0.0
-            few = min(k, possible)
-            met = 0
-            for x in range(few):
-                for y in range(few):
-                    if place_p[x] == place_q[y]:
-                        met += 1
-            row[8] = met / few if few > 0 else 0.0
+        if possible > 0 and place_q[0] >= 0:
+            row[7] = _agreement(truth[w], model[w], top_p[0], top_q[0])
+            row[8] = _overlap(truth[w], top_p, place_q, min(k, possible))
             row[11] = math.exp(top_q[0])
-            row[12] = math.exp(truth[w, place_q[0]]) if place_q[0] >= 0 else 0.0
+            row[12] = math.exp(truth[w, place_q[0]])
         row[9] = rest_q
         row[10] = forbidden
     return measures, share, grouped

@@ -24,8 +24,12 @@ NAMES = (
     "tv",  # total variation, 0 to 1
     "entropy_truth",  # nats
     "entropy_model",  # nats; NaN where Q gives no event any probability
-    "agreement",  # 1 where both have the same most probable event
-    "top_k_overlap",  # share of the k most probable events (no more than P allows) that both have among theirs
+    # share of the most probable events of Q, one unless some are tied, that are most probable under P: 1 where Q picks
+    # any of those that P ties, 1/2 where Q ties two of which P prefers one. Within 1e-9 nats is a tie
+    "agreement",
+    # share of the k most probable events of Q (no more than P allows) that are among those of P; where P ties for the
+    # last places, any of the tied will do
+    "top_k_overlap",
     "special_mass",  # what Q gives to no event
     "impossible_mass",  # what Q gives to events where P is 0
     "confidence",  # Q of its most probable event
@@ -55,7 +59,7 @@ def measure_rows(
     Args:
         truth: (W, E) ln P, nats; -inf where impossible.
         model: (W, E) ln Q, nats; rows may sum to less than one.
-        top: size of the sets of most probable events, at least 1; ties go to the first.
+        top: size of the sets of most probable events, at least 1; ties of the model go to the first.
         groups: (E,) group of each event, 0 and up; None: all are one group.
         weight: (W,) how often each row counts in ``reliability``.
         reliability: histogram to add the events to.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -46,6 +47,18 @@ def best(p: Sequence[float], k: int) -> set[int]:
     return {i for i in sorted(range(len(p)), key=lambda i: (-p[i], i))[:k] if p[i] > 0.0}
 
 
+def highest(p: Sequence[float]) -> set[int]:
+    return {i for i, x in enumerate(p) if math.isclose(x, max(p), rel_tol=1e-9)}
+
+
+def most_in_common(p: Sequence[float], q: Sequence[float], few: int) -> int:
+    """Over every set that is one of the ``few`` most probable of P."""
+    possible = [i for i, x in enumerate(p) if x > 0.0]
+    mass = max(math.fsum(p[i] for i in chosen) for chosen in itertools.combinations(possible, few))
+    sets = [s for s in itertools.combinations(possible, few) if math.isclose(math.fsum(p[i] for i in s), mass)]
+    return max(len(best(q, few) & set(chosen)) for chosen in sets)
+
+
 def slow(p: list[float], q: list[float], k: int) -> dict[str, float]:
     mass = math.fsum(q)
     sampled = [y / mass for y in q]
@@ -64,8 +77,8 @@ def slow(p: list[float], q: list[float], k: int) -> dict[str, float]:
         "tv": 0.5 * math.fsum(abs(x - y) for x, y in zip(wide_p, wide_q, strict=True)),
         "entropy_truth": entropy(p),
         "entropy_model": entropy(sampled),
-        "agreement": float(best(p, 1) == {first}),
-        "top_k_overlap": len(best(p, few) & best(q, few)) / few,
+        "agreement": len(highest(p) & highest(q)) / len(highest(q)),
+        "top_k_overlap": most_in_common(p, q, few) / few,
         "special_mass": rest,
         "impossible_mass": mass - within,
         "confidence": q[first],
@@ -90,6 +103,34 @@ def test_a_distribution_against_itself_differs_in_nothing(pair: Pair, k: int) ->
     assert row["reverse_kl_possible"] == 0.0
     assert (row["agreement"], row["top_k_overlap"]) == (1.0, 1.0)
     assert row["confidence"] == row["confidence_truth"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-13, 1e-6, 1e-2])
+def test_any_of_the_tied_will_do(noise: float) -> None:
+    """A model that is the truth but for noise has the truth's best; ties of the truth are no disagreement."""
+    truth = np.repeat(logs([[0.3, 0.3, 0.1, 0.1, 0.1, 0.1]]), 500, axis=0)
+    rng = np.random.default_rng(1)
+    model = truth + rng.normal(0.0, noise, truth.shape)
+    found = measure_rows(
+        truth + rng.normal(0.0, 1e-13, truth.shape), model - np.log(np.exp(model).sum(1))[:, None], top=3
+    )
+    for name in ("agreement", "top_k_overlap"):
+        assert (found.values[:, NAMES.index(name)] == 1.0).all(), name
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "wanted"),
+    [
+        ([0.5, 0.3, 0.2], [0.4, 0.4, 0.2], 0.5),  # the model ties the right one with another
+        ([0.5, 0.3, 0.2], [1 / 3, 1 / 3, 1 / 3], 1 / 3),  # a uniform model chooses as chance does
+        ([0.4, 0.4, 0.2], [0.4, 0.2, 0.4], 0.5),
+        ([0.4, 0.4, 0.2], [0.2, 0.7, 0.1], 1.0),
+        ([0.4, 0.4, 0.2], [0.2, 0.1, 0.7], 0.0),
+        ([0.5, 0.5 - 1e-6, 1e-6], [0.4, 0.6, 0.0], 0.0),  # no tie
+    ],
+)
+def test_ties_of_either_side(p: list[float], q: list[float], wanted: float) -> None:
+    assert measure_rows(logs([p]), logs([q])).values[0, NAMES.index("agreement")] == pytest.approx(wanted)
 
 
 @given(pairs())
