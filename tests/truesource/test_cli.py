@@ -547,23 +547,20 @@ def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, comma
     assert command("score", "cnn", "corpus", "--oracle", "toy.npz").code == 0
 
 
-def test_help_is_quick_and_imports_no_heavy_library() -> None:
+def test_help_imports_no_heavy_library_and_few_modules() -> None:
     heavy = {"nltk", "torch", "transformers", "numba", "numpy", "scipy", "pandas", "pyarrow", "datasets", "matplotlib"}
     code = (
-        "import sys, time\n"
+        "import sys\n"
         "from truesource.cli.main import main\n"
         "sys.argv = ['truesource', '--help']\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        f"print(sorted({heavy!r} & set(sys.modules)), time.process_time(), file=sys.stderr)\n"
+        f"print(sorted({heavy!r} & set(sys.modules)), len(sys.modules), file=sys.stderr)\n"
     )
-    seconds = []
-    for _ in range(3):
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-        loaded, _, spent = done.stderr.strip().rpartition(" ")
-        assert loaded == "[]"
-        seconds.append(float(spent))
-    assert min(seconds) < 0.5
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    loaded, _, modules = done.stderr.strip().rpartition(" ")
+    assert loaded == "[]"
+    assert int(modules) < 500  # about 390; pydantic alone would add 100
 
 
 def test_convert_can_divide_weights_by_their_sums(here: Path, command: Command) -> None:
