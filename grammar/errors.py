@@ -15,5 +15,6 @@ class InputError(ValueError):
     def __init__(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
         where = "" if path is None else f" ({path})" if line is None else f" ({path}:{line})"
         super().__init__(message + where)
+        self.reason = message  #: the message without the place
         self.path = path
         self.line = line

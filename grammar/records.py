@@ -1,0 +1,179 @@
+"""Reading records from disk: JSON, lines of JSON and YAML, checked against a model before anything uses them.
+
+A model is a `TypedDict` (the record stays a dict) or a pydantic model, with `STRICT` as its configuration; it is
+defined beside what writes the record. Unknown keys are kept, so records of later versions can be read.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, Any, TypeVar
+
+import pydantic_core
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+
+from grammar.errors import InputError
+from grammar.unpacking import read_bytes, read_lines
+
+RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
+#: configuration of all models: no number for a text, no text for a number, no infinite numbers; unknown keys are kept
+STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+_LINE = re.compile(r" at line (\d+) column \d+$")
+
+T = TypeVar("T")
+
+
+def _plain_name(name: str) -> str:
+    """Refuse what is not the name of a file in a folder, on any system."""
+    plain = PurePosixPath(name).name == name == PureWindowsPath(name).name
+    if not plain or name in ("", ".", "..") or any(c < " " or c == "\x7f" for c in name):
+        raise ValueError("not a plain file name")
+    return name
+
+
+def _inside(path: str) -> str:
+    """Refuse a relative path that leaves its folder."""
+    if not all(part == _plain_name(part) for part in path.split("/")):
+        raise ValueError("not a path inside the folder")
+    return path
+
+
+FileName = Annotated[str, AfterValidator(_plain_name)]  #: of a file in the folder of the record
+InnerPath = Annotated[str, AfterValidator(_inside)]  #: of a file below the folder of the record, parts joined by /
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Positive = Annotated[int, Field(ge=1, lt=2**63)]
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+def read_record(
+    path: str | Path, model: type[T], *, what: str = "this file", remedy: str, absent: str | None = None
+) -> T:
+    """Read a JSON file.
+
+    Args:
+        path: the file.
+        model: what it must hold; ``Any`` for any JSON value.
+        what: names the file in messages.
+        remedy: ends messages, such as ``"sample the corpus again"``.
+        absent: message for a file that does not exist, in place of one made of ``what`` and ``remedy``.
+
+    Raises:
+        InputError: the file is missing, too large, not UTF-8, not JSON, or does not fit the model.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(absent or f"{what} is missing; {remedy}", path)
+    return decode_record(_content(path, what, remedy), model, what=what, remedy=remedy, path=path)
+
+
+def read_records(path: str | Path, model: type[T], *, what: str = "this line", remedy: str) -> Iterator[tuple[int, T]]:
+    """Yield (number of the line from 1 on, record) of a file with a JSON value a line; empty lines are passed over.
+
+    Raises:
+        InputError: as `read_record`, once the line is reached; the message has its number.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield number, decode_record(line, model, what=what, remedy=remedy, path=path, line=number)
+
+
+def decode_record(
+    content: bytes | str,
+    model: type[T],
+    *,
+    what: str,
+    remedy: str,
+    path: str | Path | None = None,
+    line: int | None = None,
+) -> T:
+    """Decode one JSON value and check it; arguments and errors as for `read_record`, ``line`` is where it is."""
+    content = _without_mark(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    try:
+        value = pydantic_core.from_json(content, allow_inf_nan=False)
+    except ValueError as error:
+        reason = str(error)
+        found = _LINE.search(reason)
+        number = line or (int(found[1]) if found else None)
+        raise InputError(f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number) from error
+    if not _finite(value):
+        raise InputError(f"{what} holds a number that is too large; {remedy}", path, line)
+    kind: Any = model
+    adapter: TypeAdapter[T] = _adapter(kind)
+    try:
+        return adapter.validate_json(content)
+    except ValidationError as error:
+        raise InputError(f"{what} is damaged: {explain(error)}; {remedy}", path, line) from error
+
+
+def read_yaml(path: str | Path, *, what: str = "this file", remedy: str) -> Any:
+    """Read a YAML file of plain values, as `parse_yaml` does.
+
+    Raises:
+        InputError: the file is missing, too large, not UTF-8, or as for `parse_yaml`.
+    """
+    content = _without_mark(_content(Path(path), what, remedy))
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} is not YAML: it is not UTF-8 text; {remedy}", path) from error
+    return parse_yaml(text, what=what, remedy=remedy, path=path)
+
+
+def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = None) -> Any:
+    """The value of a YAML document.
+
+    Raises:
+        InputError: it is not YAML, is nested too deeply, repeats a key, expands to too many values, or has a value that
+            cannot be converted, such as an integer of thousands of digits.
+    """
+    from grammar.yaml_nodes import construct
+
+    try:
+        return construct(text)
+    except InputError as error:
+        raise InputError(f"{what} is not YAML: {error}; {remedy}", path, error.line) from error
+
+
+def explain(error: ValidationError, section: str = "") -> str:
+    """The first mistake that pydantic found as ``key: what is wrong``, and how many more there are.
+
+    Args:
+        error: what pydantic raised.
+        section: the key that everything in it belongs to.
+    """
+    first, more = error.errors(include_url=False, include_input=False)[0], error.error_count() - 1
+    where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + first["loc"])
+    what = "unknown key" if first["type"] in ("extra_forbidden", "unexpected_keyword_argument") else first["msg"]
+    rest = f" (and {more} more)" if more else ""
+    return f"{where + ': ' if where else ''}{what.removeprefix('Value error, ')}{rest}"
+
+
+@lru_cache(maxsize=256)
+def _adapter(model: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(model)
+
+
+def _content(path: Path, what: str, remedy: str) -> bytes:
+    try:
+        return read_bytes(path, limit=RECORD_LIMIT, line_limit=None)
+    except InputError as error:
+        raise InputError(f"{what} cannot be read: {error.reason}; {remedy}", path) from error
+
+
+def _without_mark(content: bytes) -> bytes:
+    """The content without the byte order mark that some editors write."""
+    return content.removeprefix(b"\xef\xbb\xbf")
+
+
+def _finite(value: Any) -> bool:
+    """Whether a JSON value has no infinite number (``1e999`` reads as one)."""
+    if isinstance(value, dict):
+        return all(map(_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
