@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from evaluation.measures.bootstrap import resampled_ratio
+from evaluation.measures.paired import unknown_words, words_missing
 from evaluation.score import Score, digest_sentences, signature
+from generator.language_model import check_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.distributions import Distributions, next_token_distributions
@@ -37,8 +39,9 @@ def sentence_records(
     left context) in ``stop``; None where the context is impossible.
 
     Raises:
-        InputError: a sentence has no tokens, or the distributions would hold more than 5 million probabilities.
+        InputError: a sentence is a string or has no tokens, or the distributions hold more than 5 million probabilities.
     """
+    check_sentences(sentences)
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
         for record, row in zip(records, pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype), strict=True):
@@ -93,7 +96,9 @@ def bound_records(
     """
     kept = [record for record in records if record["possible"]]
     if not kept:
-        raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound")
+        unknown = unknown_words(pcfg, (record["tokens"] for record in records))
+        why = f"; {words_missing(unknown)}" if unknown else ""
+        raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
     found = []
     for name, key in (("causal_bound", "surprisal"), ("masked_bound", "masked_logprob")):
         if key not in kept[0]:

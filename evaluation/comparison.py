@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evaluation.measures.bootstrap import Interval
 from evaluation.measures.correlation import correlations
-from evaluation.measures.paired import Paired, at_positions_of, pair
+from evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from evaluation.measures.perplexity import perplexities
 from evaluation.oracle import Oracle
 from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame
-from generator.language_model import LanguageModel, TokenScores
+from generator.language_model import LanguageModel, TokenScores, check_sentences
 from grammar.conditioning import LengthRange
+from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
 
@@ -53,8 +54,15 @@ class Comparison:
         return [{"model": self.model, "objective": self.objective, **score.as_record()} for score in self.as_scores()]
 
     def _counts(self) -> dict[str, int]:
-        excluded = len(self.paired.excluded)
-        return {"tokens": self.paired.tokens, "sentences": self.paired.n_sentences - excluded, "excluded": excluded}
+        paired = self.paired
+        excluded = len(paired.excluded)
+        return {
+            "tokens": paired.tokens,
+            "sentences": paired.n_sentences - excluded,
+            "excluded": excluded,
+            "impossible_model": len(paired.impossible_model),
+            "impossible_oracle": len(paired.impossible_oracle),
+        }
 
     def as_record(self) -> dict[str, Any]:
         """All of it as one row, for the report's table; interval ends are ``<name>_low`` and ``<name>_high``."""
@@ -99,6 +107,7 @@ def compare(
         seed: of the bootstrap.
 
     Raises:
+        InputError: a sentence is a string, or the model's scores are no `TokenScores`.
         NothingToCompareError: no sentence is possible for both sides.
     """
     both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
@@ -149,16 +158,23 @@ def score_both(
     vocabulary share it.
 
     Raises:
+        InputError: a sentence is a string, or the model's scores are no `TokenScores`.
         NothingToCompareError: no sentence is possible for both sides.
     """
     frame = frame or ScoringFrame()
+    check_sentences(sentences)
     oracle = oracle_for(model, pcfg, lengths, frame)
     scores = model.score(sentences, frame)
+    if not isinstance(scores, TokenScores):
+        raise InputError(
+            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
+            " generator.language_model.assemble_scores makes of one array of log probabilities per sentence"
+        )
     truth = oracle.score(sentences, frame) if truth is None else truth
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
     if open_skips:
         truth = at_positions_of(truth, scores)
-    paired = pair(scores, truth)
+    paired = pair(scores, truth, unknown_words(pcfg, (sentences[i] for i in truth.impossible)))
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
@@ -192,4 +208,4 @@ def _within(scores: TokenScores, paired: Paired) -> Paired:
     """Other scores of the oracle on the sentences that ``paired`` kept."""
     kept = ~np.isin(scores.sentence, paired.excluded)
     values = scores.log_prob[kept]
-    return Paired(values, values, paired.sentence, paired.position, paired.excluded, paired.n_sentences)
+    return replace(paired, model=values, oracle=values)

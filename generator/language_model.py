@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.frame import ScoringFrame
+from grammar.errors import InputError
 
 Objective = Literal["causal", "masked"]
 
@@ -89,6 +90,21 @@ class DistributionModel(LanguageModel, Protocol):
         Raises:
             InputError: the model cuts words into pieces, or takes no sentences of this length.
         """
+
+
+def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
+    """Refuse strings where lists of words are expected: Python would read their characters as words.
+
+    Raises:
+        InputError: ``sentences`` or one of them is a string.
+    """
+    if isinstance(sentences, str):
+        raise InputError("expecting a list of sentences, each a list of words, got one string; split it into words")
+    for number, sentence in enumerate(sentences, start=1):
+        if isinstance(sentence, str):
+            raise InputError(
+                f"sentence {number} is the string {sentence[:60]!r}, not a list of words; split it, say with .split()"
+            )
 
 
 def assemble_scores(

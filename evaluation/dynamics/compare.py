@@ -159,9 +159,14 @@ def learning_dynamics(
     )
 
 
+def _all_of(numbers: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """The sentences that occur in any of the arrays, each once, ascending."""
+    return np.unique(np.concatenate(numbers))
+
+
 def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tuple[Places, FloatArray]:
     """The positions that count at every checkpoint, and ln Q - ln P of each, (T, C)."""
-    excluded = np.unique(np.concatenate([paired.excluded for paired in found]))
+    excluded = _all_of([paired.excluded for paired in found])
     kept = [~np.isin(paired.sentence, excluded) for paired in found]
     if not kept[0].any():
         raise InputError(f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth")
@@ -173,7 +178,8 @@ def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tu
         oracle=first.oracle[own],
         sentence=first.sentence[own],
         position=first.position[own],
-        excluded=excluded.astype(np.int32),
+        impossible_model=_all_of([paired.impossible_model for paired in found]),
+        impossible_oracle=_all_of([paired.impossible_oracle for paired in found]),
     )
     return Places(paired, sentences, np.unique(paired.sentence).astype(np.int64)), gaps
 

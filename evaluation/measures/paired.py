@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from generator.language_model import TokenScores
 from grammar.errors import InputError
+from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 
@@ -21,8 +23,14 @@ class Paired:
     oracle: FloatArray  #: (T,) nats
     sentence: NDArray[np.int32]  #: (T,) numbers of the sentences in the input, ascending
     position: NDArray[np.int32]  #: (T,)
-    excluded: NDArray[np.int32]  #: sentences that either side gives probability zero
+    impossible_model: NDArray[np.int32]  #: sentences that the model gives probability zero
+    impossible_oracle: NDArray[np.int32]  #: sentences that the oracle gives probability zero
     n_sentences: int  #: sentences given, the excluded ones too
+
+    @property
+    def excluded(self) -> NDArray[np.int32]:
+        """Sentences that either side gives probability zero, ascending."""
+        return np.union1d(self.impossible_model, self.impossible_oracle).astype(np.int32)
 
     @property
     def tokens(self) -> int:
@@ -38,11 +46,17 @@ class Paired:
 
 
 class NothingToCompareError(InputError):
-    """No sentence is possible for both sides; ``n_sentences`` were given."""
+    """No position is left to compare.
 
-    def __init__(self, message: str, n_sentences: int) -> None:
+    ``n_sentences`` were given; ``impossible_model`` and ``impossible_oracle`` of them have probability zero on that
+    side.
+    """
+
+    def __init__(self, message: str, n_sentences: int, impossible_model: int, impossible_oracle: int) -> None:
         super().__init__(message)
         self.n_sentences = n_sentences
+        self.impossible_model = impossible_model
+        self.impossible_oracle = impossible_oracle
 
 
 def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
@@ -54,8 +68,13 @@ def at_positions_of(scores: TokenScores, other: TokenScores) -> TokenScores:
     )
 
 
-def pair(model: TokenScores, oracle: TokenScores) -> Paired:
+def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -> Paired:
     """Match positions; sentences impossible for either side leave both.
+
+    Args:
+        model: scores of the model.
+        oracle: scores of the oracle, of the same sentences in the same frame.
+        unknown: words that the oracle's grammar lacks, for the message when nothing is left.
 
     Raises:
         InputError: the two do not score the same sentences in the same frame.
@@ -63,15 +82,39 @@ def pair(model: TokenScores, oracle: TokenScores) -> Paired:
     """
     if model.n_sentences != oracle.n_sentences or model.frame != oracle.frame:
         raise InputError("model and oracle were scored on different sentences or frames; score them together")
-    excluded = np.union1d(model.impossible, oracle.impossible).astype(np.int32)
+    excluded = np.union1d(model.impossible, oracle.impossible)
     kept = [~np.isin(side.sentence, excluded) for side in (model, oracle)]
     sentence, position = model.sentence[kept[0]], model.position[kept[0]]
     if not (np.array_equal(sentence, oracle.sentence[kept[1]]) and np.array_equal(position, oracle.position[kept[1]])):
         raise InputError("model and oracle count different positions; give the oracle the model's vocabulary")
     if len(sentence) == 0:
-        impossible = "are impossible for the model or the oracle"
-        reason = impossible if len(excluded) == model.n_sentences else f"have no position that counts, or {impossible}"
-        raise NothingToCompareError(
-            f"no position is left to compare: all {model.n_sentences} sentences {reason}", model.n_sentences
-        )
-    return Paired(model.log_prob[kept[0]], oracle.log_prob[kept[1]], sentence, position, excluded, model.n_sentences)
+        n, by_model, by_oracle = model.n_sentences, len(model.impossible), len(oracle.impossible)
+        reason = f"of {n} sentences, the oracle cannot make {by_oracle} and the model cannot make {by_model}"
+        if len(excluded) < n:
+            reason += ", and the others have no position that counts"
+        if len(unknown):
+            reason += f"; {words_missing(unknown)}"
+        raise NothingToCompareError(f"no position is left to compare: {reason}", n, by_model, by_oracle)
+    return Paired(
+        model.log_prob[kept[0]],
+        oracle.log_prob[kept[1]],
+        sentence,
+        position,
+        model.impossible,
+        oracle.impossible,
+        model.n_sentences,
+    )
+
+
+def unknown_words(language: PCFG, sentences: Iterable[Sequence[str]]) -> list[str]:
+    """The words of ``sentences`` that a grammar lacks, each once, in the order of their first occurrence."""
+    known = language.word_ids
+    return list(dict.fromkeys(word for sentence in sentences for word in sentence if word not in known))
+
+
+def words_missing(unknown: Sequence[str], most: int = 5) -> str:
+    """``the grammar lacks the word 'unicorn'``, or ``the grammar lacks 7 words: 'a', 'b', ...``."""
+    if len(unknown) == 1:
+        return f"the grammar lacks the word {unknown[0]!r}"
+    shown = ", ".join(repr(word) for word in unknown[:most])
+    return f"the grammar lacks {len(unknown):,} words: {shown}{', ...' if len(unknown) > most else ''}"

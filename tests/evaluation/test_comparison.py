@@ -162,10 +162,31 @@ def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
     assert found.paired.excluded.tolist() == [1, 3, 4]
     record = found.as_record()
     assert (record["sentences"], record["excluded"], record["tokens"]) == (2, 3, 5)
+    assert (record["impossible_model"], record["impossible_oracle"]) == (2, 2)  # b is not the model's, 9 words and
+    # never-seen are not the truth's, which never-seen makes impossible for the model too
     assert "excluded:3" in found.signature
     assert all(not isinstance(v, float) or math.isfinite(v) for v in record.values())
-    with pytest.raises(InputError, match="no position is left to compare: all 1 sentences are impossible"):
+    with pytest.raises(InputError, match=r"the oracle cannot make 0 and the model cannot make 1$"):
         compare(model, TOY, [["b"]], lengths=None)
+    with pytest.raises(InputError, match=r"the oracle cannot make 1 .*; the grammar lacks the word 'never-seen'$"):
+        compare(model, TOY, [["a", "never-seen"]], lengths=None)
+
+
+def test_sentences_that_are_strings_are_refused() -> None:
+    model = Unigram({"a": 0.5}, stop=0.5)
+    with pytest.raises(InputError, match="sentence 2 is the string 'a a', not a list of words"):
+        compare(model, TOY, [["a"], "a a"], lengths=None)
+    with pytest.raises(InputError, match="got one string"):
+        compare(model, TOY, "a a", lengths=None)
+
+
+def test_a_model_whose_scores_are_no_token_scores_is_refused() -> None:
+    class Careless(Unigram):
+        def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
+            return [[-1.0] for _ in sentences]  # type: ignore[return-value]
+
+    with pytest.raises(InputError, match="score returned list; it has to return TokenScores"):
+        compare(Careless({"a": 0.5}, stop=0.5), TOY, [["a"]], lengths=None)
 
 
 def test_the_paper_frame_counts_neither_ends_nor_first_nor_unknown_words() -> None:
@@ -240,7 +261,15 @@ def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None
     model = Unigram({"a": 0.4, "b": 0.2}, stop=0.4)
     found = compare(model, TOY, SAMPLE, lengths=SHORT, seed=3)
     row, records = found.as_record(), {record["name"]: record for record in found.records()}
-    assert set(records) == {*MEASURES, "bound_unconditioned", "tokens", "sentences", "excluded"}
+    assert set(records) == {
+        *MEASURES,
+        "bound_unconditioned",
+        "tokens",
+        "sentences",
+        "excluded",
+        "impossible_model",
+        "impossible_oracle",
+    }
     for name, record in records.items():
         assert record["value"] == row[name]
         assert (record["low"], record["high"]) == (row.get(f"{name}_low"), row.get(f"{name}_high"))

@@ -12,7 +12,7 @@ from scipy import stats
 
 from evaluation.measures.bootstrap import resampled_ratio, resampled_statistic
 from evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
-from evaluation.measures.paired import Paired, pair
+from evaluation.measures.paired import NothingToCompareError, Paired, pair
 from evaluation.measures.perplexity import perplexities, perplexity
 from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame, preset_frame
@@ -186,12 +186,29 @@ def test_scores_that_do_not_belong_together_are_refused() -> None:
 
 
 def test_nothing_left_to_compare_is_refused_with_its_reason() -> None:
-    with pytest.raises(InputError, match="all 1 sentences are impossible for the model or the oracle"):
-        paired([[-1.0, -math.inf]], [[-1.0, -2.0]])
-    with pytest.raises(InputError, match="all 2 sentences have no position that counts"):
+    impossible, possible = scores([[-1.0, -math.inf]]), scores([[-1.0, -2.0]])
+    with pytest.raises(NothingToCompareError, match=r"the oracle cannot make 0 and the model cannot make 1$") as caught:
+        pair(impossible, possible)
+    assert (caught.value.impossible_model, caught.value.impossible_oracle) == (1, 0)
+    with pytest.raises(NothingToCompareError, match=r"the oracle cannot make 1 and the model cannot make 0$") as caught:
+        pair(possible, impossible)
+    assert (caught.value.impossible_model, caught.value.impossible_oracle) == (0, 1)
+    with pytest.raises(InputError, match=r"the grammar lacks the word 'unicorn'$"):
+        pair(possible, impossible, ["unicorn"])
+    with pytest.raises(InputError, match=r"the grammar lacks 6 words: 'a', 'b', 'c', 'd', 'e', ...$"):
+        pair(possible, impossible, list("abcdef"))
+    with pytest.raises(InputError, match=r"and the others have no position that counts$"):
         pair(*[scores([[-1.0, -2.0]] * 2, preset_frame("paper", "causal"))] * 2)
-    with pytest.raises(InputError, match="all 0 sentences"):
+    with pytest.raises(InputError, match="of 0 sentences"):
         paired([], [])
+
+
+def test_both_sides_are_counted_where_sentences_are_left_out() -> None:
+    dead = [-1.0, -math.inf]
+    found = paired([dead, [-1.0, -2.0], [-1.0, -2.0], dead], [dead, [-1.0, -2.0], dead, [-1.0, -2.0]])
+    assert found.impossible_model.tolist() == [0, 3]
+    assert found.impossible_oracle.tolist() == [0, 2]
+    assert found.excluded.tolist() == [0, 2, 3]
 
 
 def test_token_scores_never_hold_an_infinity() -> None:

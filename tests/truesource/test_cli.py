@@ -135,7 +135,7 @@ BAD = [
     ("parse toy.npz missing.txt -o new", ["no such file", "missing.txt"]),
     ("parse toy.npz noise.npz -o new", ["expecting UTF-8 text"]),
     ("bound toy.npz gap.txt --json new", ["an empty line", "gap.txt:2"]),
-    ("bound toy.npz zebra.txt --json new", ["can make none of the 2 sentences"]),
+    ("bound toy.npz zebra.txt --json new", ["can make none of the 2 sentences", "the grammar lacks the word 'zebra'"]),
     ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),
     ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
     ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
@@ -384,7 +384,9 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text(TEXT + "zebra walks\n", encoding="utf-8")
     code, out, err = command("bound", "toy.npz", "mixed.txt", "--json", "bound.json")
     assert code == 0
-    assert err == "1 of 3 sentences cannot be made by the grammar, left out: line 3\n"
+    assert err == (
+        "1 of 3 sentences cannot be made by the grammar, left out: line 3 (the grammar lacks the word 'zebra')\n"
+    )
     assert out.splitlines()[-1] == "Wrote bound.json. Next: truesource score MODEL mixed.txt --oracle toy.npz"
     found = json.loads((here / "bound.json").read_text(encoding="utf-8"))
     assert set(found) == {"sentences", "summary"}
@@ -495,9 +497,18 @@ def test_train_and_score(here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text(TEXT + "zebra walks\n", encoding="utf-8")
     text = command("score", "my model", "mixed.txt", "--oracle", "toy.npz", "--frame", "paper")
     assert text.code == 0
-    assert "1 of 3 sentences are impossible and left out" in text.err
+    assert (
+        "1 of 3 sentences are impossible and left out: the oracle cannot make 1; the grammar lacks the word 'zebra'"
+        in text.err
+    )
     assert "eos:out" in text.out
-    assert "no position is left" in command("score", "my model", "zebra.txt", "--oracle", "toy.npz").err
+    assert "the grammar lacks the word 'zebra'" in command("score", "my model", "zebra.txt", "--oracle", "toy.npz").err
+    other = command("score", "my model", "corpus", "--oracle", "toy.npz", "--lengths", "3..8")
+    assert "was drawn with --lengths 2..8, the oracle is conditioned on 3..8" in other.err
+    assert "the oracle cannot make" in other.err and "the model cannot make" not in other.err
+    assert command("sample", "toy.npz", "-n", 100, "--seed", 5, "-o", "elsewhere", *SPLIT).code == 0
+    foreign = command("score", "my model", "elsewhere", "--oracle", "toy.npz")
+    assert foreign.code == 0 and "my model was not trained on elsewhere but on another corpus" in foreign.err
     induced = command("induce", "bank.mrg", "-o", "other.npz", "--cycles", 0)
     assert induced.code == 0
     assert "drawn from another grammar" in command("score", "my model", "corpus", "--oracle", "other.npz").err

@@ -51,7 +51,7 @@ def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> Non
     nothing = write(tmp_path / "nothing.txt", "a dog walks")
     done = command("score", tmp_path / "mle", nothing, "--oracle", grammar)
     assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert "all 1 sentences are impossible for the model or the oracle" in done.err
+    assert "of 1 sentences, the oracle cannot make 0 and the model cannot make 1" in done.err
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -143,7 +143,8 @@ def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -
     rows = {row["model"]: row for row in json.loads((report.parent / "results.json").read_text())}
     assert rows["smooth"]["relative_ppl"] > 1.0
     assert rows["raw"]["relative_ppl"] is None and rows["raw"]["excluded"] == 4
-    assert "raw can make none of 4 sentences, so it has no perplexity." in report.read_text()
+    assert (rows["raw"]["impossible_model"], rows["raw"]["impossible_oracle"]) == (4, 0)
+    assert "raw has no perplexity: the model cannot make 4 of 4 sentences." in report.read_text()
 
 
 def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,7 +153,10 @@ def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str
     measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "relative_ppl_low": 1.01, "relative_ppl_high": 1.1}
     row = {"model": "some", "objective": "causal", **measures, "rho": 0.5, "r2_pearson": 0.4, "tokens": 9}
     none = {"model": "none", "objective": "causal", "relative_ppl": None, "tokens": 0, "sentences": 0, "excluded": 7}
-    print_results([{**row, "sentences": 3, "excluded": 4}, none])
-    said = capsys.readouterr().out
-    assert "some cannot make 4 of 7 sentences" in said
-    assert "none can make none of 7 sentences" in said
+    sides = {"impossible_model": 1, "impossible_oracle": 3}
+    foreign = {**row, "model": "foreign", "sentences": 3, "excluded": 4, "impossible_model": 0, "impossible_oracle": 4}
+    print_results([{**row, "sentences": 3, "excluded": 4, **sides}, none, foreign])
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert "some: the oracle cannot make 3 and the model cannot make 1 of 7 sentences; the numbers" in said
+    assert "none has no perplexity: the oracle or the model cannot make 7 of 7 sentences." in said
+    assert "foreign: the oracle cannot make 4 of 7 sentences;" in said

@@ -413,11 +413,11 @@ def test_a_model_that_makes_few_sentences_stands_apart(run):
     """An unsmoothed trigram is not the best model for what it leaves out."""
     rows = json.loads((run / "results.json").read_text())
     few = {**rows[1], "model": "trigram", "relative_ppl": 1.001, "relative_ppl_low": 0.9, "relative_ppl_high": 1.1}
-    few |= {"sentences": 12, "excluded": 188}
+    few |= {"sentences": 12, "excluded": 188, "impossible_model": 180, "impossible_oracle": 8}
     write_json(run / "results.json", [*rows, few])
     text = inner_text(page(run))
     assert "The best causal model, causal-small," in text
-    assert "trigram cannot make 188 of 200 sentences;" in text
+    assert "trigram: the oracle cannot make 8 and the model cannot make 180 of 200 sentences;" in text
     assert "trigram (causal, 12 sentences)" in text
     assert text.index("causal-small") < text.index("trigram")
     assert words.best([few], "causal") == few

@@ -41,6 +41,7 @@ def command(
     in parts: with -o, by --workers, by the workers of a --scheduler, or by the jobs of a --shard.
     """
     from evaluation.bound import bound_records, sentence_records
+    from evaluation.measures.paired import unknown_words, words_missing
     from evaluation.parts import score_in_parts
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
@@ -48,7 +49,14 @@ def command(
     from grammar.parallel import Share
     from grammar.parallel import Workers as Hands
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, list_lines, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import (
+        claim_file,
+        list_lines,
+        read_sentences,
+        warn_of_conditions,
+        warn_of_other_grammar,
+        warn_of_other_lengths,
+    )
 
     if not causal and not masked:
         raise InputError("--no-causal and --no-masked together leave nothing to measure")
@@ -69,6 +77,7 @@ def command(
     sentences, drawn = read_sentences(corpus, split)
     warn_of_conditions(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
+    warn_of_other_lengths(corpus, drawn, condition)
     share = None if shard is None else Share.parse(shard)
     if output is None:
         scores = sentence_records(
@@ -94,7 +103,11 @@ def command(
     left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
     if left_out:
         what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")
-        typer.echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}", err=True)
+        unknown = unknown_words(pcfg, (scores[number - 1]["tokens"] for number in left_out))
+        why = f" ({words_missing(unknown)})" if unknown else ""
+        typer.echo(
+            f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}{why}", err=True
+        )
     for score in summary:
         typer.echo(str(score))
     wrote = "Nothing written; --json FILE keeps the numbers of every token" if output is None else f"Wrote {output}"

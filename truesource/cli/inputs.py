@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -111,6 +112,52 @@ def warn_of_conditions(corpus: Path, split: str) -> None:
             " perplexity of it is no bound.",
             err=True,
         )
+
+
+def warn_of_other_lengths(corpus: Path, drawn: LengthRange | None, condition: LengthRange | None) -> None:
+    """Say on stderr when a corpus folder was drawn under another length range than the oracle is conditioned on."""
+    if not corpus.is_dir() or _is_sample_folder(corpus) or drawn == condition:
+        return
+    typer.echo(
+        f"Warning: {corpus} was drawn with --lengths {drawn or 'none'}, the oracle is conditioned on"
+        f" {condition or 'none'}, so its numbers are not the bound of this corpus.",
+        err=True,
+    )
+
+
+def warn_of_other_corpus(model: Path, corpus: Path) -> None:
+    """Say on stderr when a model was trained on another corpus than the corpus folder that it is scored on.
+
+    Models from elsewhere do not record their corpus, and text files have no digest: nothing is said of either.
+
+    Raises:
+        InputError: the model's ``training.json`` cannot be read.
+    """
+    if not corpus.is_dir() or _is_sample_folder(corpus):
+        return
+    from generator.corpus import Corpus
+
+    trained, here = _trained_on(model), Corpus.load(corpus).digest
+    if trained is not None and trained != here:
+        typer.echo(
+            f"Warning: {model} was not trained on {corpus} but on another corpus ({trained[:8]}, this is {here[:8]}),"
+            " so unless both have one grammar and one length range, its relative perplexity also measures how the two"
+            " languages differ.",
+            err=True,
+        )
+
+
+def _trained_on(model: Path) -> str | None:
+    """Digest of the corpus that a model was trained on, None where that is not recorded."""
+    trained = model.parent.parent if model.parent.name == "snapshots" else model
+    record = trained / "training.json"
+    if not record.is_file():
+        return None
+    try:
+        digest = json.loads(record.read_text(encoding="utf-8"))["corpus_digest"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError("the record of this model's training cannot be read; train the model again", record) from error
+    return str(digest)
 
 
 def list_lines(numbers: Sequence[int], most: int = 5) -> str:

@@ -29,12 +29,21 @@ def command(
     A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
     """
     from evaluation.comparison import compare
+    from evaluation.measures.paired import unknown_words, words_missing
     from generator.frame import preset_frame
     from grammar.conditioning import LengthRange
     from grammar.files import write_json
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import (
+        claim_file,
+        read_sentences,
+        warn_of_conditions,
+        warn_of_other_corpus,
+        warn_of_other_grammar,
+        warn_of_other_lengths,
+    )
     from truesource.cli.table import print_results
+    from truesource.report.words import impossible
 
     preset_frame(frame, "causal")  # before anything is read
     if json is not None:
@@ -44,6 +53,8 @@ def command(
     pcfg = PCFG.load(oracle)
     warn_of_other_grammar(corpus, pcfg)
     warn_of_conditions(corpus, split)
+    warn_of_other_lengths(corpus, drawn, condition)
+    warn_of_other_corpus(model, corpus)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
@@ -51,7 +62,13 @@ def command(
     found = compare(trained, pcfg, sentences, lengths=condition, frame=positions)
     record = found.as_record()
     if record["excluded"]:
-        typer.echo(f"{record['excluded']} of {len(sentences)} sentences are impossible and left out", err=True)
+        unknown = unknown_words(pcfg, (sentences[i] for i in found.paired.impossible_oracle))
+        why = f"; {words_missing(unknown)}" if unknown else ""
+        typer.echo(
+            f"{record['excluded']} of {len(sentences)} sentences are impossible and left out:"
+            f" {impossible(record)}{why}",
+            err=True,
+        )
     print_results([record])
     typer.echo(record["signature"])
     wrote = "Nothing written; --json FILE keeps these numbers"

@@ -22,7 +22,8 @@ STAGE = ("seconds", "finished", "skipped", "output")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
-    *("bound_unconditioned", "sentences", "excluded", "parameters", "training_seconds", "tokenizer"),
+    *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
+    *("parameters", "training_seconds", "tokenizer"),
 )
 #: entries that records must have
 TENDENCIES = {"against", "words", "collapsed", "samples", "notes", "records"}

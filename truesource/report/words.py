@@ -64,13 +64,22 @@ def partial(row: Record) -> bool:
 def left_out(rows: Sequence[Record]) -> list[str]:
     """What is to be known of each model that was scored on part of the sentences, or on none."""
     return [
-        f"{row['model']} can make none of {row['excluded']:,} sentences, so it has no perplexity."
+        f"{row['model']} has no perplexity: {impossible(row)} of {row['excluded']:,} sentences."
         if row["relative_ppl"] is None
-        else f"{row['model']} cannot make {row['excluded']:,} of {row['excluded'] + row['sentences']:,} sentences;"
-        f" its numbers and its bound are those of the other {row['sentences']:,}, and do not compare with other rows."
+        else f"{row['model']}: {impossible(row)} of {row['excluded'] + row['sentences']:,} sentences; the numbers and"
+        f" the bound are those of the other {row['sentences']:,}, and do not compare with other rows."
         for row in rows
         if partial(row)
     ]
+
+
+def impossible(row: Record) -> str:
+    """Which side cannot make how many of the sentences that are left out of a result."""
+    oracle, model = row.get("impossible_oracle"), row.get("impossible_model")
+    if oracle is None or model is None:  # results of an earlier version
+        return f"the oracle or the model cannot make {row['excluded']:,}"
+    sides = [(f"the oracle cannot make {oracle:,}", oracle), (f"the model cannot make {model:,}", model)]
+    return " and ".join(text for text, number in sides if number)
 
 
 def best(models: Sequence[Record], objective: str) -> Record | None:

@@ -57,7 +57,14 @@ def make(run: Run, model: ModelEntry) -> str:
     ) as error:  # counts without smoothing, of much too little text: no reason to stop the run
         log.info("%s: %s", model.name, error)
         (run.folder / "scores" / f"{model.name}.parquet").unlink(missing_ok=True)
-        counts = {"tokens": 0, "sentences": 0, "excluded": error.n_sentences, "signature": ""}
+        counts = {
+            "tokens": 0,
+            "sentences": 0,
+            "excluded": error.n_sentences,
+            "impossible_model": error.impossible_model,
+            "impossible_oracle": error.impossible_oracle,
+            "signature": "",
+        }
         head = {"model": model.name, "objective": trained.objective}
         return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
 
