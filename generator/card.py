@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from grammar.printable import markdown, markdown_code, yaml_string
+
 _SIZES = {
     10**3: "n<1K",
     10**4: "1K<n<10K",
@@ -36,8 +38,8 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
     total = sum(split["sentences"] for split in splits.values())
     header = [
         "---",
-        f"license: {_quoted(licence)}",
-        f"pretty_name: {_quoted(name)}",
+        f"license: {yaml_string(licence)}",
+        f"pretty_name: {yaml_string(name)}",
         "task_categories:",
         "- text-generation",
         "- fill-mask",
@@ -63,7 +65,7 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
         "\n".join(header)
         + f"""
 
-# {name}
+# {markdown(name)}
 
 Sentences drawn from a probabilistic context-free grammar (PCFG) by truesource: artificial text whose
 distribution is known exactly.
@@ -82,7 +84,7 @@ distribution is known exactly.
 | `logprob` | float64 | log probability of sentence and derivation together, not conditioned on length, nats |
 {"".join(row + chr(10) for name, row in _ROWS.items() if call[name])}
 ## Where it comes from
-- grammar: start symbol `{call["start"]}`, {_sizes(record["grammar"]["sizes"])}; SHA-256
+- grammar: start symbol {markdown_code(call["start"])}, {_sizes(record["grammar"]["sizes"])}; SHA-256
   `{record["grammar"]["digest"]}`
 - seed: {call["seed"]}, in shards of {call["shard_size"]:,} sentences
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
@@ -161,7 +163,3 @@ def _share(split: dict[str, Any], kind: str) -> str:
 
 def _sizes(sizes: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in sizes.items())
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from grammar.printable import one_line
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -28,10 +30,10 @@ def _bar() -> Progress:
     )
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
@@ -44,14 +46,14 @@ class Meter:
 
     def __init__(self, progress: Progress, description: str, total: float | None) -> None:
         self._progress = progress
-        self._task = progress.add_task(description, total=total, note="")
+        self._task = progress.add_task(one_line(description), total=total, note="")
 
     def advance(self, step: float = 1, note: str | None = None) -> None:
         """Move by ``step``; ``note`` replaces the text beside the bar."""
         if note is None:
             self._progress.update(self._task, advance=step)
         else:
-            self._progress.update(self._task, advance=step, note=note)
+            self._progress.update(self._task, advance=step, note=one_line(note))
 
 
 @contextmanager

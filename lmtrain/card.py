@@ -8,6 +8,7 @@ from typing import Any
 
 from transformers import GenerationConfig
 
+from grammar.printable import markdown
 from lmtrain.catalogue import OURS
 from lmtrain.config import ModelConfig
 from lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
@@ -80,7 +81,7 @@ tags:
 - synthetic
 ---
 
-# {record["name"]}
+# {markdown(record["name"])}
 
 A {record["objective"]} language model ({model["architecture"]}, {record["parameters"]:,} parameters) trained on an
 artificial language whose exact probabilities are known.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from generator.card import size_category
+from grammar.printable import markdown, yaml_string
 from lmtrain.decoding.settings import Decoding
 
 _GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
@@ -24,7 +25,7 @@ def samples_card(name: str, record: dict[str, Any], split: str) -> str:
     special = counts["special"] / counts["contexts"]
     decoding = Decoding.from_record(call["decoding"])
     return f"""---
-pretty_name: "{name.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}"
+pretty_name: {yaml_string(name)}
 task_categories:
 - text-generation
 tags:
@@ -39,9 +40,9 @@ configs:
     path: data/{split}-*.parquet
 ---
 
-# {name}
+# {markdown(name)}
 
-{counts["sentences"]:,} sentences drawn by truesource from the language model {model["name"]}.
+{counts["sentences"]:,} sentences drawn by truesource from the language model {markdown(model["name"])}.
 
 - decoding: `{decoding}`
 - cut after {decoding.max_tokens} tokens, not ended by the model: {cut:,} ({cut / counts["sentences"]:.3%}); mean

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from grammar.printable import markdown
 from lmtrain.tokenizer import BOS, EOS, UNK
 
 _ESTIMATES = {
@@ -41,7 +42,7 @@ tags:
 - n-gram
 ---
 
-# {record["name"]}
+# {markdown(record["name"])}
 
 A {model["order"]}-gram language model ({record["parameters"]:,} n-grams) of an artificial language whose exact
 probabilities are known.

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Scheduler, Shard, SplitName, Workers
 
 NAME = "bound"
@@ -96,7 +97,7 @@ def command(
             workers=hands,
         )
         if found is None:
-            typer.echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
+            echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
             return
         scores = found
     summary = bound_records(pcfg, scores, lengths=condition)
@@ -105,13 +106,11 @@ def command(
         what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")
         unknown = unknown_words(pcfg, (scores[number - 1]["tokens"] for number in left_out))
         why = f" ({words_missing(unknown)})" if unknown else ""
-        typer.echo(
-            f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}{why}", err=True
-        )
+        echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}{why}", err=True)
     for score in summary:
-        typer.echo(str(score))
+        echo(str(score))
     wrote = "Nothing written; --json FILE keeps the numbers of every token" if output is None else f"Wrote {output}"
     if json is not None:
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
         wrote = f"Wrote {json}" if output is None else f"Wrote {output} and {json}"
-    typer.echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")
+    echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")

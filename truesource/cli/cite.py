@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from truesource.cli.console import echo
 
 NAME = "cite"
 
@@ -47,6 +47,6 @@ def command() -> None:
     """Print what a paper that uses truesource should cite."""
     from importlib.metadata import version
 
-    typer.echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
+    echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
     for work in WORKS:
-        typer.echo(f"  * {work}.")
+        echo(f"  * {work}.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
 
 NAME = "convert"
@@ -97,6 +98,6 @@ def command(
         from grammar.estimate import prune
 
         pcfg, cost = prune(pcfg, threshold)
-        typer.echo(str(cost))
+        echo(str(cost))
     save_grammar(pcfg, target, force=force, format=target_format)
-    typer.echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")
+    echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")

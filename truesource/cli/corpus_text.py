@@ -6,9 +6,8 @@ import gzip
 from collections.abc import Iterable
 from pathlib import Path
 
-import typer
-
 from grammar.errors import InputError
+from truesource.cli.console import echo
 
 
 def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
@@ -41,7 +40,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
                 stream.write(line.encode() + b"\n")
                 progress.advance(1)
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
-    typer.echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource {following}")
+    echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource {following}")
 
 
 def _line(sentence: list[str], target: Path) -> str:

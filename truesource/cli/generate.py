@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed, Shard, Workers
 
 NAME = "generate"
@@ -87,18 +88,18 @@ def command(
 
     made = make_samples(model, n, how, output, seed=seed, workers=workers, share=share, force=force)
     if made is None:
-        typer.echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the samples.")
+        echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the samples.")
         return
     counts = made.record["counts"]
     cut = made.n_sentences - made.n_finished
     mean = f"; mean length of the others {counts['finished_tokens'] / made.n_finished:.4f}" if made.n_finished else ""
-    typer.echo(f"decoding   {made.decoding}")
-    typer.echo(f"cut        {cut:,} of {made.n_sentences:,} sentences ({cut / made.n_sentences:.3%}){mean}")
-    typer.echo(f"special    {counts['special'] / counts['contexts']:.3g} of the probability, never drawn")
+    echo(f"decoding   {made.decoding}")
+    echo(f"cut        {cut:,} of {made.n_sentences:,} sentences ({cut / made.n_sentences:.3%}){mean}")
+    echo(f"special    {counts['special'] / counts['contexts']:.3g} of the probability, never drawn")
     following = f"divergence {model} CORPUS --oracle GRAMMAR --samples {output}"
     if how.scheme != "ancestral" or how.temperature != 1.0:
         following = f"naturalness {output} --reference TREEBANK"  # the model's own distribution is not what was drawn
-    typer.echo(
+    echo(
         f"Wrote {output}: {made.n_sentences:,} sentences, {counts['tokens']:,} tokens."
         f" Next: truesource evaluate {following}"
     )

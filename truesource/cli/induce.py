@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grammar.errors import InputError
+from truesource.cli.console import echo
 from truesource.cli.inputs import claim_file
 from truesource.cli.options import Force, Seed
 
@@ -124,9 +125,9 @@ def command(
     config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
     binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)
     bank = Treebank.read(treebank)
-    typer.echo(str(bank.statistics()))
+    echo(str(bank.statistics()))
     for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
-        typer.echo(f"{count:,} trees refused: {reason}")
+        echo(f"{count:,} trees refused: {reason}")
     binarised = bank.binarise(binarisation)
     others = None if held_out is None else Treebank.read(held_out).binarise(binarisation)
     call = digest_json([asdict(config), seed, binarised.digest, others and others.digest])[:12]
@@ -148,8 +149,8 @@ def command(
     save_grammar(pcfg, output, force=force)
     shutil.rmtree(checkpoint, ignore_errors=True)
     for line in _found(pcfg):
-        typer.echo(line)
-    typer.echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(lexicon, output)}")
+        echo(line)
+    echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(lexicon, output)}")
 
 
 def _options(names: list[str]) -> str:

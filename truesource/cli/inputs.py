@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from grammar.errors import InputError
 from grammar.files import refuse_existing
+from truesource.cli.console import echo
 
 if TYPE_CHECKING:
     from grammar.conditioning import LengthRange
@@ -67,7 +66,7 @@ def _read_samples(path: Path) -> list[list[str]]:
     }
     for what, number in left_out.items():
         if number:
-            typer.echo(f"{number:,} of {samples.n_sentences:,} sentences of {path} {what} and are left out", err=True)
+            echo(f"{number:,} of {samples.n_sentences:,} sentences of {path} {what} and are left out", err=True)
     return kept
 
 
@@ -79,7 +78,7 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
 
     drawn_from = Corpus.load(corpus).grammar_digest
     if drawn_from != pcfg.digest:
-        typer.echo(
+        echo(
             f"Warning: {corpus} was drawn from another grammar ({drawn_from[:8]}, this is {pcfg.digest[:8]}),"
             " so these numbers are no bounds, unless the two differ by rounding only.",
             err=True,
@@ -95,19 +94,19 @@ def warn_of_conditions(corpus: Path, split: str) -> None:
     record = Corpus.load(corpus).record
     cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
     if cap is not None:
-        typer.echo(
+        echo(
             f"Warning: {corpus} has no trees above a height of {cap['max_height']}, the oracle has: it gives each"
             f" sentence up to {-cap['log_probability']:.3g} nats too little.",
             err=True,
         )
     if excluded is not None:
-        typer.echo(
+        echo(
             f"Warning: {split} of {corpus} leaves out the sentences of earlier splits, the oracle does not: add"
             f" {excluded['log_correction']:.6g} nats to the log probability of each sentence.",
             err=True,
         )
     if record["call"]["overlap"] == "unique":
-        typer.echo(
+        echo(
             f"Warning: no sentence occurs twice in {corpus}, so frequent ones are too rare there: the oracle's"
             " perplexity of it is no bound.",
             err=True,
@@ -118,7 +117,7 @@ def warn_of_other_lengths(corpus: Path, drawn: LengthRange | None, condition: Le
     """Say on stderr when a corpus folder was drawn under another length range than the oracle is conditioned on."""
     if not corpus.is_dir() or _is_sample_folder(corpus) or drawn == condition:
         return
-    typer.echo(
+    echo(
         f"Warning: {corpus} was drawn with --lengths {drawn or 'none'}, the oracle is conditioned on"
         f" {condition or 'none'}, so its numbers are not the bound of this corpus.",
         err=True,
@@ -139,7 +138,7 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
 
     trained, here = _trained_on(model), Corpus.load(corpus).digest
     if trained is not None and trained != here:
-        typer.echo(
+        echo(
             f"Warning: {model} was not trained on {corpus} but on another corpus ({trained[:8]}, this is {here[:8]}),"
             " so unless both have one grammar and one length range, its relative perplexity also measures how the two"
             " languages differ.",

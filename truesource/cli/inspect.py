@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
 
 if TYPE_CHECKING:
@@ -50,23 +51,23 @@ def command(
     sentences, drawn = ([], None) if text is None else read_sentences(text, split)
     pcfg = PCFG.load(grammar)
     found = diagnose(pcfg)
-    typer.echo(f"symbols {found.symbols:,}, words {found.words:,}")
-    typer.echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
-    typer.echo(f"total mass {found.total_mass:.9f}, spectral radius {found.spectral_radius:.6f}")
+    echo(f"symbols {found.symbols:,}, words {found.words:,}")
+    echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
+    echo(f"total mass {found.total_mass:.9f}, spectral radius {found.spectral_radius:.6f}")
     if found.mean_length is not None and found.derivational_entropy is not None:
-        typer.echo(
+        echo(
             f"mean length {found.mean_length:.3f} tokens,"
             f" derivational entropy {found.derivational_entropy:.3f} nats a sentence"
         )
-    typer.echo(_cycles("unary cycles", found.unary_cyclic, found.unary_cycle_groups, found.unary_cycle))
-    typer.echo(_cycles("left recursion", found.left_recursive, found.left_recursive_groups, found.left_cycle))
+    echo(_cycles("unary cycles", found.unary_cyclic, found.unary_cycle_groups, found.unary_cycle))
+    echo(_cycles("left recursion", found.left_recursive, found.left_recursive_groups, found.left_cycle))
     record = found.as_dict()
     if text is not None:
         seen = coverage(pcfg, sentences, lengths=drawn if lengths is None else condition)
         _show(seen, drawn if lengths is None else condition)
         record["coverage"] = seen.as_dict()
     for problem in found.problems:
-        typer.echo(f"! {problem}")
+        echo(f"! {problem}")
     wrote = "" if found.problems else "No problem found. "
     if json is not None:
         write_json(json, record)
@@ -76,7 +77,7 @@ def command(
         if is_serious(found)
         else f"truesource sample {grammar} -n 100000 -o corpus/"
     )
-    typer.echo(f"{wrote}Next: {step}")
+    echo(f"{wrote}Next: {step}")
 
 
 def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> str:
@@ -93,13 +94,13 @@ def _show(seen: Coverage, lengths: LengthRange | None) -> None:
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
     more = "" if seen.unknown_types <= MOST else ", ..."
-    typer.echo(f"text: {seen.sentences:,} sentences, {seen.tokens:,} tokens, {seen.types:,} types")
-    typer.echo(
+    echo(f"text: {seen.sentences:,} sentences, {seen.tokens:,} tokens, {seen.types:,} types")
+    echo(
         f"unknown words: {seen.unknown_tokens:,} tokens ({seen.unknown_tokens / seen.tokens:.2%}),"
         f" {seen.unknown_types:,} types ({seen.unknown_types / seen.types:.2%})" + (f": {words}{more}" if words else "")
     )
     within = "" if lengths is None else f" with {lengths} tokens"
     where = f": {list_lines(seen.impossible)}" if seen.impossible else ""
-    typer.echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
+    echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
-        typer.echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats a sentence")
+        echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats a sentence")

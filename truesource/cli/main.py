@@ -25,6 +25,7 @@ from truesource.cli import (
     train,
     vary,
 )
+from truesource.cli.console import echo, log_handler
 
 INTERRUPTED = 130  #: exit code after Ctrl-C
 
@@ -50,7 +51,7 @@ def _version(value: bool) -> None:
     if value:
         from importlib.metadata import version
 
-        typer.echo(f"truesource {version('truesource')}")
+        echo(f"truesource {version('truesource')}")
         raise typer.Exit
 
 
@@ -59,16 +60,7 @@ def _root(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
 ) -> None:
-    from rich.console import Console
-    from rich.logging import RichHandler
-
-    handler = RichHandler(
-        console=Console(stderr=True, soft_wrap=not sys.stderr.isatty()),
-        show_path=False,
-        show_level=False,
-        rich_tracebacks=False,
-    )
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", datefmt="%H:%M:%S", handlers=[handler])
+    logging.basicConfig(level=logging.WARNING, handlers=[log_handler()])
     logging.getLogger("truesource").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
@@ -79,9 +71,9 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except InputError as error:
-        typer.echo(f"truesource: {error}", err=True)
+        echo(f"truesource: {error}", err=True)
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:  # typer makes this of KeyboardInterrupt
-            typer.echo("truesource: stopped; what was finished is kept, run the same command again to go on", err=True)
+            echo("truesource: stopped; what was finished is kept, run the same command again to go on", err=True)
         raise

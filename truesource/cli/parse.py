@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force
 
 NAME = "parse"
@@ -95,7 +96,7 @@ def command(
             trees.append(None)
     write_text(output, "".join(f"{tree or '()'}\n" for tree in trees))
     for too_long in large.values():
-        typer.echo(f"{too_long}; it reads ()", err=True)
+        echo(f"{too_long}; it reads ()", err=True)
     failed = [
         i
         for i, (tree, taken) in enumerate(zip(trees, short, strict=True), start=1)
@@ -103,13 +104,11 @@ def command(
     ]
     if failed:
         what = "cannot be made by the grammar and read ()"
-        typer.echo(f"{len(failed)} of {sum(short)} sentences {what}: {list_lines(failed)}", err=True)
+        echo(f"{len(failed)} of {sum(short)} sentences {what}: {list_lines(failed)}", err=True)
     if longest is not None:
-        typer.echo(f"{len(short) - sum(short)} sentences of more than {longest} words read ()")
+        echo(f"{len(short) - sum(short)} sentences of more than {longest} words read ()")
     if wanted is not None:
         from evaluation.measures.brackets import compare_brackets
 
-        typer.echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
-    typer.echo(
-        f"Wrote {output}: {sum(short) - len(failed) - len(large):,} trees. Next: truesource bound {grammar} {text}"
-    )
+        echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
+    echo(f"Wrote {output}: {sum(short) - len(failed) - len(large):,} trees. Next: truesource bound {grammar} {text}")

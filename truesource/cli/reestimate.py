@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
+from truesource.cli.console import echo
 from truesource.cli.inputs import claim_file
 
 
@@ -60,13 +59,13 @@ def reestimate(
         checkpoint=checkpoint,
     )
     for record in found.trace:
-        typer.echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
+        echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
     if found.trace[-1]["impossible"]:
-        typer.echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
+        echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
     if others is not None:
         last = found.trace[-1]
         value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
-        typer.echo(
+        echo(
             f"held out: {value} nats per token; {last['held_out_impossible']:,} of {len(others):,} sentences are"
             " impossible and left out"
         )
@@ -76,4 +75,4 @@ def reestimate(
         write_json_lines(trace, found.trace)
     shutil.rmtree(checkpoint, ignore_errors=True)
     following = f"truesource bound {output} {unbracketed}" if unbracketed else f"truesource inspect {output}"
-    typer.echo(f"Wrote {output}: {found.pcfg!r}. Next: {following}")
+    echo(f"Wrote {output}: {found.pcfg!r}. Next: {following}")

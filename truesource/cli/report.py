@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from truesource.cli.console import echo
+
 NAME = "report"
 
 
@@ -14,4 +16,4 @@ def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/d
     """Make the HTML report of a finished run again, over the old one."""
     from truesource.report import build_report
 
-    typer.echo(f"Wrote {build_report(run)}. Next: open it in a browser.")
+    echo(f"Wrote {build_report(run)}. Next: open it in a browser.")

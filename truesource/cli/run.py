@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Runs
 
 NAME = "run"
@@ -38,4 +39,4 @@ def show(report: Path) -> None:
     from truesource.cli.table import print_results
 
     print_results(json.loads((report.parent / "results.json").read_text(encoding="utf-8")))
-    typer.echo(f"Wrote {report}. Next: open it in a browser.")
+    echo(f"Wrote {report}. Next: open it in a browser.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Lengths, Scheduler, Seed, Shard, Workers
 
 if TYPE_CHECKING:
@@ -107,11 +108,11 @@ def command(
         )
         corpus = Corpus.load(output) if made else None
     if corpus is None:
-        typer.echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
+        echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
         return
     _report(corpus)
     tokens_there = sum(corpus.n_tokens(name) for name in corpus.splits)
-    typer.echo(
+    echo(
         f"Wrote {output}: {n:,} sentences, {tokens_there:,} tokens."
         f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
     )
@@ -144,7 +145,7 @@ def _make_variants(
         print_table(variants[0].original, variants)
     for name, corpus in made.items():
         if corpus is not None and name != "original":
-            typer.echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")
+            echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")
     return (None if None in made.values() else made["original"]), output / "original"
 
 
@@ -153,23 +154,23 @@ def _report(corpus: Corpus) -> None:
     record = corpus.record
     cap = record["height_cap"]
     if cap is not None:
-        typer.echo(
+        echo(
             f"height     {1.0 - cap['probability']:.3g} of the probability is in trees above {cap['max_height']}; mean"
             f" length {cap['mean_tokens']:.4f}, {cap['mean_tokens_without']:.4f} without the cap"
         )
     if "unique" in record:
         drawn, repeated = record["unique"]["drawn"], record["unique"]["repeated"]
-        typer.echo(f"unique     {repeated:,} of {drawn:,} sentences drawn repeated an earlier one")
+        echo(f"unique     {repeated:,} of {drawn:,} sentences drawn repeated an earlier one")
     for name, counts in record["splits"].items():
         found, shared = counts["excluded"], counts["overlap"]
         if found is not None:
             how = "exactly" if found["exact"] else "about"
-            typer.echo(
+            echo(
                 f"disjoint   {name}: earlier splits hold {how} {found['probability']:.6g} of the probability; add"
                 f" {found['log_correction']:.6g} nats to each log probability"
             )
         elif shared is not None and record["call"]["overlap"] == "iid":
-            typer.echo(
+            echo(
                 f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its different sentences) stand"
                 f" in {record['overlap_with']} too"
             )

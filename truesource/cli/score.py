@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, SplitName
 
 NAME = "score"
@@ -64,15 +65,15 @@ def command(
     if record["excluded"]:
         unknown = unknown_words(pcfg, (sentences[i] for i in found.paired.impossible_oracle))
         why = f"; {words_missing(unknown)}" if unknown else ""
-        typer.echo(
+        echo(
             f"{record['excluded']} of {len(sentences)} sentences are impossible and left out:"
             f" {impossible(record)}{why}",
             err=True,
         )
     print_results([record])
-    typer.echo(record["signature"])
+    echo(record["signature"])
     wrote = "Nothing written; --json FILE keeps these numbers"
     if json is not None:
         write_json(json, found.records())
         wrote = f"Wrote {json}"
-    typer.echo(f"{wrote}. Next: truesource cite")
+    echo(f"{wrote}. Next: truesource cite")

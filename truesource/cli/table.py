@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from truesource.cli.console import console
+
 
 def print_results(records: Sequence[dict[str, Any]]) -> None:
     """Model, objective, perplexity, bound, relative perplexity with interval, rho, R2, tokens.
 
     Below it stands what is to be known of models that cannot make all sentences.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from truesource.report.words import left_out
@@ -35,9 +36,6 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
             f"{r['r2_pearson']:.4f}",
             f"{r['tokens']:,}",
         )
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
-    console.print(table)
+    console().print(table)
     for sentence in left_out(records):
-        console.print(sentence, markup=False, highlight=False)
+        console().print(sentence)

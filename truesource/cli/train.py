@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lmtrain.catalogue import TAKES
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed
 
 NAME = "train"
@@ -91,4 +92,4 @@ def command(
     trained = train(source, shape, training, output, seed=seed, probe=probe, force=force)
     if not is_main_process():
         return
-    typer.echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")
+    echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")

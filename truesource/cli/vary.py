@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, Lengths
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def command(
             "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
         }
         write_json(json, record)
-    typer.echo(
+    echo(
         f"Wrote {', '.join(map(str, files if json is None else (*files, json)))}."
         f" Next: truesource sample {files[1]} -n 100000 --lengths {lengths} -o corpus/"
     )
@@ -78,8 +79,6 @@ def command(
 
 def print_table(original: Measures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(caption="P: original, Q: variant; entropy and KL of derivations in nats per token")
@@ -90,11 +89,8 @@ def print_table(original: Measures, variants: Sequence[Variant]) -> None:
     for v in variants:
         kl = v.divergence
         numbers = (_text(kl.forward_per_token), _text(kl.backward_per_token))
-        table.add_row(escape(v.name), *_figures(v.measures), *numbers)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
-    console.print(table)
+        table.add_row(v.name, *_figures(v.measures), *numbers)
+    console().print(table)
     for v in variants:
         reasons = [("KL(P||Q)", v.divergence.forward_reason), ("KL(Q||P)", v.divergence.backward_reason)]
         lines = [f"no {what}: {reason}" for what, reason in reasons if reason is not None]
@@ -103,7 +99,7 @@ def print_table(original: Measures, variants: Sequence[Variant]) -> None:
         elif lines and v.aligned is not v.divergence:
             lines.append("derivations of P have images in Q" + _aligned(v))
         if lines:
-            typer.echo(f"{v.name}: {'; '.join(lines)}")
+            echo(f"{v.name}: {'; '.join(lines)}")
 
 
 def _aligned(v: Variant) -> str:

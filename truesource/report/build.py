@@ -14,6 +14,7 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import write_text
 from grammar.inference.expected import expected_counts
+from grammar.printable import terminal
 from truesource.report import figures_corpus, figures_grammar, figures_models, words
 from truesource.report.cuts import tokenisation_section
 from truesource.report.divergence import divergence_section
@@ -82,7 +83,7 @@ def _render(context: dict[str, Any], run: Path) -> str:
     style = Markup((templates / "style.css").read_text(encoding="utf-8"))
     page = environment.get_template("report.html.j2")
     try:
-        return page.render(style=style, count=words.count, **context)
+        return terminal(page.render(style=style, count=words.count, **context))
     except UndefinedError as error:
         raise InputError(f"a record of the run lacks an entry ({error}); run the experiment again", run) from error
 

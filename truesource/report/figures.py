@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING, Any
+
+from grammar.printable import shortened, terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +23,12 @@ SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
 PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
+LONGEST_LABEL = 40  #: characters of a word in a figure
+_SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
+
 _STYLE = {
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar sign in a name is one
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.5,
@@ -57,11 +65,15 @@ def figure(width: float, height: float, salt: str) -> Iterator[Figure]:
 def to_svg(drawn: Figure, salt: str, title: str) -> str:
     """The figure as an ``<svg>`` element for a page with others.
 
+    Labels, names and words are taken literally: control characters are shown as escapes, long words are shortened.
     The same figure gives the same text: no date, ids from ``salt``. Coordinates are rounded to a hundredth
     of a point, which halves the size.
     """
+    _make_printable(drawn)
     stream = io.StringIO()
-    drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    with warnings.catch_warnings():  # the text is drawn by the reader's fonts, which may have what ours lack
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        drawn.savefig(stream, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
@@ -74,8 +86,51 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     head, rest = text.split(">", 1)
     size = re.search(r'viewBox="[^"]*"', head)
     assert size is not None
-    label = title.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    label = escape(terminal(title))
     return f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" {size[0]} role="img" aria-label="{label}">{rest}'.strip()
+
+
+def _make_printable(drawn: Figure) -> None:
+    """Escape every text of a figure, and the labels of its ticks, which do not exist before it is drawn."""
+    from matplotlib.axes import Axes
+    from matplotlib.text import Text
+
+    for text in drawn.findobj(Text):
+        text.set_text(_label(text.get_text()))
+    for axes in drawn.findobj(Axes):
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(_printable_ticks(axis.get_major_formatter()))
+            axis.set_minor_formatter(_printable_ticks(axis.get_minor_formatter()))
+
+
+def _printable_ticks(wrapped: Any) -> Any:
+    """The formatter of an axis, with labels escaped and powers of ten in plain characters instead of mathtext."""
+    from matplotlib.ticker import Formatter, LogFormatter
+
+    class Printable(Formatter):
+        def format_ticks(self, values: Any) -> list[str]:
+            labels: list[str] = wrapped.format_ticks(values)
+            return [_label(_powers(label) if isinstance(wrapped, LogFormatter) else label) for label in labels]
+
+        def get_offset(self) -> str:
+            return str(wrapped.get_offset())
+
+    return Printable()
+
+
+def _powers(label: str) -> str:
+    r"""``10⁻³`` for ``$\mathdefault{10^{-3}}$``."""
+    plain = label.removeprefix(r"$\mathdefault{").removesuffix("}$").replace(r"\times", "\N{MULTIPLICATION SIGN}")
+    return re.sub(r"\^\{([^}]*)\}", lambda power: superscript(power[1]), plain)
+
+
+def superscript(number: int | str) -> str:
+    """An integer in superscript characters."""
+    return str(number).translate(_SUPERSCRIPT)
+
+
+def _label(text: str) -> str:
+    return shortened(terminal(text), LONGEST_LABEL)
 
 
 def standalone(svg: str) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from grammar.pcfg import PCFG
-from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, to_svg
+from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
 from truesource.report.folder import Record
 
 MOST_LABELS = 60  #: bars
@@ -94,7 +94,7 @@ def substates_figure(pcfg: PCFG) -> str | None:
                 axes.bar(at, [shown[i][1] for i in at], color=colour, width=0.75, label=_BAR_NAMES[name])
         size = 9 if len(shown) <= 30 else 6.5
         names = [label for label, _ in shown]
-        axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=size, parse_math=False)
+        axes.set_xticks(range(len(shown)), names, rotation=90, fontsize=size)
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(-0.7, max(len(shown), 24) - 0.3)  # few bars stay slim
         axes.set_ylabel("states")
@@ -127,7 +127,7 @@ def spectrum_figure(pcfg: PCFG) -> str:
         axes.set_xlim(edges[0], 0.0)
         axes.set_ylim(bottom=0)
         ticks = list(range(int(np.ceil(edges[0])), 1))[:: 1 if edges[0] > -12 else 2]
-        axes.set_xticks(ticks, [f"$10^{{{tick}}}$" if tick else "1" for tick in ticks])
+        axes.set_xticks(ticks, [f"10{superscript(tick)}" if tick else "1" for tick in ticks])
         axes.grid()
         axes.legend(loc="upper left")
         return to_svg(drawn, "spectrum", "Number of rules by probability")

@@ -77,11 +77,12 @@ def _rank_frequency(drawn: Any, found: Naturalness) -> None:
             curve = (ranks - 1 + released.beta) ** -released.alpha
             whole = (np.arange(fit.law.types) + released.beta) ** -released.alpha
             axes.loglog(ranks, curve / whole.sum(), color=TRUTH, linewidth=1.3)
-            label = rf"$\alpha$ = {released.alpha:.3f}, $\beta$ = {released.beta:.2f}"
+            alpha, beta = released.alpha, released.beta
         else:
             axes.loglog(ranks, fit.law.pmf(ranks), color=TRUTH, linewidth=1.3)
-            label = rf"$\alpha$ = {fit.law.alpha:.3f}, $\beta$ = {fit.law.beta:.2f}"
-        axes.set_title(name, parse_math=False)
+            alpha, beta = fit.law.alpha, fit.law.beta
+        label = f"\N{GREEK SMALL LETTER ALPHA} = {alpha:.3f}, \N{GREEK SMALL LETTER BETA} = {beta:.2f}"
+        axes.set_title(name)
         axes.text(0.97, 0.95, label, transform=axes.transAxes, ha="right", va="top", fontsize=8.5)
         axes.grid(which="major")
     _hide(panels, len(names))
@@ -126,7 +127,7 @@ def _lengths(drawn: Any, found: Naturalness) -> None:
             color=_colour(found, name),
             label="sampled" if name in found.exact else None,
         )
-        axes.set_title(name, parse_math=False)
+        axes.set_title(name)
         if name in found.exact:
             exact = found.exact[name][seen[0] : seen[-1] + 1]
             axes.plot(
@@ -138,9 +139,7 @@ def _lengths(drawn: Any, found: Naturalness) -> None:
         axes.grid(axis="y")
     _hide(panels, len(others))
     most = max(panels.flat[: len(others)], key=lambda axes: len(axes.get_legend_handles_labels()[1]))
-    legend = drawn.legend(*most.get_legend_handles_labels(), loc="outside upper right", ncols=3)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    drawn.legend(*most.get_legend_handles_labels(), loc="outside upper right", ncols=3)
     drawn.supxlabel("sentence length (tokens)", fontsize=9.5)
     drawn.supylabel("share of sentences", fontsize=9.5)
 
@@ -169,5 +168,4 @@ def _ngrams(drawn: Any, found: Naturalness) -> None:
     axes.set_ylabel("Spearman's rho of counts")
     axes.set_xlim(0.45, 4.55)
     axes.grid(axis="y")
-    for text in axes.legend(loc="best").get_texts():
-        text.set_parse_math(False)
+    axes.legend(loc="best")

@@ -45,7 +45,5 @@ def reduction_figure(curves: Mapping[str, Sequence[Reduced]]) -> str:
                 plain_log_axis(axes.xaxis, round_ticks(sizes[0], sizes[-1], 5))
         panels[0].set_ylim(bottom=0.0)
         panels[0].set_ylabel("change against all words, %")
-        legend = drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+        drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         return to_svg(drawn, "reduction", "Change of PPL and PPLu against vocabulary size")

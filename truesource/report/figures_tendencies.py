@@ -223,7 +223,6 @@ def _shares(drawn: Any, shown: _Shown) -> None:
         axes.set_xlim(left=0.0)
         axes.grid(axis="x")
         axes.tick_params(axis="y", length=0)
-        _plain(axes.get_yticklabels())
 
 
 def _chance(drawn: Any, shown: _Shown) -> None:
@@ -255,7 +254,6 @@ def _chance(drawn: Any, shown: _Shown) -> None:
         axes.set_xlim(left, high + 0.2 * (high - left))
     axes.grid(axis="x")
     axes.tick_params(axis="y", length=0)
-    _plain(axes.get_yticklabels())
 
 
 # -- what they share ----------------------------------------------------------------------------------------
@@ -277,7 +275,7 @@ def _panels(drawn: Any, shown: _Shown, title: str, x: str, y: str) -> list[Any]:
         if i + across >= count:
             axes.set_xlabel(x, fontsize=FONT, labelpad=1.5)
         if i < count:
-            axes.set_title(shown.names[i], parse_math=False, fontsize=FONT)
+            axes.set_title(shown.names[i], fontsize=FONT)
     drawn.suptitle(title, fontsize=FONT)
     drawn.supylabel(y, fontsize=FONT)
     return list(grid.flat[:count])
@@ -300,13 +298,7 @@ def _common_lengths(panels: Sequence[Any], shown: _Shown) -> None:
 
 
 def _legend(drawn: Any, axes: Any, columns: int) -> None:
-    _plain(drawn.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns).get_texts())
-
-
-def _plain(texts: Sequence[Any]) -> None:
-    """A dollar sign in a name is one."""
-    for text in texts:
-        text.set_parse_math(False)
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 
 
 def _drawable(shown: _Shown, name: str) -> bool:

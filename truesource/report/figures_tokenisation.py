@@ -156,8 +156,6 @@ def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
     drawn.legend(loc="outside upper center", ncols=3, handlelength=1.4, columnspacing=1.4)
-    for label in whole.get_yticklabels():
-        label.set_parse_math(False)
 
 
 def _gap_axis(axes: Any, rows: Sequence[Parts]) -> None:

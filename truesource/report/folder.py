@@ -15,6 +15,7 @@ from generator.corpus import Corpus
 from grammar.doctor import diagnose
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
+from truesource.report.svg import read_svg
 
 Record = Mapping[str, Any]
 PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
@@ -65,15 +66,10 @@ class RunFolder:
         """A figure that a stage drew, as ``<svg>``; None where it is absent.
 
         Raises:
-            InputError: it is damaged.
+            InputError: it is damaged, or holds what no figure of a stage has.
         """
         path = self.path / name
-        if not path.is_file():
-            return None
-        text = path.read_text(encoding="utf-8")
-        if not text.startswith("<svg") or not text.rstrip().endswith("</svg>"):
-            raise InputError("this figure is damaged; run the experiment again", path)
-        return text
+        return read_svg(path) if path.is_file() else None
 
     @property
     def models(self) -> list[Record]:

@@ -27,6 +27,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
     from lmtrain.models import load_model
+    from truesource.report.figures import standalone
     from truesource.report.figures_divergence import divergence_figure
 
     config, place = _config(run), run.folder / "divergence"
@@ -46,7 +47,8 @@ def make(run: Run, model: ModelEntry) -> str:
         "excluded": found.excluded,
         "records": found.records(),
     }
-    write_text(place / f"{model.name}.svg", divergence_figure(found, f"divergence-{model.name}"))
+    drawn = divergence_figure(found, f"divergence-{model.name}")
+    write_text(place / f"{model.name}.svg", standalone(drawn))
     write_json(place / f"{model.name}.json", record)
     return digest_json(record)
 

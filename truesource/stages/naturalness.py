@@ -33,6 +33,7 @@ def inputs(run: Run) -> Any:
 def make(run: Run) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
     from grammar.estimate import relative_frequency
+    from truesource.report.figures import standalone
     from truesource.report.figures_naturalness import naturalness_figure
 
     config, lengths, place = _config(run), run.corpus.lengths, run.folder / "naturalness"
@@ -60,7 +61,7 @@ def make(run: Run) -> str:
         "sentences": {name: len(text) for name, text in sources.items()},
         "records": found.records(),
     }
-    write_text(place / "naturalness.svg", naturalness_figure(found))
+    write_text(place / "naturalness.svg", standalone(naturalness_figure(found)))
     write_json(place / "naturalness.json", record)
     return digest_json(record)
 

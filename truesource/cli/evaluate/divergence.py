@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from rich.console import Console
 
     from evaluation.divergence.breakdown import Row
     from evaluation.divergence.compare import Divergence
@@ -113,7 +112,7 @@ def command(
         trained, pcfg, text[:sentences], lengths=condition, top=top_k, by=tables, classes=table, seed=seed
     )
     if found.excluded:
-        typer.echo(f"{found.excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+        echo(f"{found.excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
     records = found.records()
     print_measures(f"{found.model} ({found.objective}), {found.contexts:,} contexts", ROWS, found.scores, top_k)
     for name in asked:
@@ -123,7 +122,7 @@ def command(
         records += [{**head, **score.as_record()} for score in sampled.values()]
         print_measures(f"{len(own):,} sentences of {found.model}", SAMPLES, sampled, top_k)
     main = found.scores.get("kl") or found.scores["kl_infinite"]
-    typer.echo(f"{main.name}|{main.signature}")
+    echo(f"{main.name}|{main.signature}")
     wrote = []
     if json is not None:
         write_json(json, records)
@@ -135,7 +134,7 @@ def command(
         write_text(plot, standalone(divergence_figure(found)))
         wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: {_next(model, found, own is not None)}")
+    echo(f"{done}. Next: {_next(model, found, own is not None)}")
 
 
 def read_samples(path: Path) -> list[list[str]]:
@@ -160,7 +159,7 @@ def read_samples(path: Path) -> list[list[str]]:
         raise InputError(f"these were drawn by {how}, not from the model's own distribution: use ancestral ones", path)
     cut = folder.n_sentences - folder.n_finished
     if cut:
-        typer.echo(f"{cut:,} of {folder.n_sentences:,} sentences of the model were cut and are left out", err=True)
+        echo(f"{cut:,} of {folder.n_sentences:,} sentences of the model were cut and are left out", err=True)
     found = folder.sentences(cut=False)
     if not found:
         raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
@@ -169,23 +168,21 @@ def read_samples(path: Path) -> list[list[str]]:
 
 def print_measures(title: str, rows: tuple[tuple[str, str, str], ...], scores: Mapping[str, Score], top_k: int) -> None:
     """A line a measure: its name, its value with interval, and what it means."""
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title), title_justify="left", caption="in brackets: 95%, sentences resampled")
+    table = Table(title=title, title_justify="left", caption="in brackets: 95%, sentences resampled")
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning")
     for name, label, meaning in rows:
         cell = _cell(name, scores)
         if cell is not None:
-            table.add_row(label.format(k=top_k), escape(cell), meaning)
-    _console().print(table)
+            table.add_row(label.format(k=top_k), cell, meaning)
+    console().print(table)
 
 
 def print_table(by: str, rows: list[Row]) -> None:
     """Divergence of each group, and the other measures where there are any."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=f"by {by}", title_justify="left")
@@ -201,15 +198,8 @@ def print_table(by: str, rows: list[Row]) -> None:
     for row in rows:
         cells = [("-" if name not in row.scores else _value(row.scores[name], name == "kl")) for name in shown]
         counts = [f"{row.infinite:,}"] if infinite else []
-        table.add_row(escape(row.group), f"{row.tokens:,.0f}", *map(escape, cells), *counts)
-    _console().print(table)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=120)
+        table.add_row(row.group, f"{row.tokens:,.0f}", *cells, *counts)
+    console().print(table)
 
 
 def _cell(name: str, scores: Mapping[str, Score]) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
@@ -120,18 +121,18 @@ def command(
     name = model.resolve().name
     found = measure_checkpoints(model, pcfg, text, name=name, lengths=condition, settings=settings)
     if found.excluded:
-        typer.echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
+        echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
     if frame != "default" and contexts:
-        typer.echo(f"No exact KL: it is of all positions, and --frame {frame} leaves some out", err=True)
+        echo(f"No exact KL: it is of all positions, and --frame {frame} leaves some out", err=True)
     for kind in found.curves:
         print_table(found, kind, shown if kind == "class" else [])
-    typer.echo(
+    echo(
         "Steps: from there on; in parentheses between which checkpoints, in 95% of resampled sentences (seeds of"
         " training are not in it)."
     )
     for sentence in findings(found):
-        typer.echo(sentence)
-    typer.echo(f"{found.score('all', 0, len(found.steps) - 1, 'log_ratio')}")
+        echo(sentence)
+    echo(f"{found.score('all', 0, len(found.steps) - 1, 'log_ratio')}")
     wrote = []
     if json is not None:
         write_json(json, found.records())
@@ -143,13 +144,11 @@ def command(
         write_text(plot, standalone(dynamics_figure(found.as_record(), measure, shown)))
         wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: truesource evaluate divergence {model} {corpus} --oracle {oracle} --by class")
+    echo(f"{done}. Next: truesource evaluate divergence {model} {corpus} --oracle {oracle} --by class")
 
 
 def print_table(found: Dynamics, by: By, only: list[str]) -> None:
     """The groups at the last checkpoint, and when each was learned; classes in the order of learning."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     curves = found.curves[by]
@@ -170,19 +169,16 @@ def print_table(found: Dynamics, by: By, only: list[str]) -> None:
         mean, median, exact = (found.score(by, g, last, m) for m in ("log_ratio", "log_ratio_median", "kl"))
         assert mean is not None and median is not None
         table.add_row(
-            escape(curves.names[g]),
+            curves.names[g],
             f"{curves.tokens[g]:,.1f}" if by == "class" else f"{curves.tokens[g]:,.0f}",
             f"{mean.value:+.4f}",
-            "" if mean.low is None else escape(f"[{mean.low:+.3f}, {mean.high:+.3f}]"),
+            "" if mean.low is None else f"[{mean.low:+.3f}, {mean.high:+.3f}]",
             f"{median.value:+.4f}",
             "-" if exact is None else f"{exact.value:.4f}",
             _reached(curves.half[g]),
             _reached(curves.threshold[g]),
         )
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=130)
-    console.print(table)
+    console(130).print(table)
 
 
 def _reached(milestone: Milestone) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, SplitName
 
 if TYPE_CHECKING:
@@ -93,13 +94,13 @@ def command(
     found = measure_ambiguity(builder, [each for _, each in kept], inverse_temperature)
     show(found, f"{tokeniser}, {by} scores", words, scores=by)
     measured = found.scores(scores=by)
-    typer.echo(f"entropy|{measured['entropy'].signature}")
+    echo(f"entropy|{measured['entropy'].signature}")
     if json is not None:
         counts = {"given": len(documents), "unreadable": len(set_aside)}
         head = {"tokeniser": str(tokeniser), "text": str(text), **counts}
         write_json(json, [{**head, **record} for record in found.records(scores=by, words=words)])
     done = "Nothing written; --json FILE keeps these numbers" if json is None else f"Wrote {json}"
-    typer.echo(f"{done}. Next: truesource evaluate tokenisation MODEL {text}")
+    echo(f"{done}. Next: truesource evaluate tokenisation MODEL {text}")
 
 
 def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[PieceText]:
@@ -119,24 +120,19 @@ def show(found: Ambiguity, title: str, words: int, *, scores: str) -> None:
     """The table of measures, and that of the most ambiguous words."""
     from decimal import Decimal
 
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
     values = found.scores(scores=scores)
     sizes = ", ".join(f"{int(values[name].value):,} {name}" for name in ("documents", "words", "characters", "bytes"))
     how = "words are cut on their own" if found.factorises else "pieces reach over white space: whole documents are cut"
-    table = Table(title=escape(f"{title}\n{sizes}"), title_justify="left", caption=f"b = {found.b:g}; {how}")
+    table = Table(title=f"{title}\n{sizes}", title_justify="left", caption=f"b = {found.b:g}; {how}")
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning")
     for name, label, meaning in ROWS:
         if name in values:
             table.add_row(label, _number(name, values[name].value), meaning)
-    console.print(table)
+    console().print(table)
     ambiguous = found.words(words)
     if not ambiguous:
         return
@@ -149,14 +145,14 @@ def show(found: Ambiguity, title: str, words: int, *, scores: str) -> None:
     for word in ambiguous:
         ways = f"{word.paths:,}" if word.paths < 10**9 else f"{Decimal(word.paths):.3g}"
         table.add_row(
-            escape(word.word),
+            word.word,
             f"{word.tokens:,}",
             ways,
             f"{word.entropy:.4f}",
-            escape(" ".join(word.best)),
+            " ".join(word.best),
             f"{word.probability:.4f}",
         )
-    console.print(table)
+    console().print(table)
 
 
 def _number(name: str, value: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, Lengths, Seed, SplitName
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
     for source in read:
         outside = f", {source.left_out:,} of other lengths left out" if source.left_out else ""
         how = " drawn" if source.pcfg is not None else ""
-        typer.echo(f"{source.name}: {len(source.sentences):,} sentences{how}{outside}")
+        echo(f"{source.name}: {len(source.sentences):,} sentences{how}{outside}")
     high = max(len(sentence) for source in read for sentence in source.sentences)
     found = compare_naturalness(
         {source.name: source.sentences for source in read},
@@ -94,24 +95,22 @@ def command(
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     grammar = next((given for given, s in zip(sources, read[1:], strict=True) if s.pcfg is not None), None)
     step = "cite" if grammar is None else f"sample {grammar.rpartition('=')[2]} -n 100000 -o corpus/"
-    typer.echo(f"{done}. Next: truesource {step}")
+    echo(f"{done}. Next: truesource {step}")
 
 
 def _print(found: Naturalness, read: list[Source]) -> None:
     """The table; measures that a source does not have read -."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     from truesource.report.naturalness import ROWS
 
     table = Table(
         caption="in brackets: 95% intervals; of n-grams the range over random choices of sentences"
-        f"\nn-grams: with one half of {escape(found.reference)}; of {escape(found.reference)} itself, its other half"
+        f"\nn-grams: with one half of {found.reference}; of {found.reference} itself, its other half"
     )
     table.add_column("measure", no_wrap=True)
     for source in read:
-        table.add_column(escape(source.name), justify="right", overflow="fold")
+        table.add_column(source.name, justify="right", overflow="fold")
     for title, name in ROWS:
         cells = []
         for source in read:
@@ -120,12 +119,9 @@ def _print(found: Naturalness, read: list[Source]) -> None:
                 cells.append("-")
                 continue
             ends = "" if score.low is None or score.high is None else f" [{score.low:.3f}, {score.high:.3f}]"
-            cells.append(escape(f"{score.value:.4f}{ends}"))
+            cells.append(f"{score.value:.4f}{ends}")
         table.add_row(title, *cells)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=40 + 34 * len(read))
-    console.print(table)
+    console(40 + 34 * len(read)).print(table)
     for name in ("zipf_alpha", "ngram_spearman_2"):
         if score := found.scores[found.reference].get(name):
-            typer.echo(f"{name}|{score.signature}")
+            echo(f"{name}|{score.signature}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, Lengths, Seed
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def command(
         wrote.append(str(pairs))
     if model is None:
         print_pairs(found)
-        typer.echo(
+        echo(
             f"Wrote {len(found):,} pairs to {pairs}."
             f" Next: truesource evaluate pairs MODEL --oracle {oracle} --given {pairs}"
         )
@@ -127,7 +128,7 @@ def command(
 
     measured = evaluate_pairs(load_model(model), found, pcfg, lengths=condition, seed=seed)
     for reason, n in measured.left_out.items():
-        typer.echo(f"{n} of {len(found)} pairs left out: {reason}", err=True)
+        echo(f"{n} of {len(found)} pairs left out: {reason}", err=True)
     records = measured.records()
     print_measures(records)
     print_parts(records)
@@ -141,7 +142,7 @@ def command(
         write_text(figure, standalone(pairs_figure(measured.objective, {measured.model: records})))
         wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: truesource score {model} CORPUS --oracle {oracle}")
+    echo(f"{done}. Next: truesource score {model} CORPUS --oracle {oracle}")
 
 
 def _refuse(context: typer.Context) -> None:
@@ -164,5 +165,5 @@ def _make(pcfg: PCFG, lengths: LengthRange | None, settings: Settings) -> list[P
 
     made = make_pairs(pcfg, lengths, settings)
     for note in made.notes:
-        typer.echo(f"Note: {note}.", err=True)
+        echo(f"Note: {note}.", err=True)
     return made.pairs

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
+from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from evaluation.pairs.pair import Pair
 
 STRATA_SHOWN = 40  #: rows of the table of strata
@@ -34,7 +32,7 @@ def print_pairs(pairs: Sequence[Pair]) -> None:
             "one is impossible" if odds is None else f"{odds:.2f} nats"
         )
         table.add_row(name, str(len(own)), str(sum(not pair.possible for pair in own)), shown)
-    _console().print(table)
+    console(130).print(table)
 
 
 def print_measures(records: Sequence[dict[str, Any]]) -> None:
@@ -73,7 +71,7 @@ def print_measures(records: Sequence[dict[str, Any]]) -> None:
                 for name in ("unigram_accuracy", "slope", "correlation", "choice", "choice_truth")
             ),
         )
-    _console().print(table)
+    console(130).print(table)
 
 
 def print_parts(records: Sequence[dict[str, Any]]) -> None:
@@ -92,17 +90,10 @@ def print_parts(records: Sequence[dict[str, Any]]) -> None:
         table.add_row(
             r["phenomenon"], f"{by}: {r['group']}", f"{n:,}", f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]"
         )
-    _console().print(table)
+    console(130).print(table)
     if len(rows) > STRATA_SHOWN:
-        typer.echo(f"{len(rows) - STRATA_SHOWN} more rows: --json FILE has all")
+        echo(f"{len(rows) - STRATA_SHOWN} more rows: --json FILE has all")
 
 
 def _number(record: dict[str, Any] | None) -> str:
     return "-" if record is None else f"{record['value']:.3f}"
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=130)

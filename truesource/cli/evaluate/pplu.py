@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def command(
         seed=seed,
     )
     if found.excluded:
-        typer.echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
+        echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
     records = found.records()
     tables.print_scores(found)
     curves: dict[str, list[Reduced]] = {}
@@ -147,7 +148,7 @@ def command(
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     whole_words = oracle is not None and trained.vocabulary is not None
     step = f"evaluate divergence {model} {corpus} --oracle {oracle}" if whole_words else "cite"
-    typer.echo(f"{done}. Next: truesource {step}")
+    echo(f"{done}. Next: truesource {step}")
 
 
 def reduced(

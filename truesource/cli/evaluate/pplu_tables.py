@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
+from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from evaluation.pplu.compare import UnigramPerplexity
@@ -50,8 +49,8 @@ def print_scores(found: UnigramPerplexity) -> None:
             label, meaning = "-ln PPLu", "nats a token that the model gains over these word frequencies"
         if name in found.scores:
             table.add_row(label, _value(found.scores[name]), meaning)
-    _console().print(table)
-    typer.echo(str(found.scores["pplu"]))
+    console(140).print(table)
+    echo(str(found.scores["pplu"]))
 
 
 def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplexity) -> Records:
@@ -84,7 +83,7 @@ def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplex
             }
             more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
             records += _records(found, "reduction", values, more)
-        _console().print(table)
+        console(140).print(table)
     return records
 
 
@@ -112,7 +111,7 @@ def print_split(
         )
         more = {"model_knows": model, "unigram_knows": unigram, "beta": beta, "seed": seed}
         records += _records(found, "random-split", values, {**more, "occurrences": split.occurrences})
-    _console().print(table)
+    console(140).print(table)
     return records
 
 
@@ -127,8 +126,8 @@ def print_senses(split: SenseSplit, n: int) -> Records:
     shown = (("ppl", "PPL"), ("ppl_unigram", "PPL of word frequencies"), ("pplu", "PPLu"))
     for name, label in (*shown, ("mutual_information", "mutual information, nats")):
         table.add_row(label, _value(split.whole[name]), _value(split.split[name]))
-    _console().print(table)
-    typer.echo(f"mutual information gained: {split.gained:.4f} nats a token")
+    console(140).print(table)
+    echo(f"mutual information gained: {split.gained:.4f} nats a token")
     return [
         {"model": "oracle", "objective": "causal", "table": "senses", "side": side, **scores[name].as_record()}
         for side, scores in (("whole", split.whole), ("split", split.split))
@@ -157,12 +156,11 @@ def print_ranks(ranked: Rankings, found: UnigramPerplexity, k: int) -> Records:
     for (one, other), tau in ranked.tau.items():
         table.add_row(RANKINGS[one], RANKINGS[other], f"{tau:.4f}")
         records += _records(found, "ranking", {"kendall_tau": tau}, {"of": [one, other]})
-    _console().print(table)
+    console(140).print(table)
     return records
 
 
 def _print_sentences(rows: Sequence[Ranked], title: str) -> None:
-    from rich.markup import escape
 
     known = rows[0].rank_truth_ppl is not None
     table = _table(title, None)
@@ -174,8 +172,8 @@ def _print_sentences(rows: Sequence[Ranked], title: str) -> None:
         text = row.text if len(row.text) <= LONGEST else f"{row.text[: LONGEST - 3]}..."
         truth = (f"{row.rank_truth_ppl:,}", f"{row.rank_truth_pplu:,}") if known else ()
         cells = (_number(row.ppl), f"{row.rank_ppl:,}", _number(row.pplu), f"{row.rank_pplu:,}", *truth)
-        table.add_row(*cells, escape(text))
-    _console().print(table)
+        table.add_row(*cells, text)
+    console(140).print(table)
 
 
 def _records(found: UnigramPerplexity, table: str, values: Mapping[str, float], more: Mapping[str, Any]) -> Records:
@@ -199,22 +197,14 @@ def _source(found: UnigramPerplexity) -> str:
 
 
 def _table(title: str, caption: str | None) -> Table:
-    from rich.markup import escape
     from rich.table import Table
 
-    return Table(title=escape(title), title_justify="left", caption=caption and escape(caption), caption_justify="left")
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
+    return Table(title=title, title_justify="left", caption=caption, caption_justify="left")
 
 
 def _value(score: Score) -> str:
     ends = "" if score.low is None or score.high is None else f" [{_number(score.low)}, {_number(score.high)}]"
-    return f"{_number(score.value)}{ends}".replace("[", "\\[")
+    return f"{_number(score.value)}{ends}"
 
 
 def _number(value: float) -> str:

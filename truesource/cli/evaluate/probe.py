@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from evaluation.probing.measures import Estimate
     from evaluation.probing.results import Probing
 
@@ -99,9 +98,9 @@ def command(
     )
     excluded = found.parts["excluded"]
     if excluded:
-        typer.echo(f"{excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+        echo(f"{excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
     for note in found.notes:
-        typer.echo(f"Note: {note}", err=True)
+        echo(f"Note: {note}", err=True)
     _print_layers(found)
     if len(found.steps) > 1:
         _print_steps(found)
@@ -117,19 +116,18 @@ def command(
         write_text(figure, standalone(probing_figure(found.records())))
         wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: {_next(found, model, corpus, oracle)}")
+    echo(f"{done}. Next: {_next(found, model, corpus, oracle)}")
 
 
 def _print_layers(found: Probing) -> None:
     """A row a layer of the finished model."""
-    from rich.markup import escape
     from rich.table import Table
 
     parts = found.parts
     title = (
         f"{found.model} ({found.objective}): {parts['target']} of {parts['items']:,} items, {parts['labels']} labels"
     )
-    table = Table(title=escape(title), title_justify="left", caption=escape(_caption(found)), caption_justify="left")
+    table = Table(title=title, title_justify="left", caption=_caption(found), caption_justify="left")
     columns = {"accuracy": "accuracy", "mcc": "MCC", "selectivity": "selectivity", "kl": "KL, nats", "mdl": "MDL, bits"}
     shown = [name for name in columns if name in found.final[0].measures]
     table.add_column("layer", justify="right")
@@ -137,8 +135,8 @@ def _print_layers(found: Probing) -> None:
         table.add_column(columns[name], justify="right", no_wrap=True)
     for row in found.final:
         name = f"{row.layer}{' *' if row.layer == found.best.layer else ''}"
-        table.add_row(name, *(escape(_interval(row.measures[name])) for name in shown))
-    _console().print(table)
+        table.add_row(name, *(_interval(row.measures[name]) for name in shown))
+    console(130).print(table)
 
 
 def _print_steps(found: Probing) -> None:
@@ -153,12 +151,11 @@ def _print_steps(found: Probing) -> None:
     values = {(row.step, row.layer): row.measures["accuracy"].value for row in found.layers}
     for step in found.steps:
         table.add_row(f"{step:,}", *(f"{values[step, layer]:.4f}" for layer in layers))
-    _console().print(table)
+    console(130).print(table)
 
 
 def _print_best(found: Probing) -> None:
     """The best layer beside guesses, limits and controls, and its correlations."""
-    from rich.markup import escape
     from rich.table import Table
 
     best = found.best
@@ -212,8 +209,8 @@ def _print_best(found: Probing) -> None:
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("meaning")
     for row in rows:
-        table.add_row(*map(escape, row))
-    _console().print(table)
+        table.add_row(*row)
+    console(130).print(table)
 
 
 def _caption(found: Probing) -> str:
@@ -235,13 +232,6 @@ def _interval(value: Estimate) -> str:
         return f"{value.value:.4f}"
     low, high = (f"{x if abs(x) >= 5e-4 else 0.0:.3f}" for x in (value.low, value.high))
     return f"{value.value:.4f} [{low}, {high}]"
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=130)
 
 
 def _next(found: Probing, model: Path, corpus: Path, oracle: Path) -> str:

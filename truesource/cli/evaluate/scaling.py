@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, Runs
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ def command(
         evaluated(folder, json, failures, shared=shard is not None)
     finally:
         for failure in failures:
-            typer.echo(f"failed: {failure.cell}: {failure.reason}", err=True)
+            echo(f"failed: {failure.cell}: {failure.reason}", err=True)
     if failures:
         of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
-        typer.echo(f"truesource: {of} failed; the same command tries again", err=True)
+        echo(f"truesource: {of} failed; the same command tries again", err=True)
         raise typer.Exit(2)
 
 
@@ -75,7 +76,7 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
 
     found = read_sweep(folder)
     if found.missing and shared:
-        typer.echo(
+        echo(
             f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
             " not finished. Next: the other jobs; the last to end writes the report."
         )
@@ -85,7 +86,7 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
     if not found.rows:
         raise InputError("no cell of this sweep is finished; give its configuration to train them", folder)
     if found.missing:
-        typer.echo(
+        echo(
             f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished and left out",
             err=True,
         )
@@ -96,7 +97,7 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
         write_json(json, records)
     report = build_scaling_report(found, folder)[-1]
     also = "" if json is None else f" and {json}"
-    typer.echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
+    echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
 def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> tuple[Path, list[Failure]]:
@@ -114,7 +115,7 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
         warn_of_conditions(corpus, config.evaluation.split)
     folder, strangers, failures = execute(config, pcfg, base=base, runs=runs, share=share)
     if strangers:
-        typer.echo(
+        echo(
             f"{len(strangers)} folders in {folder / 'cells'} are of other configurations, such as {strangers[0].name};"
             " they are kept, in case you go back to one",
             err=True,
@@ -124,14 +125,9 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
 
 def show(found: Sweep) -> None:
     """The cells, and the laws."""
-    from rich.console import Console
     from rich.table import Table
 
     from truesource.report.scaling import HEADS, cell_rows, fit_rows, joint_text, spread_text, unknown_rows
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=190)
 
     def table(title: str, heads: Sequence[str], rows: list[list[str]], left: int, caption: str | None = None) -> None:
         made = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
@@ -139,7 +135,7 @@ def show(found: Sweep) -> None:
             made.add_column(head, justify="left" if i < left else "right")
         for row in rows:
             made.add_row(*row)
-        console.print(made)
+        console(190).print(made)
 
     table(
         "cells",
@@ -164,10 +160,8 @@ def show(found: Sweep) -> None:
         table("the loss with its irreducible part E unknown: E + A x^-exponent", columns, unknown, 2)
     joint = joint_text(found)
     if joint is not None:
-        console.print(
-            f"both sizes, KL = A N^-alpha + B D^-beta (N without embeddings, D sentences): {joint}", highlight=False
-        )
+        console(190).print(f"both sizes, KL = A N^-alpha + B D^-beta (N without embeddings, D sentences): {joint}")
     for sentence in found.fits.refused:
-        typer.echo(sentence, err=True)
+        echo(sentence, err=True)
     if not laws and not found.fits.refused:
-        typer.echo("no law is fitted: it needs at least 3 corpus sizes or 3 models", err=True)
+        echo("no law is fitted: it needs at least 3 corpus sizes or 3 models", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def command(
         found = _against_text(texts, str(reference), condition, split, options)
     print_table(found)
     for note in found.notes:
-        typer.echo(note, err=True)
+        echo(note, err=True)
     wrote = []
     if json is not None:
         write_json(json, found.records())
@@ -136,7 +137,7 @@ def command(
         write_text(figure, standalone(tendencies_figure(found)))
         wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: truesource cite")
+    echo(f"{done}. Next: truesource cite")
 
 
 def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | None:
@@ -170,12 +171,12 @@ def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | N
             )
         lengths = next(iter(told.values()))
         if len(told) < len(sources) or lengths != "none":
-            typer.echo(f"lengths of the truth: {lengths}, as those of {next(iter(told))}")
+            echo(f"lengths of the truth: {lengths}, as those of {next(iter(told))}")
         return LengthRange.parse(lengths)
     condition = LengthRange.parse(lengths)
     for given, found in told.items():
         if LengthRange.parse(found) != condition:
-            typer.echo(
+            echo(
                 f"Warning: the lengths of {given} are {found}, those of the truth here {lengths}; they differ for that"
                 " reason alone",
                 err=True,
@@ -239,7 +240,7 @@ def read_samples(
 def echo_size(name: str, text: Sequence[Sequence[str]], left_out: int) -> None:
     """How many sentences are compared, and how many are not."""
     outside = f", {left_out:,} of other lengths left out" if left_out else ""
-    typer.echo(f"{name}: {len(text):,} sentences{outside}")
+    echo(f"{name}: {len(text):,} sentences{outside}")
 
 
 def _refuse_beams(path: Path) -> None:
@@ -279,7 +280,7 @@ def _drawn(folder: Path, n: int, seed: int) -> tuple[str, list[list[str]], tuple
     drawn = draw(cast("StepwiseModel", model), n, Decoding("ancestral"), seed=seed)
     text = [s for s, finished in zip(drawn.sentences, drawn.finished, strict=True) if finished and s]
     if len(text) < n:
-        typer.echo(f"{n - len(text):,} of {n:,} sentences of {model.name} were cut or empty and are left out", err=True)
+        echo(f"{n - len(text):,} of {n:,} sentences of {model.name} were cut or empty and are left out", err=True)
     return model.name, text, model.vocabulary
 
 
@@ -298,7 +299,7 @@ def _options(
     classes = classes_for(read_stopwords(stopwords, variant), texts)
     if "stopwords" not in classes:
         which = "the English list" if stopwords is None else str(stopwords)
-        typer.echo(
+        echo(
             f"No word of the samples is in {which} of stopwords, so their shares are left out; give a list for the"
             " language, one word a line: --stopwords FILE",
             err=True,
@@ -330,7 +331,7 @@ def _against_truth(
     truth = Truth(PCFG.load(grammar), lengths, vocabulary=words)
     for name, text in texts.items():
         for habit in truth.habits(text, seed=seed):
-            typer.echo(f"Warning: {name} and the grammar are not cut alike: {habit}", err=True)
+            echo(f"Warning: {name} and the grammar are not cut alike: {habit}", err=True)
     return against_truth(texts, truth, options)
 
 
@@ -345,14 +346,12 @@ def _against_text(
     echo_size(source.name, source.sentences, source.left_out)
     for name, text in texts.items():
         for habit in differing_habits(text, source.sentences):
-            typer.echo(f"Warning: {name} and {source.name} are not cut alike: {habit}", err=True)
+            echo(f"Warning: {name} and {source.name} are not cut alike: {habit}", err=True)
     return against_sample(texts, source.sentences, options, name=source.name)
 
 
 def print_table(found: Tendencies) -> None:
     """A row a measure, a column a sample: value, p-value, and what chance gives."""
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     against = "the exact distribution" if found.against == "truth" else "the reference"
@@ -362,17 +361,14 @@ def print_table(found: Tendencies) -> None:
     )
     table.add_column("measure", no_wrap=True)
     for name in found.findings:
-        table.add_column(escape(name), justify="right", overflow="fold")
+        table.add_column(name, justify="right", overflow="fold")
     for _, measure, title in SHOWN:
         row = [found.findings[name].get(measure) for name in found.findings]
         if any(row):
-            table.add_row(title, *(escape(_cell(finding)) for finding in row))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=40 + 36 * len(found.findings))
-    console.print(table)
+            table.add_row(title, *(_cell(finding) for finding in row))
+    console(40 + 36 * len(found.findings)).print(table)
     first = next(iter(next(iter(found.findings.values())).values()))
-    typer.echo(str(first.score))
+    echo(str(first.score))
 
 
 def _family(found: Tendencies) -> str:

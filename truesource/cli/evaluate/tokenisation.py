@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def command(
     )
     for reason, number in measured.evaluation.reasons().items():
         if not reason.startswith("no piece spells"):  # said above
-            typer.echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
+            echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
     show(measured)
     wrote = []
     if json is not None:
@@ -217,7 +218,7 @@ def command(
     show_tables(tables)
     scores = measured.ppl[measured.marginal]
     signed = scores.get("ppl", scores["bits_per_character"])
-    typer.echo(f"{signed.name}|{signed.signature}")
+    echo(f"{signed.name}|{signed.signature}")
     if json is not None and (more := tables.records()):
         write_json(json, measured.records() + more)
     if words is not None and tables.words is not None:
@@ -231,7 +232,7 @@ def command(
         write_text(plot, standalone(tokenisation_figure(measured.records() + tables.records(), gaps)))
         wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    typer.echo(f"{done}. Next: {_next(model, text, oracle)}")
+    echo(f"{done}. Next: {_next(model, text, oracle)}")
 
 
 def warn_of_texts(
@@ -244,7 +245,7 @@ def warn_of_texts(
         numbers = [text.number + 1 for text in unreadable]
         parts = sorted({part for text in unreadable for part in text.parts})
         listed = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
-        typer.echo(
+        echo(
             f"Warning: {len(numbers):,} of {given:,} documents of {path} ({list_lines(numbers)}) hold what no piece"
             f" spells, {listed}, and are set aside: they have no probability.",
             err=True,
@@ -255,14 +256,14 @@ def warn_of_texts(
         if text.altered:
             (spaced if " ".join(text.original.split()) != text.original else changed).append(number + 1)
     if spaced:
-        typer.echo(
+        echo(
             f"Warning: {len(spaced):,} of {given:,} documents of {path} ({list_lines(spaced)}) have runs of white"
             " space, or white space at an end, which the tokeniser changes; words and characters are counted on the"
             " original.",
             err=True,
         )
     if changed:
-        typer.echo(
+        echo(
             f"Warning: the tokeniser normalises {len(changed):,} of {given:,} documents of {path}"
             f" ({list_lines(changed)}) to other characters; words and characters are counted on the original.",
             err=True,

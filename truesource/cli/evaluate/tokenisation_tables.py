@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
+
+from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from evaluation.score import Score
     from evaluation.tokenisation.caching import Caching, Case
     from evaluation.tokenisation.canonical import LocalCanonicality
@@ -49,7 +48,7 @@ def show(found: Measured) -> None:
     """The table of estimators, what one cut leaves out, and the distance to the truth."""
     _estimators(found)
     if found.warning is not None:
-        typer.echo(f"Warning: {found.warning}.", err=True)
+        echo(f"Warning: {found.warning}.", err=True)
     if found.gaps is not None:
         shares = {} if found.canonical is None else found.canonical.scores
         _gaps(f"what one cut leaves out, by {found.marginal}", {**found.gaps.scores, **shares})
@@ -163,7 +162,7 @@ def _decomposition(found: Decomposition, seed: int) -> None:
     _print(title, ("part", "of a sentence", "of a word", "share"), rows, note or None)
     for numbers, what in ((found.impossible, "the grammar cannot make"), (found.altered, "the tokeniser alters")):
         if numbers:
-            typer.echo(f"{len(numbers):,} sentences that {what} are left out of this distance", err=True)
+            echo(f"{len(numbers):,} sentences that {what} are left out of this distance", err=True)
 
 
 def _grid(found: Grid) -> None:
@@ -291,19 +290,11 @@ def _sets(sets: Sequence[SetResult]) -> None:
 def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None) -> None:
     """A table: names on the left, numbers on the right, text as it is."""
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=Text(title), title_justify="left", caption=caption, caption_justify="left")
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     for i, name in enumerate(columns):
         text = i == 0 or (name in ("meaning", "value is", "cuts") and name != columns[0])
         table.add_column(name, justify="left" if text else "right", no_wrap=name != "meaning")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    _console().print(table)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=130)
+        table.add_row(*row)
+    console(130).print(table)
