@@ -21,3 +21,15 @@ class InputError(ValueError):
         self.reason = one_line(message)  #: the message without the place
         self.path = path
         self.line = line
+
+
+class NothingToMeasureError(InputError):
+    """A measure is not defined on what was given: no pairs, one label, no sentence that both sides can make.
+
+    A command refuses it as any `InputError`. In a run, which holds more than this measure, it is a note in the report.
+    ``code`` says what is missing, and stays the same when the sentence is worded anew.
+    """
+
+    def __init__(self, message: str, code: str, path: str | Path | None = None) -> None:
+        super().__init__(message, path)
+        self.code = code

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.files import digest_json, write_json
 from truesource.config.run import RunConfig
 from truesource.config.sources import ModelEntry
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("truesource")
 
+#: stages that may find nothing to measure, which is a note in the report and does not end the run
+EVALUATIONS = frozenset(
+    {"naturalness", "divergence", "tokenisation", "pplu", "samples", "tendencies", "pairs", "probing", "dynamics"}
+)
+
+
+Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
+
 
 @dataclass
 class Run:
@@ -36,6 +44,7 @@ class Run:
     folder: Path
     base: Path  #: relative paths of the configuration start here
     outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
+    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
 
     @property
     def grammar_file(self) -> Path:
@@ -76,6 +85,11 @@ class Stage:
     made: tuple[str, ...]  #: patterns of the files it makes, relative to the run folder
     inputs: Callable[[Run], Any]
     make: Callable[[Run], str]
+
+    @property
+    def kind(self) -> str:
+        """The name without the model."""
+        return self.name.partition(":")[0]
 
 
 def plan(config: RunConfig) -> list[Stage]:
@@ -203,7 +217,7 @@ def _run_stages(run: Run, state: dict[str, Any], state_file: Path) -> None:
     for number, stage in enumerate(stages, start=1):
         inputs = digest_json({"version": version("truesource"), "inputs": stage.inputs(run)})
         known = state.get(stage.name)
-        if known and known["inputs"] == inputs and _is_whole(run.folder, known["files"]):
+        if known and known["inputs"] == inputs and ("unmeasured" in known or _is_whole(run.folder, known["files"])):
             log.info("[%d/%d] %s: unchanged, skipped", number, len(stages), stage.name)
             state[stage.name] = {**known, "skipped": True}
         else:
@@ -213,19 +227,40 @@ def _run_stages(run: Run, state: dict[str, Any], state_file: Path) -> None:
             if stage.name == "report":
                 write_json(run.folder / "provenance.json", provenance(run.config.seed, started))
             begun = time.perf_counter()
-            output = stage.make(run)
+            made = _make(run, stage)
             seconds = time.perf_counter() - begun
             log.info("[%d/%d] %s: done in %.1f s", number, len(stages), stage.name, seconds)
             state[stage.name] = {
                 "inputs": inputs,
-                "output": output,
+                **made,
                 "seconds": round(seconds, 2),
                 "skipped": False,
                 "finished": now(),
                 "files": _sizes(run.folder, stage.made),
             }
         run.outputs[stage.name] = state[stage.name]["output"]
+        if "unmeasured" in state[stage.name]:
+            run.unmeasured[stage.name] = state[stage.name]["unmeasured"]
         write_json(state_file, {"stages": state})
+
+
+def _make(run: Run, stage: Stage) -> dict[str, Any]:
+    """Make a stage: the digest of its ``output``, and why it is ``unmeasured`` where it found nothing to measure.
+
+    A stage of a model is not made where the stage that all models share, of the same kind, found nothing.
+    """
+    note = run.unmeasured.get(stage.kind)
+    if note is None:
+        try:
+            return {"output": stage.make(run)}
+        except NothingToMeasureError as error:
+            if stage.kind not in EVALUATIONS:
+                raise
+            note = {"code": error.code, "reason": error.reason}
+            log.warning("%s: nothing to measure: %s", stage.name, error.reason)
+    for path in [path for pattern in stage.made for path in run.folder.glob(pattern)]:
+        path.unlink()  # of an earlier configuration
+    return {"output": digest_json(note), "unmeasured": note}
 
 
 def _foreign(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from evaluation.divergence.measures import NAMES, measure_rows
 from evaluation.oracle import Oracle
 from evaluation.tag_classes import PENN, TagClasses
 from generator.language_model import DistributionModel
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,10 @@ def measure_contexts(
             share, part = divider.divide(oracle, events, block.rows(kept), q)
             collect["class"].add(which, share[rows], part[rows])
     if not possible.any():
-        raise InputError(f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to compare")
+        raise NothingToMeasureError(
+            f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to compare",
+            "no-possible-sentence",
+        )
     sentence = np.repeat(np.arange(len(sentences)), sizes)
     kept_contexts = possible[sentence]
     position = np.arange(total) - first[sentence]

@@ -25,7 +25,7 @@ from evaluation.tag_classes import PENN, TagClasses, tags_of
 from generator.frame import preset_frame
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.pcfg import PCFG
 from grammar.progress import meter
 from grammar.tree import Tree
@@ -169,7 +169,10 @@ def _together(found: Sequence[Paired], sentences: Sequence[Sequence[str]]) -> tu
     excluded = _all_of([paired.excluded for paired in found])
     kept = [~np.isin(paired.sentence, excluded) for paired in found]
     if not kept[0].any():
-        raise InputError(f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth")
+        raise NothingToMeasureError(
+            f"none of the {len(sentences)} sentences is possible for all checkpoints and the truth",
+            "no-common-sentence",
+        )
     gaps = np.stack([(p.model - p.oracle)[own] for p, own in zip(found, kept, strict=True)], axis=1)
     first, own = found[0], kept[0]
     paired = replace(

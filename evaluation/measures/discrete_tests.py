@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.measures.distances import distances
 from evaluation.measures.monte_carlo import ChanceTest, judged
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -130,7 +130,10 @@ def mean_difference(
 
     total, rest = _checked(counts, others), _checked(others, counts)
     if min(total, rest) < 2:
-        raise InputError(f"an interval of a mean needs 2 sentences or more on both sides, got {total} and {rest}")
+        raise NothingToMeasureError(
+            f"an interval of a mean needs 2 sentences or more on both sides, got {total} and {rest}",
+            "too-few-sentences",
+        )
     (m1, v1), (m2, v2) = (_moments(values, c) for c in (counts, others))
     difference = m1 - m2
     e1, e2 = v1 / total, v2 / rest
@@ -170,7 +173,7 @@ def mean_against_exact(
 
     total = _checked(counts, probability)
     if total < 2:
-        raise InputError("an interval of a mean needs 2 sentences or more, got 1")
+        raise NothingToMeasureError("an interval of a mean needs 2 sentences or more, got 1", "too-few-sentences")
     expected = probability / probability.sum()
     mean, variance = _moments(values, counts)
     truth = float(values @ expected)

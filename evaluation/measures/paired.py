@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.language_model import TokenScores
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Paired:
         return model, oracle, counts
 
 
-class NothingToCompareError(InputError):
+class NothingToCompareError(NothingToMeasureError):
     """No position is left to compare.
 
     ``n_sentences`` were given; ``impossible_model`` and ``impossible_oracle`` of them have probability zero on that
@@ -53,7 +53,7 @@ class NothingToCompareError(InputError):
     """
 
     def __init__(self, message: str, n_sentences: int, impossible_model: int, impossible_oracle: int) -> None:
-        super().__init__(message)
+        super().__init__(message, "no-common-sentence")
         self.n_sentences = n_sentences
         self.impossible_model = impossible_model
         self.impossible_oracle = impossible_oracle

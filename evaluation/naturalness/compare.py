@@ -18,7 +18,7 @@ from evaluation.naturalness.rarefaction import expected_types
 from evaluation.naturalness.zipf_law import FloatArray
 from evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
 from evaluation.score import Score, digest_sentences, signature
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.inference.exact import Variant
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
@@ -143,8 +143,8 @@ def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, see
         rows = permuted(len(corpus), seed)[:least]
         try:
             fit = fit_corpus(corpus, rows, seed=seed)
-        except InputError as error:
-            raise InputError(f"{name}: {error}") from error
+        except NothingToMeasureError as error:
+            raise NothingToMeasureError(f"{name}: {error.reason}", error.code) from error
         law, released = fit.law, _released(corpus, rows, seed)
         found.fits[name] = fit, released
         sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}

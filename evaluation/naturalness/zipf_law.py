@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from evaluation.encoded import IntArray
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 LEAST_TYPES = 3  #: words needed to tell two parameters
@@ -81,9 +81,10 @@ def fit_law(counts: IntArray, *, pure: bool = False) -> Law:
         InputError: fewer than 3 ranks, or no more than one word was counted.
     """
     if len(counts) < LEAST_TYPES or np.count_nonzero(counts) < LEAST_TYPES - 1:
-        raise InputError(
+        raise NothingToMeasureError(
             f"a Zipf-Mandelbrot law needs at least {LEAST_TYPES} different words, two of them in the counted half;"
-            f" got {len(counts)} and {np.count_nonzero(counts)}"
+            f" got {len(counts)} and {np.count_nonzero(counts)}",
+            "too-few-words",
         )
     share = counts / counts.sum()
     highest = 0.0 if pure else math.log1p(10.0 * len(counts))

@@ -19,7 +19,7 @@ from evaluation.pairs.sums import FEWEST, Found, by_source, measures, pair_sums,
 from evaluation.score import Score, signature
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
@@ -153,12 +153,12 @@ class PairEvaluation:
         return {name: Found(means[k], *(ends[:, k].tolist() if enough else ())) for k, name in enumerate(values)}
 
 
-class NoPairsError(InputError):
+class NoPairsError(NothingToMeasureError):
     """No pair counts for a model."""
 
     def __init__(self, objective: str, pairs: int, left_out: dict[str, int]) -> None:
         told = "; ".join(f"{n:,} where {reason}" for reason, n in left_out.items())
-        super().__init__(f"none of the {pairs:,} pairs can be compared: {told or 'there are none'}")
+        super().__init__(f"none of the {pairs:,} pairs can be compared: {told or 'there are none'}", "no-pairs")
         self.objective = objective
         self.left_out = left_out
 

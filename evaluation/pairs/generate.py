@@ -23,7 +23,7 @@ from evaluation.pairs.phenomenon import Phenomenon
 from evaluation.pairs.settings import PHENOMENA, Settings
 from generator.sampler import Sampler, random_state
 from grammar.conditioning import LengthRange
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 from grammar.pcfg import PCFG
 from grammar.progress import meter
 from grammar.surface import surface
@@ -66,7 +66,8 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | Non
         settings: how many, and of what.
 
     Raises:
-        InputError: none of the phenomena can be found in this grammar, or it cannot be sampled from.
+        NothingToMeasureError: none of the phenomena can be found in this grammar.
+        InputError: it cannot be sampled from.
     """
     settings = settings or Settings()
     lexicon = Lexicon(pcfg, lengths, settings.forms)
@@ -78,7 +79,7 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | Non
         else:
             notes.append(f"no pairs of {name}: {reason}")
     if not wanted:
-        raise InputError(f"this grammar has none of the phenomena asked for; {notes[0]}")
+        raise NothingToMeasureError(f"this grammar has none of the phenomena asked for; {notes[0]}", "no-pairs")
     found, sentences = _search(lexicon, wanted, settings)
     for phenomenon in wanted:
         if len(found[phenomenon.name]) < settings.number:
@@ -88,7 +89,9 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | Non
             )
     flat = [entry for phenomenon in wanted for entry in found[phenomenon.name]]
     if not flat:
-        raise InputError(f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena")
+        raise NothingToMeasureError(
+            f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena", "no-pairs"
+        )
     return Made(_finish(lexicon, flat), sentences, notes)
 
 

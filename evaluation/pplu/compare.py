@@ -26,7 +26,7 @@ from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
@@ -150,7 +150,10 @@ def _with_truth(both: BothScored) -> _Sides:
 def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame, seed: int) -> _Sides:
     scores = model.score(sentences, frame)
     if not len(scores.log_prob):
-        raise InputError(f"no position is left to score: all {len(sentences)} sentences are impossible for the model")
+        raise NothingToMeasureError(
+            f"no position is left to score: all {len(sentences)} sentences are impossible for the model",
+            "no-common-sentence",
+        )
     known = None if model.vocabulary is None else frozenset(model.vocabulary)
 
     def read(sentence: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from evaluation.oracle import Oracle
 from evaluation.probing.targets import Floats, Targets, Truth, used_labels
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.inference.posterior import Posterior, posterior, tables
 from grammar.pcfg import PCFG
 from grammar.progress import meter
@@ -70,7 +70,7 @@ def span_targets(
                 ends.append((words[i], words[j - 1]))
     if not rows:
         reason = "the grammar can make none of them" if len(excluded) == len(sentences) else "all are too short"
-        raise InputError(f"the {len(sentences)} sentences have no spans to probe: {reason}")
+        raise NothingToMeasureError(f"the {len(sentences)} sentences have no spans to probe: {reason}", "no-spans")
     labels, joint = used_labels(names, np.stack(rows))
     at = {name: i for i, name in enumerate(labels)}
     kept = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 
 By = Literal["type", "position"]
 Ints = NDArray[np.int64]
@@ -57,7 +57,10 @@ def split(
     if by == "position":
         group = np.unique(sentence, return_inverse=True)[1].astype(np.int64)
         if group[-1] + 1 < len(SHARES):
-            raise InputError(f"{group[-1] + 1} sentences are too few to divide into train, dev and test; give more")
+            raise NothingToMeasureError(
+                f"{group[-1] + 1} sentences are too few to divide into train, dev and test; give more",
+                "too-few-sentences",
+            )
         of_item = _cut(np.bincount(group))[group]
     else:
         both = numbered([*keys, *(keys if ends is None else ends)])
@@ -66,9 +69,10 @@ def split(
         of_item = np.maximum(part[first], part[last])
         group = np.where(part[first] == of_item, first, last)
         if len(np.unique(of_item)) < len(SHARES):
-            raise InputError(
+            raise NothingToMeasureError(
                 f"{len(part)} word types are too few to divide so that every label is in train, and dev and test are"
-                " not empty; give more sentences, or split by position"
+                " not empty; give more sentences, or split by position",
+                "too-few-words",
             )
     train, dev, test = (np.flatnonzero(of_item == i) for i in range(len(SHARES)))
     return Split(by, train, dev, test, group)

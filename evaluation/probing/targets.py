@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.oracle import Oracle
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 from grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from grammar.inference.posterior import posterior
 from grammar.pcfg import PCFG
@@ -94,7 +94,10 @@ def word_targets(
         tables = _given_left(oracle, seen, classes, len(numbers))
     kept = [i for i, table in enumerate(tables) if table.any()]
     if not kept:
-        raise InputError(f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to probe")
+        raise NothingToMeasureError(
+            f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to probe",
+            "no-possible-sentence",
+        )
     joint = np.concatenate([tables[i] for i in kept])
     labels, joint = used_labels([*numbers], joint)
     if truth == "argmax":
@@ -132,7 +135,9 @@ def used_labels(names: Sequence[str], table: Floats) -> tuple[tuple[str, ...], F
     used = np.flatnonzero(table.sum(axis=0) > LEAST)
     if len(used) < 2:
         only = f"always {names[used[0]]}" if len(used) else "none at all"
-        raise InputError(f"a probe needs two labels or more to tell apart, but here the label is {only}")
+        raise NothingToMeasureError(
+            f"a probe needs two labels or more to tell apart, but here the label is {only}", "one-label"
+        )
     kept = table[:, used]
     return tuple(names[i] for i in used.tolist()), kept / kept.sum(axis=1, keepdims=True)
 

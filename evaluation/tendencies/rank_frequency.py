@@ -16,7 +16,7 @@ from scipy import optimize, special
 
 from evaluation.encoded import IntArray
 from evaluation.naturalness.zipf_law import fit_law
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 from grammar.inference.exact import Variant
 
 FloatArray = NDArray[np.float64]
@@ -98,7 +98,7 @@ def fit_infinite(counts: IntArray | FloatArray) -> float:
         InputError: there are fewer than 2 ranks that occur; the likelihood then has no maximum.
     """
     if np.count_nonzero(counts) < 2:
-        raise InputError("Zipf's law needs at least two different words")
+        raise NothingToMeasureError("Zipf's law needs at least two different words", "too-few-words")
     mean_log = float(np.log(np.arange(1, len(counts) + 1)) @ (counts / counts.sum()))
     found = optimize.minimize_scalar(
         lambda s: s * mean_log + np.log(special.zeta(s)), bounds=_S, method="bounded", options={"xatol": 1e-12}

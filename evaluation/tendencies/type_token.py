@@ -19,7 +19,7 @@ from scipy import optimize, special, stats
 from evaluation.encoded import Encoded, IntArray
 from evaluation.measures.discrete_tests import against_exact, between
 from evaluation.measures.monte_carlo import ChanceTest
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 LEAST = 20  #: sentences of one length that a distance is taken of
@@ -185,7 +185,9 @@ def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> 
     """
     u = means * n
     if len(length) < 2 or u.sum() <= 0:
-        raise InputError("Heaps' law needs sentences of two lengths or more, and some of more than one word")
+        raise NothingToMeasureError(
+            "Heaps' law needs sentences of two lengths or more, and some of more than one word", "too-few-lengths"
+        )
     log_l = np.log(length)
 
     def slope(beta: float) -> float:
@@ -193,7 +195,7 @@ def fit_means(length: IntArray, n: IntArray | FloatArray, means: FloatArray) -> 
         return float(u @ log_l - u.sum() * (weight @ log_l) / weight.sum())
 
     if slope(_BETA[0]) * slope(_BETA[1]) > 0.0:
-        raise InputError("the number of types follows no power of the length here")
+        raise NothingToMeasureError("the number of types follows no power of the length here", "no-law")
     beta = float(optimize.brentq(slope, *_BETA, xtol=1e-14, rtol=8.9e-16))
     return HeapsLaw(float(u.sum() / (n @ length.astype(np.float64) ** beta)), beta)
 

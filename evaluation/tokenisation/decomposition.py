@@ -18,7 +18,7 @@ from evaluation.tokenisation.shortfalls import below_bounds
 from generator.frame import ScoringFrame
 from generator.piece_model import Floats
 from grammar.conditioning import LengthRange
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.inference.expected import unigram
 from grammar.pcfg import PCFG
 
@@ -219,9 +219,10 @@ def decompose(
     impossible = tuple(evaluation.numbers[~possible].tolist())
     other = tuple(evaluation.numbers[altered & possible].tolist())
     if len(kept) == 0:
-        raise InputError(
+        raise NothingToMeasureError(
             f"no sentence is left to set against the truth: the grammar cannot make {len(impossible)} of"
-            f" {len(sentences)}, and the tokeniser alters {len(other)}"
+            f" {len(sentences)}, and the tokeniser alters {len(other)}",
+            "no-common-sentence",
         )
     _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
 

@@ -13,7 +13,7 @@ from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.estimate import Document
 from evaluation.tokenisation.lattice import Lattice
 from generator.piece_model import PieceInventory, TokenisedModel
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.progress import track
 
 
@@ -76,7 +76,9 @@ def documents(
             raise InputError(f"{where}{error}", path, number + 1) from error
     if not found:
         parts = ", ".join(dict.fromkeys(repr(part) for text in unreadable for part in text.parts))
-        raise InputError(f"none of the {len(texts)} texts can be cut into pieces: no piece spells {parts}", path)
+        raise NothingToMeasureError(
+            f"none of the {len(texts)} texts can be cut into pieces: no piece spells {parts}", "no-pieces", path
+        )
     return Documents(tuple(found), tuple(numbers), tuple(unreadable))
 
 
@@ -93,7 +95,9 @@ def fitting(model: TokenisedModel, found: Documents, *, every_cut: bool = True) 
     """
     long = [not _fits(model, document, every_cut=every_cut) for document in found.documents]
     if all(long):
-        raise InputError(f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts")
+        raise NothingToMeasureError(
+            f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
+        )
     kept = [i for i, wrong in enumerate(long) if not wrong]
     return replace(
         found,

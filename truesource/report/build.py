@@ -26,6 +26,7 @@ from truesource.report.probing import probing_section
 from truesource.report.rules import frequent_rules
 from truesource.report.tendencies import tendencies_section
 from truesource.report.trees import draw_tree, typical_tree
+from truesource.report.unmeasured import unmeasured
 
 SAMPLES = 8  #: sentences shown
 LONGEST = 120  #: tokens; lengths beyond are left out of the figures
@@ -91,7 +92,9 @@ def _render(context: dict[str, Any], run: Path) -> str:
 def _context(run: RunFolder) -> dict[str, Any]:
     models, name = run.models, run.config.get("name") or run.path.name
     found = {part: (title, make(run)) for part, (title, make) in PARTS.items()}
-    further = [(part, title) for part, (title, content) in found.items() if content] + [("provenance", "Provenance")]
+    notes = unmeasured(run)
+    further = [(part, title) for part, (title, content) in found.items() if content or part in notes]
+    further.append(("provenance", "Provenance"))
     return {
         "run": run,
         "name": name,
@@ -107,8 +110,10 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "left_out": words.left_out,
         "forest": figures_models.forest_figure(run.results) if models else None,
         "scatters": _scatters(run),
+        "parts": {part: content for part, (_, content) in found.items()},
         **{part: content for part, (_, content) in found.items()},
         "further": further,
+        "unmeasured": {part: notes.get(part, []) for part in PARTS},
         "number": {part: FIRST_FURTHER + i for i, (part, _) in enumerate(further)},
     }
 

@@ -19,7 +19,7 @@ from truesource.report.svg import read_svg
 
 Record = Mapping[str, Any]
 PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
-STAGE = ("seconds", "finished", "skipped", "output")
+STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),

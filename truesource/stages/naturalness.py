@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.naturalness.compare import compare_naturalness
 from generator.sampler import Sampler, random_state
-from grammar.errors import InputError
+from grammar.errors import InputError, NothingToMeasureError
 from grammar.files import digest_json, write_json, write_text
 from grammar.treebank import Treebank
 
@@ -78,10 +78,10 @@ def _text(run: Run, bank: Treebank) -> list[list[str]]:
     lengths = run.corpus.lengths
     sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
     if len(sentences) < 2:
-        raise InputError(
+        raise NothingToMeasureError(
             f"evaluation.naturalness compares with held-out trees of {lengths} words, of which there are"
             f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
-            bank.source,
+            "too-few-sentences",
         )
     return sentences[: _config(run).sentences]
 

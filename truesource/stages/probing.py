@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evaluation.probing.experiment import Options
+from grammar.errors import NothingToMeasureError
 from grammar.files import digest_json, write_json
 from truesource.probing import Task, probe_model
 from truesource.stages.inputs import of_model
@@ -31,25 +32,36 @@ def make(run: Run, model: ModelEntry) -> str:
     sentences = run.corpus.sentences(run.config.evaluation.split)[: config.sentences]
     folder = run.folder / "models" / model.name
     kept = config.checkpoints == "all" and (folder / "snapshots").is_dir()
-    record = {}
+    targets, missing = {}, {}
     for target in config.targets:
-        found = probe_model(
-            folder,
-            run.pcfg,
-            sentences,
-            lengths=run.corpus.lengths,
-            task=Task(
-                target,
-                "sentence",
-                config.right,
-                checkpoints="all" if kept else "last",
-                pooling=config.pieces,
-                correlations=config.correlations,
-            ),
-            options=Options(config.soft, config.split_by, config.control, config.mdl, run.config.seed),
-        )
-        record[target] = found.records()
-    write_json(run.folder / "probing" / f"{model.name}.json", {"model": model.name, "targets": record})
+        try:
+            found = probe_model(
+                folder,
+                run.pcfg,
+                sentences,
+                lengths=run.corpus.lengths,
+                task=Task(
+                    target,
+                    "sentence",
+                    config.right,
+                    checkpoints="all" if kept else "last",
+                    pooling=config.pieces,
+                    correlations=config.correlations,
+                ),
+                options=Options(config.soft, config.split_by, config.control, config.mdl, run.config.seed),
+            )
+        except NothingToMeasureError as error:
+            missing[target] = error
+        else:
+            targets[target] = found.records()
+    if not targets:
+        raise next(iter(missing.values()))
+    record = {
+        "model": model.name,
+        "targets": targets,
+        "missing": {target: {"code": error.code, "reason": error.reason} for target, error in missing.items()},
+    }
+    write_json(run.folder / "probing" / f"{model.name}.json", record)
     return digest_json(record)
 
 

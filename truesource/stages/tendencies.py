@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.tendencies.table import Options
 from evaluation.tendencies.truth import Truth
-from grammar.errors import InputError
+from grammar.errors import NothingToMeasureError
 from grammar.files import digest_json, write_json, write_text
 from truesource.embedded import read_stopwords
 from truesource.stages.samples import applies
@@ -42,7 +42,7 @@ def make(run: Run) -> str:
     drawn = [_read(run, model, scheme) for scheme in config.decodings() for model in models]
     kept = same_size([d for d in drawn if d.sentences])
     if not kept:
-        raise InputError("no model ended a single sentence, so there is no text to compare", run.folder / "samples")
+        raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
     words = _words(run, models)
     truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=words)
     reference = run.corpus.sentences(run.config.evaluation.split) if config.reference == "split" else None
