@@ -17,8 +17,8 @@ Array = Any  # numpy arrays; element types are in the docstrings
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64 (Steele et al. 2014)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-_OPEN, _CLOSE = 40, 41
-_BRACKETS = np.frombuffer(b"-LRB--RRB-", dtype=np.uint8)
+_OPEN, _CLOSE, _BACKSLASH, _X = 40, 41, 92, 120
+_HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +148,7 @@ def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
         a = codes[i] // 3
         size += name_bounds[a + 1] - name_bounds[a] + 4
     for i in range(len(text)):
-        size += 5 if text[i] == _OPEN or text[i] == _CLOSE else 1
+        size += 4 if text[i] == _OPEN or text[i] == _CLOSE or text[i] == _BACKSLASH else 1
     return size
 
 
@@ -160,7 +160,7 @@ def _put_brackets(
 
     ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols are called
     ``names``; nodes of symbols that are ``dropped`` (S,) give their children to the node above, but not the root,
-    and not a symbol over a word. Brackets in words become ``-LRB-`` and ``-RRB-``.
+    and not a symbol over a word. Words are escaped as `grammar.bracketing` has it.
     """
     owed = np.empty(len(codes) + 1, dtype=np.int64)
     shown = np.empty(len(codes) + 1, dtype=np.bool_)
@@ -183,13 +183,16 @@ def _put_brackets(
         target[at] = 32
         at += 1
         while word < len(text) and text[word] != 32:
-            if text[word] == _OPEN or text[word] == _CLOSE:
-                first = 0 if text[word] == _OPEN else 5
-                for k in range(first, first + 5):
-                    target[at] = _BRACKETS[k]
-                    at += 1
+            byte = text[word]
+            mistaken = byte == _BACKSLASH and word + 1 < len(text) and text[word + 1] == _X
+            if byte in (_OPEN, _CLOSE) or mistaken:
+                target[at] = _BACKSLASH
+                target[at + 1] = _X
+                target[at + 2] = _HEXADECIMAL[byte >> 4]
+                target[at + 3] = _HEXADECIMAL[byte & 15]
+                at += 4
             else:
-                target[at] = text[word]
+                target[at] = byte
                 at += 1
             word += 1
         word += 1

@@ -19,6 +19,7 @@ from generator.sampler import Sampler
 from generator.shards import read_columns, verify_shards
 from generator.spelling import Columns, packed
 from generator.trees import Reading, read_brackets, read_tree
+from grammar.bracketing import escaped
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.parallel import Workers
@@ -196,10 +197,7 @@ class Corpus:
             InputError: the corpus was sampled without trees.
         """
         self._require_trees(split)
-        renamed = self._key["original_symbols"]
-        symbols = [renamed.get(symbol, symbol) for symbol in self._key["symbols"]]
-        reading = Reading.of(symbols, self._key["labels"], coarse=coarse, binarised=binarised)
-        return self._read_trees(split, reading)
+        return self._read_trees(split, self._reading(coarse, binarised))
 
     def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
         for table in self._tables(split, ["text", "tree"]):
@@ -207,14 +205,19 @@ class Corpus:
                 yield read_tree(codes, tokens, reading)
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
-        """The same as Penn brackets, each on one line, much faster; brackets in words are ``-LRB-`` and ``-RRB-``."""
+        """The same as Penn brackets, each on one line, much faster: those of ``str(tree)``."""
+        if self._key["original_words"]:  # of a word with white space in it the text has another spelling
+            return map(str, self.trees(split, coarse, binarised))
         self._require_trees(split)
-        labels = [label.replace("(", "-LRB-").replace(")", "-RRB-") for label in self._key["labels"]]
-        reading = Reading.of(self._key["symbols"], labels, coarse=coarse, binarised=binarised)
-        return self._read_brackets(split, reading)
+        return self._read_brackets(split, self._reading(coarse, binarised))
+
+    def _reading(self, coarse: bool, binarised: bool) -> Reading:
+        renamed = self._key["original_symbols"]
+        symbols = [renamed.get(symbol, symbol) for symbol in self._key["symbols"]]
+        return Reading.of(symbols, self._key["labels"], coarse=coarse, binarised=binarised)
 
     def _read_brackets(self, split: str, reading: Reading) -> Iterator[str]:
-        names = packed(reading.names)
+        names = packed(tuple(map(escaped, reading.names)))
         for table in self._tables(split, ["text", "tree"]):
             yield from read_brackets(table, names, reading.dropped).to_pylist()
 

@@ -69,7 +69,7 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], NDArray[np.int64]]
 
     Args:
         table: of one shard.
-        names: of symbols, as `generator.spelling.packed` gives them.
+        names: of symbols, escaped (`grammar.bracketing`), as `generator.spelling.packed` gives them.
         dropped: (S,), as in `Reading`.
     """
     import pyarrow as pa

@@ -38,6 +38,7 @@ class Diagnosis:
     left_recursive: int  #: symbols that derive a string of symbols starting with themselves; harmless here
     left_recursive_groups: int  #: strongly connected components they make up
     left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
+    unquoted: tuple[str, ...]  #: names without rules or quotes in a text that quotes other words; read as words
     rounded: bool  #: mass is missing only because rows do not sum to one, up to `ROUNDED`
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
 
@@ -54,7 +55,14 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     unreachable = tuple(name for name, ok in zip(pcfg.symbols, reached, strict=True) if not ok)
     unproductive = tuple(name for name, t in zip(pcfg.symbols, mass, strict=True) if t <= 0.0)
     growing = _growing_rules(pcfg) if radius >= 1.0 - 1e-12 else ()
+    unquoted: dict[str, int] = pcfg.meta.get("unquoted", {})
     problems = []
+    if unquoted:
+        names = [f"{name} (line {line})" for name, line in unquoted.items()]
+        problems.append(
+            f"names without rules that are not quoted as other words are: {_some(names)};"
+            " quote those that are words, and give rules to the others"
+        )
     if radius >= 1.0 - 1e-12:
         problems.append(
             f"the spectral radius is {radius:.6g}, expecting less than 1: derivations grow without end, "
@@ -93,6 +101,7 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         left_recursive=left.symbols,
         left_recursive_groups=left.groups,
         left_cycle=left.example,
+        unquoted=tuple(unquoted),
         rounded=_only_rounded(pcfg),
         problems=tuple(problems),
     )
@@ -112,9 +121,9 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
 
 
 def is_serious(found: Diagnosis) -> bool:
-    """Whether derivations may not end, so that the grammar cannot be sampled without a range of lengths."""
+    """Whether the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
     leaks = found.total_mass < 1.0 - MASS_TOLERANCE and not found.rounded
-    return found.spectral_radius >= 1.0 - 1e-12 or leaks
+    return found.spectral_radius >= 1.0 - 1e-12 or leaks or bool(found.unquoted)
 
 
 def _only_rounded(pcfg: PCFG) -> bool:

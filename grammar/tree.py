@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grammar.bracketing import escaped
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -55,7 +57,7 @@ class Tree:
         return deepest
 
     def __str__(self) -> str:
-        """Penn brackets on one line, brackets in words and labels written ``-LRB-``, ``-RRB-``."""
+        """Penn brackets on one line, which read back as the same tree; see `grammar.bracketing`."""
         parts: list[str] = []
         stack: list[Tree | str | None] = [self]
         while stack:
@@ -63,14 +65,9 @@ class Tree:
             if node is None:
                 parts.append(")")
             elif isinstance(node, str):
-                parts.append(" " + escape_brackets(node))
+                parts.append(" " + escaped(node))
             else:
-                parts.append((" (" if parts else "(") + escape_brackets(node.label))
+                parts.append(" (" + escaped(node.label) if parts else "(" + (node.label and escaped(node.label)))
                 stack.append(None)
                 stack.extend(reversed(node.children))
         return "".join(parts)
-
-
-def escape_brackets(word: str) -> str:
-    """``(`` and ``)`` as the Penn Treebank writes them, so that a word never breaks a bracketing."""
-    return word.replace("(", "-LRB-").replace(")", "-RRB-")

@@ -36,7 +36,7 @@ class PruningCost:
     def __str__(self) -> str:
         return (
             f"{self.rules:,} rules below {self.threshold:g} dropped: {self.mass_lost:.3g} of the probability of"
-            f" sentences, {self.kl_per_token:.3g} nats per token"
+            f" derivations, {self.kl_per_token:.3g} nats per token"
         )
 
 

@@ -19,6 +19,7 @@ def load_grammar(
     normalise: bool = False,
     format: str | None = None,  # noqa: A002
     start: str | None = None,
+    lenient: bool = False,
 ) -> PCFG:
     """Read a grammar; what the file holds decides the format, unless it is given.
 
@@ -28,6 +29,7 @@ def load_grammar(
             text is always read so, as their files do not sum to one.
         format: one of `FORMATS`.
         start: start symbol, in place of the file's own.
+        lenient: as for `grammar.formats.text.parse_text`, so that a mistake can be shown beside others.
 
     Raises:
         InputError: the file is absent, damaged, or not a proper grammar.
@@ -56,7 +58,7 @@ def load_grammar(
     if name == "earleyx":
         return parse_earleyx(text, start=start, path=path)
     parse = parse_nltk if name == "nltk" else parse_text
-    return parse(text, start=start, normalise=normalise, path=path)
+    return parse(text, start=start, normalise=normalise, path=path, lenient=lenient)
 
 
 def check_format(name: str) -> None:

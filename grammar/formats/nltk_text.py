@@ -35,11 +35,18 @@ def looks_like_nltk(text: str) -> bool:
     return text.startswith(HEAD)
 
 
-def parse_nltk(text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None) -> PCFG:
+def parse_nltk(
+    text: str,
+    *,
+    start: str | None = None,
+    normalise: bool = False,
+    path: str | Path | None = None,
+    lenient: bool = False,
+) -> PCFG:
     """Read NLTK text, ``str(grammar)`` of an ``nltk.PCFG`` too; arguments and errors as for `parse_text`."""
     lines = text.split("\n")
     if NLTK_HEADING.fullmatch(lines[0].strip()):
-        return parse_text(text, start=start, normalise=normalise, path=path)
+        return parse_text(text, start=start, normalise=normalise, path=path, lenient=lenient)
     written, labels = _head(lines[0], path)
     read = TextRules()
     for number, raw in enumerate(lines, start=1):
@@ -64,7 +71,7 @@ def parse_nltk(text: str, *, start: str | None = None, normalise: bool = False, 
     if not read.rules:
         raise InputError("the grammar has no rules", path)
     read.labels = {written.get(name, name): label for name, label in labels.items()}
-    return build(read, start=start, normalise=normalise, path=path)
+    return build(read, start=start, normalise=normalise, path=path, lenient=lenient)
 
 
 def _token(match: re.Match[str]) -> tuple[str, str]:

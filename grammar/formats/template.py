@@ -13,6 +13,7 @@ from grammar.formats.template_text import Factor, RuleTemplate, Table, Template,
 from grammar.pcfg import PCFG
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
+Tail = tuple[str, tuple[str, ...]]  #: a label and the children that are left of a long rule
 Instance = tuple[State, tuple[State, ...], float]  #: parent, children, split weight
 
 
@@ -45,22 +46,28 @@ def compile_template(folder: str | Path) -> PCFG:
         for parent, weighted in _shares(rule, instances, productive, template.tables).items():
             rules[parent].extend(weighted)
 
+    reached = _reachable(start, rules)
+    named: dict[str, State] = {}
+    for state in reached:
+        if named.setdefault(_name(state), state) != state:
+            raise InputError(
+                f"two states would have the name {_name(state)}; rename a category or a value", folder / "grammar.txt"
+            )
     labels: dict[str, str] = {}
     triples: list[tuple[str, tuple[str, ...], float]] = []
     preterminals: set[str] = set()
-    tails: set[str] = set()
-    for state in _reachable(start, rules):
+    tails: dict[Tail, str] = {}
+    taken = set(named)
+    for state in reached:
         name, label = _name(state), _label(state, template)
-        if labels.setdefault(name, label) != label:
-            raise InputError(
-                f"two states would have the name {name}; rename a category or a value", folder / "grammar.txt"
-            )
+        labels[name] = label
         if state in template.words:
             preterminals.add(name)
             triples.extend((name, (word,), weight) for word, weight in template.words[state].items())
         for children, weight in rules.get(state, ()):
-            names = [_name(child) for child in children]
-            triples.append((name, _binarised(names, label, triples, tails, labels), weight))
+            below = _binarised([_name(child) for child in children], label, triples, tails, taken)
+            triples.append((name, below, weight))
+    labels |= {symbol: f"@{label}" for (label, _), symbol in tails.items()}
     digests = {path.name: digest_file(path) for path in sorted(folder.glob("*.txt"))}
     return PCFG.from_rules(
         triples,
@@ -185,18 +192,24 @@ def _label(state: State, template: Template) -> str:
 
 
 def _binarised(
-    names: Sequence[str],
+    children: Sequence[str],
     label: str,
     triples: list[tuple[str, tuple[str, ...], float]],
-    tails: set[str],
-    labels: dict[str, str],
+    tails: dict[Tail, str],
+    taken: set[str],
 ) -> tuple[str, ...]:
-    """The children of a rule, all but the first folded into ``@LABEL`` symbols that are shared by equal tails."""
-    if len(names) <= 2:
-        return tuple(names)
-    symbol = f"@{label.removeprefix('@')}." + ".".join(names[1:])
-    if symbol not in tails:
-        tails.add(symbol)
-        labels[symbol] = f"@{label.removeprefix('@')}"
-        triples.append((symbol, _binarised(names[1:], label, triples, tails, labels), 1.0))
-    return names[0], symbol
+    """The children of a rule, all but the first folded into ``@LABEL`` symbols that are shared by equal tails.
+
+    A tail whose name is ``taken``, by a state or by another tail, gets primes.
+    """
+    if len(children) <= 2:
+        return tuple(children)
+    tail = label.removeprefix("@"), tuple(children[1:])
+    if tail not in tails:
+        symbol = f"@{tail[0]}." + ".".join(tail[1])
+        while symbol in taken:
+            symbol += "'"
+        taken.add(symbol)
+        tails[tail] = symbol
+        triples.append((symbol, _binarised(children[1:], label, triples, tails, taken), 1.0))
+    return children[0], tails[tail]

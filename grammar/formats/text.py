@@ -3,7 +3,8 @@ r"""Grammar text: ``S -> NP VP 0.9 | 'go' 0.1``, a superset of NLTK's format.
 * One or more rules a line, alternatives after ``|``; ``#`` starts a comment at the start of a line.
 * Each alternative ends in its probability, bare or in brackets (``[0.9]``).
 * A name that stands left of an arrow is a symbol; any other is a word. Quotes (``'go'``, ``"go"``) make a
-  word of anything, angle brackets (``<ADVP|PRT>``) a symbol; inside both, a backslash escapes.
+  word of anything, angle brackets (``<ADVP|PRT>``) a symbol; inside both, a backslash escapes. A text that quotes
+  one word quotes all: there a name without rules and without quotes is a mistake.
 * Three or more children become a chain of binary rules through symbols labelled ``@PARENT``; a word beside
   other children gets a symbol of its own. Both are exact.
 * ``%start NAME`` (default: the first left-hand side) and ``%label NAME LABEL`` (default: the name) are optional.
@@ -13,11 +14,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from grammar.bracketing import word_label
 from grammar.errors import InputError
 from grammar.formats.assemble import Rules, assemble
 from grammar.pcfg import PCFG
@@ -29,6 +33,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+Key = tuple[
+    Any, ...
+]  #: what a symbol is: ("symbol", name), ("word", word), ("chain", left-hand side, *keys of children)
 NLTK_HEADING = re.compile(r"Grammar with \d+ productions \(start state = (\S+)\)")  # of str(nltk.PCFG)
 _PLAIN = re.compile(r"[^\s'\"<%#\[|\\][^\s'\"|\\]*")
 
@@ -119,7 +126,14 @@ def _alternative(
     return children, weight
 
 
-def parse_text(text: str, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None) -> PCFG:
+def parse_text(
+    text: str,
+    *,
+    start: str | None = None,
+    normalise: bool = False,
+    path: str | Path | None = None,
+    lenient: bool = False,
+) -> PCFG:
     """Read grammar text (module docstring).
 
     Args:
@@ -127,61 +141,115 @@ def parse_text(text: str, *, start: str | None = None, normalise: bool = False, 
         start: start symbol, before ``%start`` and the first left-hand side.
         normalise: take numbers as weights and divide by each symbol's sum.
         path: named in errors.
+        lenient: take unquoted names without rules as words even where other words are quoted, and note them with
+            their lines in ``meta["unquoted"]``, as `grammar.doctor` wants them.
 
     Raises:
         InputError: with the line at fault.
     """
-    return build(_read(text, path), start=start, normalise=normalise, path=path)
+    return build(_read(text, path), start=start, normalise=normalise, path=path, lenient=lenient)
 
 
 def build(
-    read: TextRules, *, start: str | None = None, normalise: bool = False, path: str | Path | None = None
+    read: TextRules,
+    *,
+    start: str | None = None,
+    normalise: bool = False,
+    path: str | Path | None = None,
+    lenient: bool = False,
 ) -> PCFG:
     """The grammar that a text describes; arguments and errors as for `parse_text`."""
     lefts = dict.fromkeys(parent for parent, _, _, _ in read.rules)
-    labels = {name: read.labels.get(name, name) for name in lefts}
     first = start or read.start or next(iter(lefts))
     if first not in lefts:
         raise InputError(f"the start symbol {first!r} has no rules", path)
+    unquoted = _unquoted(read, lefts)
+    if unquoted and not lenient:
+        name, line = next(iter(unquoted.items()))
+        raise InputError(
+            f"{name!r} has no rules, and is not quoted as other words of this text are; quote it if it is a word,"
+            " or give it rules",
+            path,
+            line,
+        )
+    made = _Made([first, *lefts], {name: read.labels.get(name, name) for name in lefts})
     flat: list[tuple[int, str, tuple[str, ...], float]] = []  # kind: 0 binary, 1 unary, 2 lexical
-    made: dict[str, tuple[str, ...]] = {}
-
-    def symbol(name: str, kind: str, line: int) -> str:
-        if kind == "word" or (kind == "open" and name not in lefts):
-            wrapper = f"'{name}'"
-            made[wrapper] = (name,)
-            labels[wrapper] = wrapper
-            return wrapper
-        if name not in lefts:
-            raise InputError(f"the symbol {name!r} has no rules", path, line)
-        return name
-
     for left, children, weight, line in read.rules:
-        if len(children) == 1:
-            name, kind = children[0]
-            if kind == "word" or (kind == "open" and name not in lefts):
-                flat.append((2, left, (name,), weight))
-            else:
-                flat.append((1, left, (symbol(name, kind, line),), weight))
+        keys: list[Key] = []
+        for name, kind in children:
+            if kind == "symbol" and name not in lefts:
+                raise InputError(f"the symbol {name!r} has no rules", path, line)
+            keys.append(("symbol" if kind != "word" and name in lefts else "word", name))
+        if len(keys) == 1:
+            kind, name = keys[0]
+            flat.append((2 if kind == "word" else 1, left, (name,), weight))
             continue
         parent, share = left, weight
-        names = [symbol(name, kind, line) for name, kind in children]
-        while len(names) > 2:
-            chain = f"@{left}: {' '.join(names[1:])}"
-            flat.append((0, parent, (names[0], chain), share))
-            if chain in made:
+        for key in keys:
+            made.symbol(key)
+        while len(keys) > 2:
+            is_new = ("chain", left, *keys[1:]) not in made.names
+            chain = made.chain(left, keys[1:])
+            flat.append((0, parent, (made.symbol(keys[0]), chain), share))
+            if not is_new:
                 break
-            made[chain] = ()
-            labels[chain] = "@" + labels[left].lstrip("@")
-            parent, share, names = chain, 1.0, names[1:]
+            parent, share, keys = chain, 1.0, keys[1:]
         else:
-            flat.append((0, parent, (names[0], names[1]), share))
-    flat += [(2, wrapper, spelled, 1.0) for wrapper, spelled in made.items() if spelled]
-    rules = Rules([first, *lefts, *made])
+            flat.append((0, parent, (made.symbol(keys[0]), made.symbol(keys[1])), share))
+    flat += [(2, made.names[key], (key[1],), 1.0) for key in made.names if key[0] == "word"]
+    rules = Rules(made.names.values())
     for number, parent, below, weight in flat:
         ids = map(rules.word if number == 2 else rules.symbol, below)
         rules.add(number, (rules.symbol(parent), *ids), weight)
-    return assemble(rules, start=first, labels=labels, divide=normalise, path=path)
+    meta = {"unquoted": unquoted} if unquoted else {}
+    return assemble(rules, start=first, labels=made.labels, divide=normalise, path=path, meta=meta)
+
+
+def _unquoted(read: TextRules, lefts: Container[str]) -> dict[str, int]:
+    """Names without rules or quotes in a text that quotes other words, each with its first line."""
+    tokens = [(name, kind, line) for _, children, _, line in read.rules for name, kind in children]
+    if not any(kind == "word" for _, kind, _ in tokens):
+        return {}
+    found: dict[str, int] = {}
+    for name, kind, line in tokens:
+        if kind == "open" and name not in lefts:
+            found.setdefault(name, line)
+    return found
+
+
+class _Made:
+    """Symbols by what they are: those of the text, those of words among other children, and rests of long rules.
+
+    The keys are tuples, so that no two of them run together; a name that is taken gets primes.
+    """
+
+    def __init__(self, written: Iterable[str], labels: dict[str, str]) -> None:
+        self.names: dict[Key, str] = {("symbol", name): name for name in written}
+        self.labels = labels  #: treebank label of each name
+        self._taken = set(self.names.values())
+
+    def symbol(self, key: Key) -> str:
+        """Name of a symbol of the text, or of the one that a word has of its own."""
+        if key not in self.names:
+            name = self._add(key, word_label(str(key[1])))
+            self.labels[name] = name
+        return self.names[key]
+
+    def chain(self, left: str, keys: Sequence[Key]) -> str:
+        """Name of what is left of a rule of ``left`` when the children before ``keys`` are split off."""
+        key = ("chain", left, *keys)
+        if key not in self.names:
+            children = " ".join(self.symbol(child) for child in keys)
+            name = self._add(key, f"@{left}: {children}")
+            self.labels[name] = "@" + self.labels[left].lstrip("@")
+        return self.names[key]
+
+    def _add(self, key: Key, name: str) -> str:
+        while name in self._taken:
+            name += "'"
+        self._taken.add(name)
+        self.names[key] = name
+        return name
 
 
 def _write_symbol(name: str) -> str:

@@ -213,6 +213,8 @@ def max_span_tree(found: Posterior) -> tuple[Tree, float]:
         total += float(table[span, chosen].sum())
         chain = _ordered(found, span, chosen)
         if span == whole and chain and chain[0] != start:
+            if start not in chain:  # it is the tag of a sentence of one word, too
+                total += float(table[span, start])
             chain = [start, *(label for label in chain if label != start)]
         names += [known.labels[label] for label in chain]
         arity += [1] * len(chain)

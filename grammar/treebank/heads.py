@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
+from grammar.bracketing import is_word_label
+
 Step = tuple[Literal["left", "right"], str]
 
 _NOUNS = "NN NNS NNP NNPS NX NML"
@@ -73,5 +75,5 @@ def head_index(label: str, children: Sequence[str]) -> int:
 
 @lru_cache(maxsize=100_000)
 def _bare(label: str) -> str:
-    match = None if label.startswith("-") else _BARE.match(label)
+    match = None if label.startswith("-") or is_word_label(label) else _BARE.match(label)
     return label if match is None else match[0]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from grammar.bracketing import is_word_label
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.tree import Tree
@@ -56,7 +57,8 @@ class Normalisation:
     strip_empty: bool = True
     """Remove preterminals labelled ``-NONE-`` (traces), and every node that becomes empty."""
     strip_functions: bool = True
-    """Cut labels at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``); a first character stays (``-LRB-``)."""
+    """Cut labels at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``); a first character stays (``-LRB-``), and so do
+    the quoted words that label themselves (``'x-a'``)."""
     root: str | None = "ROOT"
     """Label of the top of every tree, put above a top with another one; None leaves tops as they are."""
     root_aliases: tuple[str, ...] = ("", "TOP", "S1", "VROOT")
@@ -148,7 +150,7 @@ def _clean_word(word: str, lowercase: bool) -> str:
 
 @lru_cache(maxsize=100_000)
 def _cut(label: str) -> str:
-    match = None if label.startswith("-") else _TAG.match(label)
+    match = None if label.startswith("-") or is_word_label(label) else _TAG.match(label)
     return label if match is None else match[0]
 
 

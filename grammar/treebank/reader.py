@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from grammar.bracketing import unescaped
 from grammar.errors import InputError
 from grammar.tree import Tree
 
@@ -59,8 +60,8 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
 def read_file(path: str | Path) -> Iterator[tuple[int, Tree]]:
     """Yield (line the tree starts at, tree) for each tree of a file, gzipped when its name ends in ``.gz``.
 
-    Words and labels stay as they are in the file (``-LRB-`` too); an empty outer label, as in
-    ``( (S ...))``, is the empty string. Trees may share nodes.
+    Words and labels stay as they are in the file (``-LRB-`` too) but for the escapes of `grammar.bracketing`; an
+    empty outer label, as in ``( (S ...))``, is the empty string. Trees may share nodes.
 
     Raises:
         InputError: the file is missing, not UTF-8, a damaged gzip file, or not a bracketing (see
@@ -98,13 +99,13 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
         for token in _TOKENS(line):
             if token[0] == "(":
                 if token[-1] != ")":
-                    labels.append(token[1:].lstrip(" \t\r\n\f\v"))
+                    labels.append(unescaped(token[1:].lstrip(" \t\r\n\f\v")))
                     families.append([])
                     starts.append(number)
                     continue
                 node = preterminals.get(token)
                 if node is None:
-                    label, word = _WORDS(token)
+                    label, word = map(unescaped, _WORDS(token))
                     node = preterminals[token] = Tree(label, (word,))
             elif token == ")":
                 if not labels:
@@ -140,9 +141,9 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
                 if families[-1]:
                     raise _beside(token, labels[-1], source, number)
                 if labels[-1]:
-                    families[-1].append(token)
+                    families[-1].append(unescaped(token))
                 else:
-                    labels[-1] = token  # a label on the line after its bracket
+                    labels[-1] = unescaped(token)  # a label on the line after its bracket
                 continue
             if labels:
                 families[-1].append(node)

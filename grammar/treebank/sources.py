@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError
 from grammar.files import digest_json
-from grammar.tree import Tree, escape_brackets
+from grammar.tree import Tree
 from grammar.treebank.reader import read_text
 from grammar.treebank.traverse import fold
 
@@ -61,8 +61,8 @@ def _from_nltk(top: Any, where: str) -> Tree:
         for name in (label, *words):
             if not isinstance(name, str) or any(c in name for c in " \t\r\n\f\v") or (not name and node is not top):
                 raise InputError(f"in {where} {name!r} is not a word or label: a string without white space is needed")
-        children = tuple(map(escape_brackets, words)) if words else tuple(done.pop() for _ in node)
-        done.append(Tree(escape_brackets(label), children))
+        children = tuple(words) if words else tuple(done.pop() for _ in node)
+        done.append(Tree(label, children))
     return done.pop()
 
 

@@ -217,7 +217,7 @@ class Treebank:
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write Penn brackets, one tree a line, gzipped when ``path`` ends in ``.gz``; atomically.
 
-        Equal trees give equal bytes. Brackets in words become ``-LRB-`` and ``-RRB-``.
+        Equal trees give equal bytes, and `read` without normalisation gives the same trees again.
 
         Raises:
             InputError: the file exists and ``force`` is false, or it cannot be written.

@@ -26,7 +26,7 @@ from grammar.formats.npz import ARRAYS
 from grammar.pcfg import PCFG
 from grammar.surface import surface
 
-TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | 'ü' 0.6")
+TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")
 ODD = (
     "PRP$", "-LRB-", "ADVP|PRT", "''", "``", "#", "[", "]", "->", "|", "<x>", ">", "<", "\\", "'", '"', "a b", " ",
     "%start", "%label", "0.5", "[0.5]", "é", "日本", "@NP", "@", "a\u2028b", "x\x85", "\x1c", "\u00a0", "NP-SBJ=2",
@@ -90,7 +90,7 @@ def test_text_in_all_its_forms() -> None:
         # a comment
         %start <ADVP|PRT>
         %label N NOUN
-        N -> 'dog' [0.25] | "cat's" 0.25 | fish 0.5
+        N -> 'dog' [0.25] | "cat's" 0.25 | 'fish' 0.5
         N-2 -> '#' 1e0
         <ADVP|PRT> -> N N-2 0.5
         <ADVP|PRT> -> N 0.5
@@ -130,7 +130,7 @@ def test_weights_are_normalised_when_asked() -> None:
 
 def test_long_rules_become_chains_with_the_same_probability_and_the_same_surface_tree() -> None:
     pcfg = PCFG.from_text(
-        "S -> A B A 0.4 | A 'x' B 'y' 0.3 | B A B A 0.2 | z 0.1\nA -> a 0.6 | c 0.4\nB -> b 0.9 | B A B 0.1"
+        "S -> A B A 0.4 | A 'x' B 'y' 0.3 | B A B A 0.2 | 'z' 0.1\nA -> 'a' 0.6 | 'c' 0.4\nB -> 'b' 0.9 | B A B 0.1"
     )
     cases = {
         "a b a": (0.4 * 0.6 * 0.9 * 0.6, "(S (A a) (B b) (A a))"),
@@ -683,3 +683,67 @@ def test_earleyx_substates_are_projected_to_labels() -> None:
     assert dict(zip(pcfg.symbols, pcfg.labels, strict=True)) == {"ROOT": "ROOT", "S_0": "S", "ATS_1": "@S"}
     other = parse_earleyx(text + "S_0->[NP] : 0.5\nNP->[_c] : 1.0\n")
     assert other.labels == other.symbols
+
+
+def test_symbols_whose_names_have_blanks_do_not_run_together_with_long_rules() -> None:
+    pcfg = PCFG.from_text(
+        "S -> X <A B> C 0.5 | Y A <B C> 0.5\nX -> 'x' 1\nY -> 'y' 1\nA -> 'a' 1\nC -> 'c' 1\n<A B> -> 'ab' 1\n"
+        "<B C> -> 'bc' 1"
+    )
+    assert math.exp(pcfg.log_prob(["x", "ab", "c"])) == pytest.approx(0.5, rel=1e-15)
+    assert math.exp(pcfg.log_prob(["y", "a", "bc"])) == pytest.approx(0.5, rel=1e-15)
+    assert pcfg.log_prob(["x", "a", "bc"]) == pcfg.log_prob(["y", "ab", "c"]) == -math.inf
+    assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+def test_a_symbol_may_be_called_like_the_symbol_of_a_word_or_of_a_rest(normalise: bool) -> None:
+    pcfg = PCFG.from_text(
+        "S -> <'go'> 0.25 | X 'go' 0.25 | X X <'go'> 0.5\n<'go'> -> 'stop' 1\nX -> 'x' 0.5 | <@S: X 'go'> 0.5\n"
+        "<@S: X 'go'> -> 'y' 1",
+        normalise=normalise,
+    )
+    wanted = {"stop": 0.25, "x go": 0.125, "y go": 0.125, "x x stop": 0.125, "y x stop": 0.125}
+    for sentence, p in wanted.items():
+        assert math.exp(pcfg.log_prob(sentence.split())) == pytest.approx(p, rel=1e-15)
+    assert len(set(pcfg.labels)) == len(pcfg.labels)
+    assert_same_grammar(PCFG.from_text(pcfg.to_text()), pcfg)
+
+
+@st.composite
+def long_rules(draw: st.DrawFn) -> list[tuple[tuple[str, bool], ...]]:
+    """Right-hand sides of three to five children, each a symbol or a quoted word, whose names run together easily."""
+    name = st.sampled_from(["A", "B", "A B", "B A", "'a'", "@S: A B", "a", "A 'a'"])
+    child = st.tuples(name, st.booleans())
+    return draw(st.lists(st.lists(child, min_size=3, max_size=5).map(tuple), min_size=1, max_size=6, unique=True))
+
+
+@given(long_rules())
+def test_every_long_rule_makes_its_own_sentence(rules: list[tuple[tuple[str, bool], ...]]) -> None:
+    """Each symbol makes one word, so that sentences are rules; only rules that spell the same share a probability."""
+    names = dict.fromkeys(name for rule in rules for name, is_word in rule if not is_word)
+    lines = [
+        "S -> " + " ".join(f'"{n}"' if is_word else f"<{n}>" for n, is_word in rule) + f" {k + 1}"
+        for k, rule in enumerate(rules)
+    ]
+    lines += [f'<{name}> -> "made by {name}" 1' for name in names]
+    pcfg = PCFG.from_text("\n".join(lines), normalise=True)
+    total = len(rules) * (len(rules) + 1) / 2
+    for k, rule in enumerate(rules):
+        sentence = [n if is_word else f"made by {n}" for n, is_word in rule]
+        assert math.exp(pcfg.log_prob(sentence)) == pytest.approx((k + 1) / total, rel=1e-12)
+
+
+def test_an_unquoted_name_without_rules_is_a_mistake_where_words_are_quoted(tmp_path: Path) -> None:
+    text = "S -> NP VP 1\nNP -> 'dogs' 0.5 | 'cats' 0.5\nVP -> Vi 0.5 | Vt NP 0.5\nVi -> 'run' 1\n"
+    (tmp_path / "g.txt").write_text(text)
+    with pytest.raises(InputError, match=r"'Vt' has no rules, and is not quoted .*\(.*g\.txt:3\)") as caught:
+        PCFG.load(tmp_path / "g.txt")
+    assert caught.value.line == 3
+    pcfg = load_grammar(tmp_path / "g.txt", lenient=True)
+    assert pcfg.meta["unquoted"] == {"Vt": 3}
+    assert "Vt" in pcfg.terminals
+    assert PCFG.from_text(text.replace("Vt NP", "'Vt' NP")).log_prob(["dogs", "Vt", "cats"]) == pytest.approx(
+        math.log(0.125)
+    )
+    assert "unquoted" not in PCFG.from_text(text.replace("'", "")).meta

@@ -223,7 +223,8 @@ def test_long_sentences_neither_under_nor_overflow(word: float, bracketed: bool)
 def test_symbols_of_very_different_weight_over_one_span() -> None:
     """The context asks for the symbol that is 1e-100 times as probable as its rival."""
     pcfg = PCFG.from_text(
-        "S -> A e 0.5 | B f 0.5\nA -> A A 0.4 | a 0.6\nB -> B B 0.4 | a 1e-3 | b 0.599\ne -> 'e' 1.0\nf -> 'f' 1.0"
+        "S -> A e 0.5 | B f 0.5\nA -> A A 0.4 | 'a' 0.6\nB -> B B 0.4 | 'a' 1e-3 | 'b' 0.599\n"
+        "e -> 'e' 1.0\nf -> 'f' 1.0"
     )
     found = expected_rule_counts(pcfg, [["a"] * 40 + ["f"]])
     named = dict(zip([pcfg.symbols[a] for a in pcfg.binary[:, 0]], found.binary, strict=True))

@@ -196,5 +196,5 @@ def test_collapsing_twice_is_collapsing_once() -> None:
 
 
 def test_a_word_that_reads_unknown_already_joins_the_others() -> None:
-    pcfg = PCFG.from_text("S -> '<unk>' 0.25 | a 0.25 | b 0.5").collapse({"b", "<unk>"})
+    pcfg = PCFG.from_text("S -> '<unk>' 0.25 | 'a' 0.25 | 'b' 0.5").collapse({"b", "<unk>"})
     assert math.exp(pcfg.log_prob(["<unk>"])) == pytest.approx(0.5)

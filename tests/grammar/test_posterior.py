@@ -169,7 +169,8 @@ def test_long_sentences_neither_under_nor_overflow(word: float) -> None:
 def test_symbols_of_very_different_weight_over_one_span() -> None:
     """The context may ask for the symbol that is 1e-100 times as probable as its rival."""
     pcfg = PCFG.from_text(
-        "S -> A e 0.5 | B f 0.5\nA -> A A 0.4 | a 0.6\nB -> B B 0.4 | a 1e-3 | b 0.599\ne -> 'e' 1.0\nf -> 'f' 1.0"
+        "S -> A e 0.5 | B f 0.5\nA -> A A 0.4 | 'a' 0.6\nB -> B B 0.4 | 'a' 1e-3 | 'b' 0.599\n"
+        "e -> 'e' 1.0\nf -> 'f' 1.0"
     )
     n = 40
     found = posterior(pcfg, ["a"] * n + ["f"])

@@ -128,7 +128,7 @@ def test_the_price_by_hand() -> None:
     assert cost.mass_lost == pytest.approx(0.1, abs=1e-14)
     assert cost.kl_per_sentence == pytest.approx(math.log(1 / 0.9), abs=1e-14)
     assert cost.kl_per_token == pytest.approx(math.log(1 / 0.9) / 2, abs=1e-14)
-    assert str(cost) == "3 rules below 0.2 dropped: 0.1 of the probability of sentences, 0.0527 nats per token"
+    assert str(cost) == "3 rules below 0.2 dropped: 0.1 of the probability of derivations, 0.0527 nats per token"
 
 
 def test_nothing_to_drop_costs_nothing() -> None:

@@ -151,6 +151,22 @@ def test_longer_rules_share_their_tails_and_keep_their_probability(tmp_path: Pat
     assert pcfg.log_prob(["so", "so", "ran", "so"]) == pytest.approx(math.log(1 / 2))
 
 
+def test_tails_whose_names_run_together_stay_apart(tmp_path: Path) -> None:
+    grammar = "start S\ncategory S\ncategory X\ncategory B\ncategory C.D\ncategory B.C\ncategory D\n"
+    grammar += "S -> X B C.D : 1\n  | X B.C D : 3\n"
+    words = "".join(f"words {name}\n  {name.lower()}\n" for name in ("X", "B", "C.D", "B.C", "D"))
+    pcfg = compiled(tmp_path, grammar, words)
+    assert pcfg.log_prob(["x", "b", "c.d"]) == pytest.approx(math.log(1 / 4))
+    assert pcfg.log_prob(["x", "b.c", "d"]) == pytest.approx(math.log(3 / 4))
+
+
+def test_states_whose_names_run_together_are_refused(tmp_path: Path) -> None:
+    grammar = "start S\nfeature f b-c c\ncategory S\ncategory A f\ncategory A-b f\n"
+    grammar += "label X A[*]\nlabel X A-b[*]\nS -> A[b-c] A-b[c] : 1\n"
+    with pytest.raises(InputError, match="two states would have the name A-b-c"):
+        compiled(tmp_path, grammar, "words A[b-c]\n  a\nwords A-b[c]\n  b\n")
+
+
 def test_a_word_may_change_a_value_of_its_column(tmp_path: Path) -> None:
     words = WORDS.replace("  rock rocks\n", "  rock rocks\n  bone/living bones\n")
     pcfg = compiled(tmp_path, HEAD + RULES, words)

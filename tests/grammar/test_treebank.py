@@ -205,11 +205,12 @@ def test_nltk_trees_of_any_depth():
     assert strings(Treebank.from_nltk(deep.to_nltk(), None)) == [text]
 
 
-def test_brackets_in_nltk_words_are_escaped():
+def test_brackets_in_nltk_words_stay():
     from nltk import Tree as NltkTree
 
     bank = Treebank.from_nltk([NltkTree("X", [NltkTree("(", ["("])])], None)
-    assert bank.trees == (Tree("X", (Tree("-LRB-", ("-LRB-",)),)),)
+    assert bank.trees == (Tree("X", (Tree("(", ("(",)),)),)
+    assert strings(Treebank.from_nltk(bank.to_nltk(), None)) == [r"(X (\x28 \x28))"]
 
 
 @pytest.mark.parametrize("children", [[], ["a", "b"], [("a", "NN")], ["a b"], [""], [7]])

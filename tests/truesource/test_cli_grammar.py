@@ -15,7 +15,7 @@ from command_line import Command
 from grammar.formats import load_grammar
 from grammar.pcfg import PCFG
 
-TOY = "S -> S S 0.3 | N 0.2 | a 0.5\nN -> b 0.4 | 'ü' 0.6\n"
+TOY = "S -> S S 0.3 | N 0.2 | 'a' 0.5\nN -> 'b' 0.4 | 'ü' 0.6\n"
 EARLEYX = "ROOT->[S] : 1.0\nS->[S S] : 0.3\nS->[_a] : 0.7\n"
 GRAMMAR = "ROOT_0 -> ROOT_0 1.0\nROOT_0 -> S_0 1.0\nS_0 -> S_0 S_0 0.2\nS_0 -> S_0 1.0\nS_0 -> N_1 0.8\n"
 LEXICON = "N dog [0.5, 0.9]\nN cat [0.5, 0.0]\n"
@@ -182,3 +182,24 @@ def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) 
     assert "w09 (1), ..." in out
     assert "cannot make: 12: lines 1, 2, 3, 4, 5, ..." in out
     assert "mean log probability" not in out
+
+
+def test_a_symbol_without_rules_is_no_word_where_words_are_quoted(command: Command, here: Path) -> None:
+    """``inspect`` shows it beside what else it finds; all other commands refuse the grammar."""
+    (here / "g.txt").write_text("S -> NP VP 1\nNP -> 'dogs' 1\nVP -> 'run' 0.5 | Vt NP 0.5\n")
+    code, out, _ = command("inspect", "g.txt", "--json", "g.json")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith("!")] == [
+        "! names without rules that are not quoted as other words are: Vt (line 3);"
+        " quote those that are words, and give rules to the others"
+    ]
+    assert "No problem found" not in out
+    assert "mend g.txt" in out
+    assert json.loads((here / "g.json").read_text())["unquoted"] == ["Vt"]
+    for call in (["sample", "g.txt", "-n", 5, "-o", "c"], ["convert", "g.txt", "g.npz"]):
+        code, _, err = command(*call)
+        assert code == 2
+        assert "'Vt' has no rules" in err
+        assert "g.txt:3" in err
+    assert not (here / "c").exists()
+    assert not (here / "g.npz").exists()

@@ -165,7 +165,7 @@ def test_rounded_probabilities_are_sampled(lengths: str, here: Path, command: Co
 
 
 def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> None:
-    PCFG.from_text("S -> S S 0.3 | 'New\u00a0York' 0.4 | x 0.3").save(here / "nb.npz")
+    PCFG.from_text("S -> S S 0.3 | 'New\u00a0York' 0.4 | 'x' 0.3").save(here / "nb.npz")
     assert command("sample", "nb.npz", "-n", 60, "-o", "nb", "--lengths", "1..4", "--split", "eval=1").code == 0
     code, out, _ = command("convert", "nb", "nb.txt", "--split", "eval")
     assert code == 0
@@ -180,7 +180,7 @@ def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> N
 
 
 def test_words_with_blanks_do_not_become_text(here: Path, command: Command) -> None:
-    PCFG.from_text("S -> S S 0.3 | 'New York' 0.4 | x 0.3").save(here / "sp.npz")
+    PCFG.from_text("S -> S S 0.3 | 'New York' 0.4 | 'x' 0.3").save(here / "sp.npz")
     assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--split", "eval=1").code == 0
     code, _, err = command("convert", "sp", "sp.txt", "--split", "eval")
     assert code == 2

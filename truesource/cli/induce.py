@@ -185,7 +185,7 @@ def _found(pcfg: PCFG) -> list[str]:
     if (cost := meta.get("filter")) is not None:
         lines.append(
             f"filter     {cost['rules']:,} rules below {cost['threshold']:g} dropped; they took part in"
-            f" {cost['mass_lost']:.3g} of the sentences, {cost['kl_per_token']:.3g} nats per token"
+            f" {cost['mass_lost']:.3g} of the derivations, {cost['kl_per_token']:.3g} nats per token"
         )
     if stopped := meta.get("stopped"):
         lines.append(f"! {stopped}")

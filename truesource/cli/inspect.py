@@ -40,7 +40,7 @@ def command(
     from grammar.doctor import diagnose, is_serious
     from grammar.errors import InputError
     from grammar.files import write_json
-    from grammar.pcfg import PCFG
+    from grammar.formats import load_grammar
     from truesource.cli.inputs import claim_file, read_sentences
 
     if json is not None:
@@ -49,7 +49,7 @@ def command(
         raise InputError("--lengths needs a TEXT to look at")
     condition = None if lengths is None else LengthRange.parse(lengths)
     sentences, drawn = ([], None) if text is None else read_sentences(text, split)
-    pcfg = PCFG.load(grammar)
+    pcfg = load_grammar(grammar, lenient=True)
     found = diagnose(pcfg)
     echo(f"symbols {found.symbols:,}, words {found.words:,}")
     echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
