@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from evaluation.exclusion import Exclusion
 from evaluation.measures.bootstrap import resampled_ratio
 from evaluation.measures.paired import unknown_words, words_missing
 from evaluation.score import Score, digest_sentences, signature
@@ -30,27 +31,42 @@ def sentence_records(
     masked: bool = True,
     distributions: bool = False,
     dtype: DTypeLike = np.float64,
+    excluded: Exclusion | None = None,
 ) -> list[dict[str, Any]]:
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
     ``logprob`` (negative), ``surprisal`` per token (positive) and ``stop_surprisal`` for causal scores,
     ``masked_logprob`` per token for masked ones. An infinite value is written as None. With ``distributions``,
     ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
-    left context) in ``stop``; None where the context is impossible.
+    left context) in ``stop``; None where the context is impossible. Where ``excluded`` says exactly what the sentences
+    leave out, the scores are those of P(. | not among it).
 
     Raises:
-        InputError: a sentence is a string or has no tokens, or the distributions hold more than 5 million probabilities.
+        InputError: a sentence is a string or has no tokens, or there are more than 5 million probabilities,
+            or distributions are asked for although sentences are excluded.
     """
     check_sentences(sentences)
+    corrected = excluded if excluded is not None and excluded.exact else None
+    if corrected is not None and distributions:
+        raise InputError(
+            "these sentences leave out those of earlier splits, and full distributions do not; write them to a text"
+            " file to have the distributions of the grammar"
+        )
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
-        for record, row in zip(records, pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype), strict=True):
+        rows = pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype)
+        if corrected is not None:
+            rows = corrected.causal(rows, sentences, tuple)
+        for record, row in zip(records, rows, strict=True):
             record["possible"] = bool(np.isfinite(row).all())
             record["logprob"] = _finite(float(row.sum()))
             record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
             record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
-        for record, row in zip(records, pcfg.exact.masked_log_probs(sentences, dtype=dtype), strict=True):
+        rows = pcfg.exact.masked_log_probs(sentences, dtype=dtype)
+        if corrected is not None:
+            rows = corrected.masked(rows, sentences, pcfg, tuple)
+        for record, row in zip(records, rows, strict=True):
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
     if distributions:
@@ -85,7 +101,12 @@ def _next(
 
 
 def bound_records(
-    pcfg: PCFG, records: Sequence[dict[str, Any]], *, lengths: LengthRange | None, seed: int = 0
+    pcfg: PCFG,
+    records: Sequence[dict[str, Any]],
+    *,
+    lengths: LengthRange | None,
+    seed: int = 0,
+    excluded: Exclusion | None = None,
 ) -> list[Score]:
     """``causal_bound`` (perplexity, end of sentence counted) and ``masked_bound`` (pseudo-perplexity).
 
@@ -109,6 +130,7 @@ def bound_records(
         low, high = np.exp(resampled_ratio(total, count, seed=seed))
         parts = {
             "given": (lengths or "none") if causal else "length",
+            **({} if excluded is None else {"disjoint": excluded.part}),
             "eos": "in" if causal else "out",
             "unit": "nats/token",
             "sentences": len(kept),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.exclusion import Exclusion
 from evaluation.measures.bootstrap import Interval
 from evaluation.measures.correlation import correlations
 from evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
@@ -77,14 +78,20 @@ class Comparison:
 
 
 def oracle_for(
-    model: LanguageModel, pcfg: PCFG, lengths: LengthRange | None, frame: ScoringFrame | None = None
+    model: LanguageModel,
+    pcfg: PCFG,
+    lengths: LengthRange | None,
+    frame: ScoringFrame | None = None,
+    excluded: Exclusion | None = None,
 ) -> Oracle:
     """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
 
     A frame that skips unknown words is the published one, whose oracle keeps them in its contexts.
     """
     collapse = frame is None or frame.unk == "token"
-    return Oracle(pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary, collapse=collapse)
+    return Oracle(
+        pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary, collapse=collapse, excluded=excluded
+    )
 
 
 def compare(
@@ -95,6 +102,7 @@ def compare(
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
     seed: int = 0,
+    excluded: Exclusion | None = None,
 ) -> Comparison:
     """Score a model and the truth on the same positions and compare them.
 
@@ -105,12 +113,14 @@ def compare(
         lengths: the length condition that the corpus was drawn under.
         frame: which positions count; everything by default.
         seed: of the bootstrap.
+        excluded: what the sentences leave out, where their corpus has disjoint splits, see
+            `evaluation.exclusion.Exclusion.of`: the truth then leaves it out too.
 
     Raises:
         InputError: a sentence is a string, or the model's scores are no `TokenScores`.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+    both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded)
     paired = both.paired
     unconditioned = None
     if model.objective == "causal":
@@ -150,6 +160,7 @@ def score_both(
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
     seed: int = 0,
+    excluded: Exclusion | None = None,
     truth: TokenScores | None = None,
 ) -> BothScored:
     """Score a model and the truth on the same positions; the arguments are those of `compare`.
@@ -163,7 +174,7 @@ def score_both(
     """
     frame = frame or ScoringFrame()
     check_sentences(sentences)
-    oracle = oracle_for(model, pcfg, lengths, frame)
+    oracle = oracle_for(model, pcfg, lengths, frame, excluded)
     scores = model.score(sentences, frame)
     if not isinstance(scores, TokenScores):
         raise InputError(
@@ -178,6 +189,7 @@ def score_both(
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
+        **({} if excluded is None else {"disjoint": excluded.part}),
         "eos": "in" if frame.eos and model.objective == "causal" else "out",
         "first": "in" if frame.first else "out",
         "unk": frame.unk,

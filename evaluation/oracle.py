@@ -16,6 +16,7 @@ from grammar.inference.exact import NextToken
 from grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
+    from evaluation.exclusion import Exclusion
     from grammar.inference.batch import Batch
     from grammar.inference.distributions import Distributions
 
@@ -34,6 +35,8 @@ class Oracle:
             too, as target and as context: the exact truth of the collapsed language. None: every word.
         collapse: False is the variant of Jumelet & Zuidema (2023): contexts keep every word, and only targets
             outside the vocabulary are unknown; the frame has to skip them.
+        excluded: sentences that the text scored leaves out, such as those of earlier splits: `score` is then exact
+            for P(. | not among them). Distributions and samples of such a language are refused.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class Oracle:
         lengths: LengthRange | None = None,
         vocabulary: Iterable[str] | None = None,
         collapse: bool = True,
+        excluded: Exclusion | None = None,
     ) -> None:
         self.pcfg = pcfg
         self.objective: Objective = objective
         self.lengths = lengths
         self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(pcfg.terminals)))
+        self.excluded = excluded
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = pcfg.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else pcfg
@@ -86,6 +91,11 @@ class Oracle:
             rows = exact.masked_log_probs(seen)
         else:
             rows = exact.causal_log_probs(seen, self.lengths)
+        if self.excluded is not None and self.excluded.exact:
+            if self.objective == "masked":
+                rows = self.excluded.masked(rows, seen, self._language, self.read)
+            else:
+                rows = self.excluded.causal(rows, seen, self.read)
         known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
         unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
         return assemble_scores(rows, unknown, frame)
@@ -122,10 +132,11 @@ class Oracle:
         """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
 
         Raises:
-            InputError: a sentence has no tokens, or contexts are not collapsed.
+            InputError: a sentence has no tokens, contexts are not collapsed, or sentences are excluded.
         """
         if self.vocabulary is not None and not self.collapsed:
             raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
+        self._check_nothing_excluded()
         charts = self._language.exact.charts()
         seen = [self.read(sentence) for sentence in sentences]
         if self.objective == "masked":
@@ -155,12 +166,26 @@ class Oracle:
             return np.log(table, out=table)
 
     def next_token(self, prefix: Sequence[str]) -> NextToken:
-        """The exact next-token distribution after ``prefix``."""
+        """The exact next-token distribution after ``prefix``.
+
+        Raises:
+            InputError: no sentence starts so, or sentences are excluded.
+        """
+        self._check_nothing_excluded()
         return self._language.next_token(self.read(prefix), self.lengths)
 
     def sample(self, n: int, seed: int) -> list[list[str]]:
-        """N sentences drawn from the distribution that `score` scores."""
+        """N sentences drawn from the distribution that `score` scores.
+
+        Raises:
+            InputError: sentences are excluded.
+        """
         from generator.sampler import Sampler, random_state
 
+        self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)
         return sampler.sentences(sampler.draw(n, random_state(seed)))
+
+    def _check_nothing_excluded(self) -> None:
+        if self.excluded is not None:
+            raise InputError("an oracle that excludes sentences only scores; leave excluded out for anything else")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bound import sentence_records
+from evaluation.exclusion import Exclusion
 from evaluation.score import digest_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -40,11 +41,18 @@ class _Scoring:
     causal: bool
     masked: bool
     dtype: str
+    excluded: Exclusion | None
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; gives the number of sentences."""
         records = sentence_records(
-            self.pcfg, part.sentences, lengths=self.lengths, causal=self.causal, masked=self.masked, dtype=self.dtype
+            self.pcfg,
+            part.sentences,
+            lengths=self.lengths,
+            causal=self.causal,
+            masked=self.masked,
+            dtype=self.dtype,
+            excluded=self.excluded,
         )
         try:
             _write(part.path, records, part.first, self.causal, self.masked)
@@ -65,6 +73,7 @@ def score_in_parts(
     share: Share | None = None,
     workers: Workers | None = None,
     part_size: int = PART_SIZE,
+    excluded: Exclusion | None = None,
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
@@ -91,6 +100,7 @@ def score_in_parts(
         "masked": masked,
         "dtype": dtype,
         "part_size": part_size,
+        **({} if excluded is None else {"disjoint": excluded.part}),
     }
     folder = folder.absolute()
     try:
@@ -104,7 +114,7 @@ def score_in_parts(
         for k, start in enumerate(starts)
         if share.owns(k) and not paths[k].exists()
     ]
-    scoring = _Scoring(pcfg, lengths, causal, masked, dtype)
+    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded)
     with (
         meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
         closing(run_each(scoring.write, missing, workers)) as written,

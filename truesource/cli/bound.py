@@ -52,6 +52,7 @@ def command(
     from grammar.pcfg import PCFG
     from truesource.cli.inputs import (
         claim_file,
+        exclusion_of,
         list_lines,
         read_sentences,
         warn_of_conditions,
@@ -76,13 +77,21 @@ def command(
     pcfg = PCFG.load(grammar)
     warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
-    warn_of_conditions(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
+    excluded = exclusion_of(corpus, split, pcfg, condition)
+    warn_of_conditions(corpus, split, corrected=excluded is not None and excluded.exact)
     warn_of_other_lengths(corpus, drawn, condition)
     share = None if shard is None else Share.parse(shard)
     if output is None:
         scores = sentence_records(
-            pcfg, sentences, lengths=condition, causal=causal, masked=masked, distributions=next_, dtype=precision
+            pcfg,
+            sentences,
+            lengths=condition,
+            causal=causal,
+            masked=masked,
+            distributions=next_,
+            dtype=precision,
+            excluded=excluded,
         )
     else:
         found = score_in_parts(
@@ -95,12 +104,13 @@ def command(
             dtype=precision,
             share=share,
             workers=hands,
+            excluded=excluded,
         )
         if found is None:
             echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
             return
         scores = found
-    summary = bound_records(pcfg, scores, lengths=condition)
+    summary = bound_records(pcfg, scores, lengths=condition, excluded=excluded)
     left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
     if left_out:
         what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")

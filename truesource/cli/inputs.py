@@ -13,6 +13,7 @@ from grammar.files import refuse_existing
 from truesource.cli.console import echo
 
 if TYPE_CHECKING:
+    from evaluation.exclusion import Exclusion
     from grammar.conditioning import LengthRange
     from grammar.pcfg import PCFG
 
@@ -85,8 +86,39 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
         )
 
 
-def warn_of_conditions(corpus: Path, split: str) -> None:
-    """Say on stderr what a corpus folder was drawn under besides a length range: the oracle knows nothing of it."""
+def exclusion_of(corpus: Path, split: str, pcfg: PCFG, condition: LengthRange | None) -> Exclusion | None:
+    """What the split of a corpus folder leaves out because its splits are disjoint; None of other texts.
+
+    Says on stderr that the oracle leaves it out too, where that can be done exactly.
+    """
+    if not corpus.is_dir() or _is_sample_folder(corpus):
+        return None
+    from evaluation.exclusion import Exclusion
+    from generator.corpus import Corpus
+
+    found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition)
+    if found is not None and found.exact:
+        echo(
+            f"{split} of {corpus} leaves out the {len(found.sentences):,} sentences of earlier splits,"
+            f" {found.probability:.6g} of the probability; so does the oracle, exactly.",
+            err=True,
+        )
+    return found
+
+
+def disjoint_exactly(corpus: Path, split: str) -> bool:
+    """Whether a corpus folder records exactly what its disjoint splits keep out of this one."""
+    from generator.corpus import Corpus
+
+    excluded = Corpus.load(corpus).record["splits"].get(split, {}).get("excluded")
+    return excluded is not None and bool(excluded["exact"])
+
+
+def warn_of_conditions(corpus: Path, split: str, *, corrected: bool = False) -> None:
+    """Say on stderr what a corpus folder was drawn under besides a length range: the oracle knows nothing of it.
+
+    With ``corrected``, it knows which sentences disjoint splits leave out.
+    """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
     from generator.corpus import Corpus
@@ -99,7 +131,7 @@ def warn_of_conditions(corpus: Path, split: str) -> None:
             f" sentence up to {-cap['log_probability']:.3g} nats too little.",
             err=True,
         )
-    if excluded is not None:
+    if excluded is not None and not corrected:
         echo(
             f"Warning: {split} of {corpus} leaves out the sentences of earlier splits, the oracle does not: add"
             f" {excluded['log_correction']:.6g} nats to the log probability of each sentence.",

@@ -37,6 +37,7 @@ def command(
     from grammar.pcfg import PCFG
     from truesource.cli.inputs import (
         claim_file,
+        exclusion_of,
         read_sentences,
         warn_of_conditions,
         warn_of_other_corpus,
@@ -53,14 +54,15 @@ def command(
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)
     warn_of_other_grammar(corpus, pcfg)
-    warn_of_conditions(corpus, split)
+    excluded = exclusion_of(corpus, split, pcfg, condition)
+    warn_of_conditions(corpus, split, corrected=excluded is not None and excluded.exact)
     warn_of_other_lengths(corpus, drawn, condition)
     warn_of_other_corpus(model, corpus)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
     positions = preset_frame(frame, trained.objective)
-    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions)
+    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded)
     record = found.as_record()
     if record["excluded"]:
         unknown = unknown_words(pcfg, (sentences[i] for i in found.paired.impossible_oracle))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.comparison import BothScored, oracle_for, score_both
+from evaluation.exclusion import Exclusion
 from evaluation.measures.paired import Paired
 from evaluation.measures.perplexity import perplexities
 from evaluation.score import digest_sentences
@@ -51,6 +52,7 @@ class Scoring:
         self._config, self._pcfg, self._data = config, pcfg, data
         self._sentences = sentences[:wanted]
         self._lengths = corpus.lengths
+        self._excluded = Exclusion.of(corpus, config.evaluation.split, pcfg, corpus.lengths)
         self._truth: TokenScores | None = None
         #: of all that decides the numbers besides the weights
         self.digest = digest_json(
@@ -59,6 +61,7 @@ class Scoring:
                 "sentences": digest_sentences(self._sentences),
                 "grammar": pcfg.digest,
                 "lengths": None if self._lengths is None else str(self._lengths),
+                **({} if self._excluded is None else {"disjoint": self._excluded.part}),
                 "frame": config.evaluation.frame,
                 "seed": config.seed,
                 "tokenizer": data.tokenizer_digest,
@@ -104,7 +107,7 @@ class Scoring:
     def _score(self, model: Any) -> BothScored:
         frame = preset_frame(self._config.evaluation.frame, model.objective)
         if self._truth is None:
-            oracle = oracle_for(model, self._pcfg, self._lengths, frame)
+            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self._excluded)
             self._truth = oracle.score(self._sentences, frame)
         return score_both(
             model,
@@ -114,6 +117,7 @@ class Scoring:
             frame=frame,
             seed=self._config.seed,
             truth=self._truth,
+            excluded=self._excluded,
         )
 
 

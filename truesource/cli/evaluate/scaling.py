@@ -103,7 +103,7 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
 def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> tuple[Path, list[Failure]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from grammar.parallel import Share
-    from truesource.cli.inputs import warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
     from truesource.sweep.config import load_sweep
     from truesource.sweep.run import corpus_folder, execute, load_grammar
 
@@ -112,7 +112,7 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
     pcfg, corpus = load_grammar(config, base), corpus_folder(config, base)
     if corpus is not None:
         warn_of_other_grammar(corpus, pcfg)
-        warn_of_conditions(corpus, config.evaluation.split)
+        warn_of_conditions(corpus, config.evaluation.split, corrected=disjoint_exactly(corpus, config.evaluation.split))
     folder, strangers, failures = execute(config, pcfg, base=base, runs=runs, share=share)
     if strangers:
         echo(

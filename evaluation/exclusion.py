@@ -1,0 +1,184 @@
+"""The exact truth of a split whose corpus keeps the sentences of earlier splits out of it.
+
+Such a split follows ``P(w | w not in S) = P(w) / (1 - P(S))`` for w outside S, the set of all sentences of the earlier
+splits. With ``M(x)`` for the summed probability of the sentences of S that match a pattern x (begin so, or agree in
+all words but one), every conditional probability is known exactly:
+
+- causal: ``(P(u v) - M(u v)) / (P(u) - M(u))`` for the next token v after the words u. All factors of a sentence
+  together are its probability, so its log probability rises by ``-ln(1 - P(S))``;
+- masked: ``(P(w) - M(w)) / (P(w with a gap) - M(w with a gap))``: it differs from the score without the condition only
+  where S has a sentence that differs from w in that very word.
+
+Where rare words are collapsed into ``<unk>``, S is collapsed too, and several sentences become one: M(w) is then not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.score import digest_sentences
+from generator.corpus import Corpus
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+
+FloatArray = NDArray[np.float64]
+Words = tuple[str, ...]
+Read = Callable[[Sequence[str]], Sequence[str]]
+ROUNDING = 1e-11  #: a share of probability below this is what rounding leaves of zero
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Sentences that do not occur in a split, and what the grammar gives them.
+
+    Where a corpus keeps out so many sentences that their probability was only estimated, ``sentences`` is empty and
+    ``exact`` false: nothing can be corrected, and scores stay those of the grammar.
+    """
+
+    sentences: tuple[Words, ...]  #: (S,) each once
+    log_prob: FloatArray  #: (S,) nats, under the length condition; -inf where it rules a sentence out
+    lengths: LengthRange | None  #: the length condition
+    exact: bool = True
+
+    @classmethod
+    def of(cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None) -> Exclusion | None:
+        """What the split of a corpus leaves out; None where splits may share sentences, and for the first split.
+
+        Args:
+            corpus: the folder.
+            split: name of the split to score.
+            pcfg: the grammar that the corpus was drawn from.
+            lengths: the condition that the split is scored under.
+        """
+        record = corpus.record["splits"].get(split, {}).get("excluded")
+        if record is None:
+            return None
+        if not record["exact"]:
+            return cls((), np.empty(0), lengths, exact=False)
+        names = list(corpus.splits)
+        earlier = (sentence for name in names[: names.index(split)] for sentence in corpus.sentences(name))
+        return cls.from_sentences(earlier, pcfg, lengths)
+
+    @classmethod
+    def from_sentences(cls, sentences: Iterable[Sequence[str]], pcfg: PCFG, lengths: LengthRange | None) -> Exclusion:
+        """A set of sentences that a language leaves out, each scored once.
+
+        Raises:
+            InputError: a sentence has no tokens, or no sentence has such a length.
+        """
+        different = tuple(dict.fromkeys(tuple(sentence) for sentence in sentences))
+        return cls(different, pcfg.exact.string_log_probs(different, lengths), lengths)
+
+    @property
+    def part(self) -> str:
+        """For signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
+        return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else "uncorrected"
+
+    @cached_property
+    def probability(self) -> float:
+        """P(S), 0 to 1, of the sentences that are known."""
+        return float(np.exp(self.log_prob).sum())
+
+    def causal(self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], read: Read) -> list[FloatArray]:
+        """Ln P(token | left context, not in S) from the same without S, for each sentence (n+1,), nats.
+
+        The sum of a row is exact to rounding. A single token is uncertain by about 1e-13 divided by the share of its
+        context's probability that S leaves.
+
+        Args:
+            rows: for each sentence of n tokens, (n+1,); with -inf where it is impossible.
+            seen: the sentences as the truth reads them.
+            read: how the truth reads the sentences of S.
+        """
+        tree = _PrefixTree(seen)
+        log_mass = np.full(len(tree), -np.inf)
+        for sentence, log_prob in self._possible():
+            nodes = tree.along(read(sentence))
+            log_mass[nodes] = np.logaddexp(log_mass[nodes], log_prob)
+        found = []
+        for row, sentence in zip(rows, seen, strict=True):
+            if not np.isfinite(row).all():
+                found.append(row)
+                continue
+            before = np.concatenate([[0.0], np.cumsum(row)])  # ln P of each prefix, of the whole sentence at last
+            kept = before + _log_rest(log_mass[tree.along(sentence)] - before)
+            found.append(np.diff(kept) if np.isfinite(kept).all() else np.full(len(row), -np.inf))
+        return found
+
+    def masked(
+        self, rows: Sequence[FloatArray], seen: Sequence[Sequence[str]], language: PCFG, read: Read
+    ) -> list[FloatArray]:
+        """Ln P(token | all others, not in S) from the same without S, for each sentence (n,), nats.
+
+        Args:
+            rows: for each sentence of n tokens, (n,); with -inf where it is impossible.
+            seen: the sentences as the truth reads them.
+            language: the grammar of what the truth reads.
+            read: how the truth reads the sentences of S.
+        """
+        log_mass = dict.fromkeys((gap for sentence in seen for gap in _gaps(sentence)), -np.inf)
+        whole = dict.fromkeys(map(tuple, seen), -np.inf)
+        for sentence, log_prob in self._possible():
+            words = tuple(read(sentence))
+            if words in whole:
+                whole[words] = float(np.logaddexp(whole[words], log_prob))
+            for gap in _gaps(words):
+                if gap in log_mass:
+                    log_mass[gap] = float(np.logaddexp(log_mass[gap], log_prob))
+        masses = [np.array([log_mass[gap] for gap in _gaps(sentence)]) for sentence in seen]
+        changed = [i for i, mass in enumerate(masses) if np.isfinite(mass).any() and np.isfinite(rows[i]).all()]
+        found = list(rows)
+        log_probs = language.exact.string_log_probs([seen[i] for i in changed], self.lengths)
+        for i, log_prob in zip(changed, log_probs.tolist(), strict=True):
+            rest = _log_rest(np.array([whole[tuple(seen[i])] - log_prob]))[0]
+            found[i] = (
+                rows[i] + rest - _log_rest(rows[i] + masses[i] - log_prob) if np.isfinite(rest) else rest + rows[i]
+            )
+        return found
+
+    def _possible(self) -> Iterator[tuple[Words, float]]:
+        for sentence, log_prob in zip(self.sentences, self.log_prob.tolist(), strict=True):
+            if log_prob > -np.inf:
+                yield sentence, log_prob
+
+
+class _PrefixTree:
+    """Prefixes of some sentences, the whole sentences with their end included, as numbers of nodes."""
+
+    def __init__(self, sentences: Iterable[Sequence[str]]) -> None:
+        self._next: dict[tuple[int, str | None], int] = {}
+        for sentence in sentences:
+            node = 0
+            for word in (*sentence, None):
+                node = self._next.setdefault((node, word), len(self._next) + 1)
+
+    def __len__(self) -> int:
+        return len(self._next) + 1
+
+    def along(self, sentence: Sequence[str]) -> list[int]:
+        """Nodes of its prefixes from the empty one on, then of its end, as far as they are known."""
+        nodes = [0]
+        for word in (*sentence, None):
+            node = self._next.get((nodes[-1], word))
+            if node is None:
+                break
+            nodes.append(node)
+        return nodes
+
+
+def _gaps(sentence: Sequence[str]) -> Iterator[tuple[int, Words]]:
+    """A sentence without each of its words in turn, and where the gap is."""
+    words = tuple(sentence)
+    for i in range(len(words)):
+        yield i, words[:i] + words[i + 1 :]
+
+
+def _log_rest(log_share: FloatArray) -> FloatArray:
+    """``ln(1 - share)`` of shares of at most 1; -inf where only rounding is left."""
+    rest = -np.expm1(np.minimum(log_share, 0.0))
+    return np.log(rest, out=np.full_like(rest, -np.inf), where=rest > ROUNDING)
