@@ -70,8 +70,8 @@ def sentence_records(
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
     if distributions:
-        for record, rows in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
-            record["next"] = rows
+        for record, following in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
+            record["next"] = following
     return records
 
 

@@ -97,8 +97,8 @@ class Exclusion:
         """
         tree = _PrefixTree(seen)
         log_mass = np.full(len(tree), -np.inf)
-        for sentence, log_prob in self._possible():
-            nodes = tree.along(read(sentence))
+        for excluded, log_prob in self._possible():
+            nodes = tree.along(read(excluded))
             log_mass[nodes] = np.logaddexp(log_mass[nodes], log_prob)
         found = []
         for row, sentence in zip(rows, seen, strict=True):
@@ -123,8 +123,8 @@ class Exclusion:
         """
         log_mass = dict.fromkeys((gap for sentence in seen for gap in _gaps(sentence)), -np.inf)
         whole = dict.fromkeys(map(tuple, seen), -np.inf)
-        for sentence, log_prob in self._possible():
-            words = tuple(read(sentence))
+        for excluded, log_prob in self._possible():
+            words = tuple(read(excluded))
             if words in whole:
                 whole[words] = float(np.logaddexp(whole[words], log_prob))
             for gap in _gaps(words):
