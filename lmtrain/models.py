@@ -2,62 +2,49 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
-from safetensors import SafetensorError
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from generator.frame import ScoringFrame
 from generator.language_model import LogDistributions, Objective, TokenScores
 from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES, architecture_of
+from lmtrain.architectures import ARCHITECTURES, Architecture, architecture_of
 from lmtrain.decoding.decode import Alphabet, Samples, draw
 from lmtrain.decoding.network import NetworkStepper
 from lmtrain.decoding.settings import Decoding
 from lmtrain.distributions import causal_distributions, masked_distributions
+from lmtrain.loading import load_config, load_network, load_tokenizer
 from lmtrain.next_token import NextToken
 from lmtrain.ngram.loading import is_ngram, load_ngram
 from lmtrain.ngram.model import NgramModel
 from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.pieces.checkpoint import load_checkpoint, load_tokenizer, subword_model
+from lmtrain.pieces.checkpoint import load_checkpoint, subword_model
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.quiet import no_bars
 from lmtrain.scoring import check_lengths, score_causal, score_masked
 from lmtrain.subwords import is_ours, is_subword
 from lmtrain.tokenizer import Vocabulary
+from lmtrain.training_record import model_name
 
 
 class _TrainedModel:
     """What both kinds share."""
 
     objective: Objective
-    _auto: ClassVar[Any]
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
-        architecture = architecture_of(model.config.model_type)
-        if architecture is None or architecture.objective != self.objective:
-            raise InputError(
-                f"a model of type {model.config.model_type!r} is not a {self.objective} architecture known here;"
-                f" there are {', '.join(sorted(ARCHITECTURES))}"
-            )
+        architecture = _require_architecture(model.config.model_type, self.objective)
         self.model = model.eval()
         self.tokenizer = tokenizer
         self._vocabulary = Vocabulary(tokenizer)
         self._head = architecture.head
         longest = architecture.longest(model.config)
+        if longest is not None and longest <= self._extra:
+            raise InputError(f"config.json gives the model {longest} positions, so it can read no word")
         self._longest = None if longest is None else longest - self._extra
         self._name = name
 
@@ -70,21 +57,16 @@ class _TrainedModel:
             device: such as ``"cpu"``; None: a GPU when there is one.
 
         Raises:
-            InputError: the folder is absent, unfinished, damaged, or of the other kind.
+            InputError: the folder is absent, unfinished, damaged, or of the other kind; see `lmtrain.loading`.
         """
         folder = Path(folder)
-        if not (folder / "config.json").is_file():
-            raise InputError("there is no trained model here; train one, or finish its training", folder)
-        try:
-            with no_bars():
-                model = cls._auto.from_pretrained(folder, local_files_only=True)
-                tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-            raise InputError(f"the model cannot be loaded: {str(error).splitlines()[0]}", folder) from error
+        config = load_config(folder)
+        architecture = _require_architecture(config.model_type, cls.objective, folder)
+        tokenizer = load_tokenizer(folder)
         if is_subword(tokenizer):
             raise InputError("this is a model of subword pieces; load it with load_model", folder)
-        target = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        return cls(model.to(target), tokenizer, _name(folder))
+        network = load_network(folder, config, tokenizer, architecture.objective, device)
+        return cls(network, tokenizer, model_name(folder))
 
     @property
     def name(self) -> str:
@@ -106,7 +88,6 @@ class CausalModel(_TrainedModel):
     """A model of each word given those before it; implements `generator.language_model.LanguageModel`."""
 
     objective: Objective = "causal"
-    _auto = AutoModelForCausalLM
     _extra = 1
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -174,7 +155,6 @@ class MaskedModel(_TrainedModel):
     """A model of each word given all others; implements `generator.language_model.LanguageModel`."""
 
     objective: Objective = "masked"
-    _auto = AutoModelForMaskedLM
     _extra = 2
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -223,24 +203,23 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
         InputError: see `CausalModel.load` and `lmtrain.pieces.checkpoint.load_checkpoint`.
     """
     folder = Path(folder)
-    if not (folder / "config.json").is_file():
-        raise InputError("there is no trained model here; train one, or finish its training", folder)
     if is_ngram(folder):
         return load_ngram(folder)
-    try:
-        kind = AutoConfig.from_pretrained(folder, local_files_only=True).model_type
-    except (OSError, ValueError) as error:
-        raise InputError(f"the model cannot be loaded: {str(error).splitlines()[0]}", folder) from error
-    architecture = architecture_of(kind)
+    config = load_config(folder)
+    architecture = architecture_of(config.model_type)
     tokenizer = load_tokenizer(folder)
     if architecture is None or is_subword(tokenizer) or not is_ours(tokenizer):
-        return load_checkpoint(folder, tokenizer, _name(folder), device=device)
-    load = partial(CausalModel.load if architecture.objective == "causal" else MaskedModel.load, device=device)
-    return load(folder)
+        return load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
+    network = load_network(folder, config, tokenizer, architecture.objective, device)
+    return (CausalModel if architecture.objective == "causal" else MaskedModel)(network, tokenizer, model_name(folder))
 
 
-def _name(folder: Path) -> str:
-    record = folder / "training.json"
-    if record.is_file():
-        return str(json.loads(record.read_text(encoding="utf-8"))["name"])
-    return folder.name
+def _require_architecture(model_type: str, objective: Objective, folder: Path | None = None) -> Architecture:
+    architecture = architecture_of(model_type)
+    if architecture is None or architecture.objective != objective:
+        raise InputError(
+            f"a model of type {model_type!r} is not a {objective} architecture known here;"
+            f" there are {', '.join(sorted(ARCHITECTURES))}",
+            folder,
+        )
+    return architecture

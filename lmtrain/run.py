@@ -17,6 +17,7 @@ from transformers import (
     PreTrainedTokenizerFast,
     PrinterCallback,
     Trainer,
+    TrainerState,
     TrainingArguments,
     set_seed,
 )
@@ -31,7 +32,9 @@ from lmtrain.data import Batch, TrainingBatches, dev_batches
 from lmtrain.distributed import any_process, rank, total, wait_for_all, world_size
 from lmtrain.encoding import encode_rows
 from lmtrain.heads import predictor
+from lmtrain.loading import require_tensors
 from lmtrain.quiet import no_bars
+from lmtrain.resuming import STATE, checkpoint_errors, require_optimizer_state
 from lmtrain.saving import disk_errors
 from lmtrain.scoring import batch_budget
 from lmtrain.subwords import encoder_of, make_tokenizer
@@ -207,6 +210,35 @@ class LossTrainer(Trainer):  # type: ignore[misc]
     def floating_point_ops(self, inputs: Batch) -> int:
         """Not counted: the Trainer would go through all parameters at every micro-batch, and nothing here reads it."""
         return 0
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: nn.Module | None = None) -> None:
+        self._resumed = Path(resume_from_checkpoint)
+        with checkpoint_errors(resume_from_checkpoint, STATE):
+            TrainerState.load_from_json(str(self._resumed / STATE))
+        with checkpoint_errors(resume_from_checkpoint, "model.safetensors"):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Refuse what the library only warns of. Of tied weights a file holds one.
+
+        Raises:
+            InputError: a tensor is missing or unexpected.
+        """
+        tied: dict[str, str] = getattr(self.model, "all_tied_weights_keys", {})
+        absent = set(load_result.missing_keys)
+        missing = {name for name in absent if tied.get(name, name) in absent}
+        require_tensors(missing, load_result.unexpected_keys, (), self._resumed)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            with checkpoint_errors(checkpoint, "optimizer.pt", "scheduler.pt"):
+                super()._load_optimizer_and_scheduler(checkpoint)
+                require_optimizer_state(self.optimizer)
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        if checkpoint is not None:
+            with checkpoint_errors(checkpoint, f"rng_state_{rank()}.pth" if world_size() > 1 else "rng_state.pth"):
+                super()._load_rng_state(checkpoint)
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         with disk_errors():

@@ -6,7 +6,6 @@ is finished. A snapshot is a model folder like the finished one, under ``<model>
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -16,12 +15,13 @@ from grammar.errors import InputError
 from grammar.files import atomic_path, write_json
 from lmtrain.config import TrainConfig
 from lmtrain.saving import save_model
+from lmtrain.training_record import FILE, TrainingRecord, read_training
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 FOLDER = "snapshots"
-_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")  #: besides the weights
+_FILES = ("config.json", "tokenizer.json")  #: besides the weights
 _NAME = re.compile(r"step-(\d{6,})")
 
 
@@ -62,55 +62,82 @@ def snapshots(folder: str | Path) -> list[tuple[int, Path]]:
     """The snapshots of a trained model in order: (step, model folder).
 
     Raises:
-        InputError: the folder is not there, or a snapshot is damaged.
+        InputError: the folder is not there, or the record of a snapshot is damaged or of another step.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError("there is no such model folder", folder)
     found = []
     for path in (folder / FOLDER).glob("step-*"):
-        if _NAME.fullmatch(path.name) is None:
+        name = _NAME.fullmatch(path.name)
+        if name is None:
             continue
-        try:
-            step = json.loads((path / "training.json").read_text(encoding="utf-8"))["step"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError("this snapshot is damaged; train the model again", path) from error
-        found.append((int(step), path))
+        step = int(name[1])
+        recorded = read_training(path).step if (path / FILE).is_file() else None
+        if recorded not in (None, step):
+            raise InputError(f"this snapshot is of step {recorded} by its training.json; rename its folder", path)
+        found.append((step, path))
     return sorted(found)
 
 
 def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
     """The snapshots of a trained model in order, and last the model itself: (step, model folder), none left out.
 
+    A folder without ``training.json`` is taken as laid out by hand: its snapshots are those that are there, each a
+    model folder ``snapshots/step-000123`` whose step is the number in its name, and it need hold no model itself.
+
     Raises:
-        InputError: the folder holds no finished model or it was trained without snapshots, a snapshot lacks files, or
-            one that its training has made is missing; the message names the step.
+        InputError: the folder holds no finished model and no snapshots, or it was trained without snapshots, a snapshot
+            lacks files, or one that its training has made is missing; the message names the step.
     """
     folder = Path(folder)
     found = dict(snapshots(folder))
-    try:
-        training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-        last, settings = int(training["steps"]), training["training"]
-        expected = schedule(TrainConfig(**settings), int(training["planned_steps"])) if settings else frozenset()
-    except FileNotFoundError:
-        raise InputError("there is no trained model here; train one, or finish its training", folder) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError("the record of the training is damaged; train the model again", folder) from error
+    if not (folder / FILE).is_file():
+        if not found:
+            raise InputError(
+                "there is no trained model here; train one, finish its training, or lay out checkpoints of your own as"
+                f" {FOLDER}/step-000010, {FOLDER}/step-000020, ..., each with config.json, weights and tokenizer.json",
+                folder,
+            )
+        return _whole(sorted(found.items()))
+    record = read_training(folder)
+    last, expected = _schedule_of(record, folder)
     if not expected:
-        how = "an n-gram model has no steps" if settings is None else "train it with --set training.snapshots=log"
+        how = "train it with --set training.snapshots=log" if record.training else "an n-gram model has no steps"
         raise InputError(f"this model has no snapshots along its training: {how}", folder)
     absent = sorted({step for step in expected if step < last} - found.keys())
     if absent:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"the snapshot of step {absent[0]} is missing{more}; train the model again", folder / FOLDER)
-    made = [(step, path) for step, path in found.items() if step < last] + [(last, folder)]
+    return _whole([(step, path) for step, path in found.items() if step < last] + [(last, folder)])
+
+
+def _whole(made: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
+    """The same.
+
+    Raises:
+        InputError: a snapshot lacks a file.
+    """
     for step, path in made:
         lacking = [name for name in _FILES if not (path / name).is_file()]
-        if not any(path.glob("*.safetensors")):
+        if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
             lacking.append("model.safetensors")
         if lacking:
             raise InputError(f"the snapshot of step {step} is unfinished, it lacks {', '.join(lacking)}", path)
     return made
+
+
+def _schedule_of(record: TrainingRecord, folder: Path) -> tuple[int, frozenset[int]]:
+    """The last step of a finished training, and the steps that its settings make snapshots of."""
+    if record.training is None:
+        return record.steps or 0, frozenset()
+    if record.steps is None or record.planned_steps is None or record.steps > record.planned_steps:
+        raise InputError("the record of the training has no steps; train the model again", folder)
+    try:
+        settings = TrainConfig(**record.training)
+    except (ValueError, TypeError) as error:
+        raise InputError("the record of the training is damaged; train the model again", folder) from error
+    return record.steps, schedule(settings, record.planned_steps)
 
 
 def drop_later(folder: Path, step: int) -> None:

@@ -112,7 +112,15 @@ def encoder_of(tokenizer: PreTrainedTokenizerFast) -> Vocabulary | SubwordVocabu
 
 def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether a tokeniser was made here, or looks as if it was."""
-    if [tokenizer.convert_tokens_to_ids(special) for special in SPECIALS] != [*range(len(SPECIALS))]:
+    named = (
+        tokenizer.pad_token,
+        tokenizer.unk_token,
+        tokenizer.bos_token,
+        tokenizer.eos_token,
+        tokenizer.mask_token,
+    )
+    numbers = [tokenizer.convert_tokens_to_ids(special) for special in SPECIALS]
+    if named != SPECIALS or numbers != [*range(len(SPECIALS))]:
         return False
     backend = tokenizer.backend_tokenizer
     words = isinstance(backend.model, WordLevel) and isinstance(backend.pre_tokenizer, WhitespaceSplit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import threading
@@ -19,9 +18,11 @@ from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
+from lmtrain.json_files import read_object
 from lmtrain.models import TrainedModel, load_model
 from lmtrain.ngram.loading import NGRAM
 from lmtrain.ngram.training import train_ngram
+from lmtrain.resuming import step_of
 from lmtrain.run import Run
 from lmtrain.saving import save_model
 from lmtrain.snapshots import copy_all
@@ -166,8 +167,8 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
     record = partial / "request.json"
     if partial.exists():
         try:
-            same = json.loads(record.read_text(encoding="utf-8")) == request
-        except (OSError, ValueError):
+            same = read_object(record, "the record of this run") == request
+        except InputError:
             same = False
         if same and resume:
             return _last_checkpoint(partial / "checkpoints")
@@ -181,12 +182,8 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
 
 def _last_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written to its end (its state file comes last, after those of all processes)."""
-    found: list[tuple[int, Path]] = []
-    for state in folder.glob("checkpoint-*/trainer_state.json"):
-        try:
-            found.append((json.loads(state.read_text(encoding="utf-8"))["global_step"], state.parent))
-        except (ValueError, KeyError):
-            continue
+    steps = [(step_of(path), path) for path in folder.glob("checkpoint-*")]
+    found = [(step, path) for step, path in steps if step is not None]
     return max(found)[1] if found else None
 
 

@@ -24,6 +24,7 @@ from lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_o
 from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder
 from lmtrain.decoding.settings import Decoding
 from lmtrain.models import load_model
+from lmtrain.training_record import FILE, read_training
 
 SHARD_SIZE = 4096  #: sentences
 _RECORDS = {"README.md", "metrics.jsonl", "training.json"}  #: files of a model folder that say nothing of its law
@@ -203,12 +204,8 @@ def _loaded(folder: Path, digest: str, device: str | None) -> StepwiseModel:
 
 def corpus_condition(model: Path) -> dict[str, str]:
     """``corpus_lengths``, the length condition of the corpus that a model was trained on; empty if not recorded."""
-    try:
-        record = json.loads((model / "training.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    found = record.get("corpus_lengths") if isinstance(record, dict) else None
-    return {"corpus_lengths": found} if isinstance(found, str) else {}
+    lengths = read_training(model).corpus_lengths if (model / FILE).is_file() else None
+    return {} if lengths is None else {"corpus_lengths": lengths}
 
 
 def model_digest(folder: Path) -> str:

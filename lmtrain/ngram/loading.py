@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,12 +10,15 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from grammar.errors import InputError
+from lmtrain.json_files import read_object
+from lmtrain.loading import load_tokenizer
 from lmtrain.ngram.model import NgramModel
 from lmtrain.ngram.pieces import NgramPieceModel
 from lmtrain.ngram.smoothing import Smoothing
 from lmtrain.ngram.storage import load_counts
 from lmtrain.ngram.trie import Trie
 from lmtrain.subwords import is_ours, is_subword
+from lmtrain.training_record import model_name
 
 NGRAM = "ngram"  #: in ``config.json``
 
@@ -51,13 +53,10 @@ def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:
     trie, discount = load_counts(folder)
     if config.get("order") != trie.order or config.get("smoothing") not in get_args(Smoothing):
         raise InputError("config.json does not fit ngram.npz; train the model again", folder)
-    try:
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # the library raises Exception itself
-        raise InputError("the tokeniser of this n-gram model is damaged; train it again", folder) from error
+    tokenizer = load_tokenizer(folder)
     if not is_ours(tokenizer) or is_subword(tokenizer) != (config.get("tokenizer", "word") != "word"):
         raise InputError("the tokeniser is not the one of this n-gram model; train the model again", folder)
-    return make_ngram(trie, config["smoothing"], tokenizer, _name(folder), discount=discount)
+    return make_ngram(trie, config["smoothing"], tokenizer, model_name(folder), discount=discount)
 
 
 def is_ngram(folder: Path) -> bool:
@@ -68,14 +67,6 @@ def is_ngram(folder: Path) -> bool:
 def _config(folder: Path) -> dict[str, Any]:
     """Content of ``config.json``; nothing where it cannot be read."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(folder / "config.json", "the configuration of the model")
+    except InputError:
         return {}
-    return config if isinstance(config, dict) else {}
-
-
-def _name(folder: Path) -> str:
-    try:
-        return str(json.loads((folder / "training.json").read_text(encoding="utf-8"))["name"])
-    except (OSError, ValueError, KeyError):
-        return folder.name

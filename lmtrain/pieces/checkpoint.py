@@ -6,17 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from tokenizers import Tokenizer
 from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForMaskedLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -25,36 +16,19 @@ from transformers.models.auto.modeling_auto import (
 from generator.language_model import Objective
 from grammar.errors import InputError
 from lmtrain.architectures import architecture_of
+from lmtrain.loading import load_network
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from lmtrain.pieces.offsets import OffsetCutter
-from lmtrain.quiet import no_bars
 from lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 
 
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    """The tokeniser saved in a folder.
-
-    Raises:
-        InputError: there is no ``tokenizer.json``, or it is damaged.
-    """
-    if not (folder / "tokenizer.json").is_file():
-        raise InputError(
-            "there is no fast tokeniser (tokenizer.json) beside the model; save one there with save_pretrained", folder
-        )
-    try:
-        Tokenizer.from_file(str(folder / "tokenizer.json"))
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # the library raises Exception itself
-        raise InputError(f"the tokeniser cannot be loaded: {_first_line(error)}", folder / "tokenizer.json") from error
-    if not tokenizer.is_fast:
-        raise InputError(
-            f"the tokeniser is a {type(tokenizer).__name__}, not a fast one; words need its offsets", folder
-        )
-    return tokenizer
-
-
 def load_checkpoint(
-    folder: Path, tokenizer: PreTrainedTokenizerFast, name: str, *, device: str | None = None
+    folder: Path,
+    config: PreTrainedConfig,
+    tokenizer: PreTrainedTokenizerFast,
+    name: str,
+    *,
+    device: str | None = None,
 ) -> CausalPieceModel | MaskedPieceModel:
     """Load a folder made by ``save_pretrained`` of a causal or masked model and its fast tokeniser.
 
@@ -64,36 +38,22 @@ def load_checkpoint(
 
     Args:
         folder: with ``config.json``, weights, ``tokenizer.json``.
-        tokenizer: of that folder, see `load_tokenizer`.
+        config: of that folder, see `lmtrain.loading.load_config`.
+        tokenizer: of that folder, see `lmtrain.loading.load_tokenizer`.
         name: in tables.
         device: such as ``"cpu"``; None: a GPU when there is one.
 
     Raises:
-        InputError: something is absent or damaged, the model is neither causal nor masked, it has no weights for
-            a part, or the tokeniser does not belong to it.
+        InputError: something is absent or damaged, the model is neither causal nor masked, its weights are not those
+            of its configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
     """
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"the model cannot be loaded: {_first_line(error)}", folder) from error
     objective = _objective(config, folder)
-    auto: Any = AutoModelForCausalLM if objective == "causal" else AutoModelForMaskedLM
-    try:
-        with no_bars():
-            model, info = auto.from_pretrained(
-                folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
-            )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"the model cannot be loaded: {_first_line(error)}", folder) from error
-    if info["missing_keys"]:
-        missing = sorted(info["missing_keys"])
-        raise InputError(f"the checkpoint has no weights for {missing[0]} and {len(missing) - 1} more parts", folder)
-    target = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    model = load_network(folder, config, tokenizer, objective, device)
     if is_ours(tokenizer) and is_subword(tokenizer) and architecture_of(config.model_type) is not None:
-        return subword_model(model.to(target), tokenizer, name)
+        return subword_model(model, tokenizer, name)
     kind = CausalPieceModel if objective == "causal" else MaskedPieceModel
     cutter = OffsetCutter(tokenizer, objective)
-    loaded = kind(model.to(target), tokenizer, cutter, name, longest=_positions(model, tokenizer))
+    loaded = kind(model, tokenizer, cutter, name, longest=_positions(model, tokenizer))
     if objective == "causal" and _sees_ahead(loaded.model):
         raise InputError(
             "this causal model reads what stands right of the word it predicts; it cannot be scored", folder
@@ -107,7 +67,7 @@ def subword_model(
     """A network of one of our architectures with a subword tokeniser made here.
 
     Raises:
-        InputError: the architecture is unknown here, or the tokeniser does not belong to the network.
+        InputError: the architecture is unknown here.
     """
     architecture = architecture_of(model.config.model_type)
     if architecture is None:
@@ -115,10 +75,6 @@ def subword_model(
     kind = CausalPieceModel if architecture.objective == "causal" else MaskedPieceModel
     longest = architecture.longest(model.config)
     return kind(model, tokenizer, SubwordVocabulary(tokenizer), name, head=architecture.head, longest=longest)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _objective(config: Any, folder: Path) -> Objective:

@@ -69,7 +69,7 @@ def _read_folder(folder: Path) -> PieceTokenizer:
         raise InputError(f"the folder has no tokenizer.json{hint}", folder)
     if not any((folder / name).is_file() for name in ("tokenizer_config.json", "config.json")):
         return _read_json(folder / "tokenizer.json")
-    from lmtrain.pieces.checkpoint import load_tokenizer
+    from lmtrain.loading import load_tokenizer
 
     return _located(load_tokenizer(folder), folder)
 

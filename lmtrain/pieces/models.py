@@ -52,17 +52,7 @@ class _PieceModel(OpenVocabulary):
             name: in tables.
             head: attribute of the output layer, run only where something is predicted; None: run everywhere.
             longest: tokens that the network takes, those around the text included; None: any number.
-
-        Raises:
-            InputError: the tokeniser has numbers that the network has no vectors for.
         """
-        words = model.get_input_embeddings().weight.shape[0]
-        largest = max(tokenizer.get_vocab().values())
-        if largest >= words:
-            raise InputError(
-                f"the tokeniser does not belong to this model: it has token numbers up to {largest},"
-                f" the model {words} word vectors"
-            )
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.cutter = cutter

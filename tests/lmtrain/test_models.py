@@ -184,7 +184,7 @@ def test_folders_without_a_usable_model_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be loaded"):
         load_model(tmp_path / "m")
     (tmp_path / "m" / "config.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be loaded"):
+    with pytest.raises(InputError, match="cannot be read"):
         load_model(tmp_path / "m")
 
 

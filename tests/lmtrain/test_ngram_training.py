@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Sequence
@@ -127,13 +128,20 @@ def damage(folder: Path, name: str, change: Any) -> None:
 
 def reversed_words(content: bytes) -> bytes:
     """A whole archive in which an array does not fit."""
-    import io
-
     with np.load(io.BytesIO(content)) as archive:
         arrays = dict(archive)
     arrays["suffix"] = arrays["suffix"] + np.int32(1_000_000)
     stream = io.BytesIO()
     np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def arrays(content: bytes, without: set[str], **more: Any) -> bytes:
+    """A whole archive without some arrays, and with others."""
+    with np.load(io.BytesIO(content)) as archive:
+        kept = {name: archive[name] for name in archive.files if name not in without}
+    stream = io.BytesIO()
+    np.savez(stream, **kept, **more)
     return stream.getvalue()
 
 
@@ -144,9 +152,11 @@ def reversed_words(content: bytes) -> bytes:
         ("ngram.npz", lambda content: content[:3000] + b"\xff\xfe" + content[3002:], "are damaged"),
         ("ngram.npz", lambda content: b"", "are damaged"),
         ("ngram.npz", reversed_words, "are damaged"),
+        ("ngram.npz", lambda content: arrays(content, {"suffix"}), "lack the array suffix"),
+        ("ngram.npz", lambda content: arrays(content, set(), extra=np.zeros(3)), "hold an unknown array, extra"),
         ("config.json", lambda content: content.replace(b'"order": 3', b'"order": 4'), "does not fit ngram.npz"),
         ("config.json", lambda content: content.replace(b"kneser_ney", b"laplace"), "does not fit ngram.npz"),
-        ("config.json", lambda content: content[:-3], "cannot be loaded"),
+        ("config.json", lambda content: content[:-3], "cannot be read"),
         ("tokenizer.json", lambda content: content[: len(content) // 2], "tokeniser"),
     ],
 )

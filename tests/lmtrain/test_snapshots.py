@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from grammar.files import digest_file
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.models import TrainedModel, load_model
 from lmtrain.run import LossTrainer
-from lmtrain.snapshots import drop_later, schedule, snapshots
+from lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
 from lmtrain.training import train
 
 MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)  # with dropout, which draws random numbers
@@ -164,10 +165,42 @@ def test_damaged_snapshots_are_named(tmp_path: Path) -> None:
         snapshots(tmp_path / "none")
     broken = tmp_path / "snapshots" / "step-000003"
     broken.mkdir(parents=True)
-    with pytest.raises(InputError, match="damaged"):
-        snapshots(tmp_path)
+    assert snapshots(tmp_path) == [(3, broken)]  # laid out by hand
     (broken / "training.json").write_text('{"step": 3}')
     assert snapshots(tmp_path) == [(3, broken)]
+    for content, message in [
+        ('{"step": 4}', "of step 4 by its training.json; rename its folder"),
+        ('{"step": "abc"}', "damaged: step"),
+        ('{"step": 1e999}', "damaged: step"),
+        ('{"step": 3', "cannot be read"),
+        ("[3]", "not a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
+    ]:
+        (broken / "training.json").write_text(content)
+        with pytest.raises(InputError, match=message):
+            snapshots(tmp_path)
+
+
+def test_checkpoints_laid_out_by_hand(finished: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"snapshots/step-000010, .*, each with config.json, weights and tokenizer.json"
+    ):
+        checkpoints(tmp_path)
+    for step in (20, 10):
+        shutil.copytree(finished, tmp_path / "snapshots" / f"step-{step:06d}", ignore=shutil.ignore_patterns("*.json*"))
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(finished / name, tmp_path / "snapshots" / f"step-{step:06d}" / name)
+    found = checkpoints(tmp_path)
+    assert [step for step, _ in found] == [10, 20]
+    assert {load_model(path).name for _, path in found} == {"step-000010", "step-000020"}
+    (found[0][1] / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"the snapshot of step 10 is unfinished, it lacks tokenizer.json"):
+        checkpoints(tmp_path)
+
+
+def test_leftover_folders_of_later_steps_are_dropped(tmp_path: Path) -> None:
+    broken = tmp_path / "snapshots" / "step-000003"
+    broken.mkdir(parents=True)
     drop_later(tmp_path, 3)
     assert broken.is_dir()
     stray = broken.parent / "notes.txt"
