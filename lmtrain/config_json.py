@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from grammar.errors import InputError
-from lmtrain.json_files import read_object
+from grammar.unpacking import read_bytes
 
 LARGEST = 2**40  #: no size of a network is larger
+LIMIT = 2**26  #: bytes of the file
 LABELS = 100_000  #: the library makes a dictionary of so many entries
 
 
@@ -21,7 +22,13 @@ def read_config_json(path: Path) -> dict[str, Any]:
         InputError: it is no JSON object, ``model_type`` or ``architectures`` are not what the library expects, or a
             number in it is impossible.
     """
-    config = read_object(path, "the configuration of the model")
+    try:
+        config = json.loads(read_bytes(path, limit=LIMIT, line_limit=None).decode("utf-8"))  # may hold Infinity
+    except (ValueError, RecursionError) as error:
+        reason = error.reason if isinstance(error, InputError) else str(error)
+        raise InputError(f"the configuration of the model cannot be read: {reason}", path) from error
+    if not isinstance(config, dict):
+        raise InputError("the configuration of the model is not a JSON object", path)
     kind, classes = config.get("model_type"), config.get("architectures")
     if kind is not None and not isinstance(kind, str):
         raise InputError(f"model_type must be a string, not {_short(kind)}", path)

@@ -62,10 +62,10 @@ def library_errors(problem: str, path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _EXHAUSTED:
             raise
-        raise InputError(f"{problem}: {one_line(error)}", path) from error
+        raise InputError(f"{problem}: {_said(error)}", path) from error
 
 
-def one_line(error: Exception) -> str:
+def _said(error: Exception) -> str:
     """What an exception says, on one line of at most 200 characters."""
     text = " ".join(str(error).split())
     said = text if text and not isinstance(error, KeyError) else f"{type(error).__name__} {text}".rstrip()

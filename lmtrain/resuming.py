@@ -7,12 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from pydantic import BaseModel
 
 from grammar.errors import InputError
-from lmtrain.json_files import read_object
+from grammar.records import STRICT, Count, read_record
 from lmtrain.loading import library_errors
 
 STATE = "trainer_state.json"  #: written last
+
+
+class _State(BaseModel):
+    model_config = STRICT
+
+    global_step: Count
 
 
 @contextmanager
@@ -34,10 +41,10 @@ def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
 def step_of(checkpoint: Path) -> int | None:
     """After how many steps a checkpoint was written; None: it was not written to its end."""
     try:
-        step = read_object(checkpoint / STATE, "the state of the checkpoint").get("global_step")
+        state = read_record(checkpoint / STATE, _State, what="the state of the checkpoint", remedy="delete it")
     except InputError:
         return None
-    return step if type(step) is int and step >= 0 else None
+    return state.global_step
 
 
 def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:

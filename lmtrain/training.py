@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from generator.coded import CodedSentences
 from grammar.errors import InputError
 from grammar.files import atomic_path, digest_json, refuse_existing, write_json, write_text
+from grammar.records import read_record
 from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
-from lmtrain.json_files import read_object
 from lmtrain.models import TrainedModel, load_model
 from lmtrain.ngram.loading import NGRAM
 from lmtrain.ngram.training import train_ngram
@@ -167,7 +167,7 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
     record = partial / "request.json"
     if partial.exists():
         try:
-            same = read_object(record, "the record of this run") == request
+            same = read_record(record, dict[str, Any], remedy="start again") == request
         except InputError:
             same = False
         if same and resume:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from grammar.errors import InputError
-from lmtrain.json_files import read_object
+from grammar.records import STRICT, Count, read_record
 
 FILE = "training.json"
-Count = Annotated[int, Field(ge=0, lt=2**63)]
+WHAT = "the record of the training"
+REMEDY = "train the model again"
 
 
 class TrainingRecord(BaseModel):
-    """What is read of the record; its other entries are kept as they are."""
+    """What is read of the record of any model folder."""
 
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
+    model_config = STRICT
 
     name: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     step: Count | None = None  #: of a snapshot
@@ -25,6 +25,31 @@ class TrainingRecord(BaseModel):
     planned_steps: Count | None = None
     training: dict[str, Any] | None = None
     corpus_lengths: str | None = None
+    corpus_digest: str | None = None
+
+
+class FinalMetrics(BaseModel):
+    """The last line of the metrics."""
+
+    model_config = STRICT
+
+    seconds: Annotated[float, Field(ge=0.0)]
+
+
+class ModelSettings(BaseModel):
+    """The settings of the model."""
+
+    model_config = STRICT
+
+    tokenizer: str
+
+
+class FinishedRecord(TrainingRecord):
+    """The record of a finished model that was trained here."""
+
+    parameters: Count
+    final: FinalMetrics
+    model: ModelSettings
 
 
 def read_training(folder: Path) -> TrainingRecord:
@@ -33,15 +58,16 @@ def read_training(folder: Path) -> TrainingRecord:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    path = folder / FILE
-    try:
-        return TrainingRecord.model_validate(read_object(path, "the record of the training"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"the record of the training is damaged: {where}: {first['msg']}; train the model again", path
-        ) from error
+    return read_record(folder / FILE, TrainingRecord, what=WHAT, remedy=REMEDY)
+
+
+def read_finished(folder: Path) -> FinishedRecord:
+    """The record of a finished model that was trained here.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    return read_record(folder / FILE, FinishedRecord, what=WHAT, remedy=REMEDY)
 
 
 def model_name(folder: Path) -> str:

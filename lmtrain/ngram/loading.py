@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from grammar.errors import InputError
-from lmtrain.json_files import read_object
+from lmtrain.config_json import read_config_json
 from lmtrain.loading import load_tokenizer
 from lmtrain.ngram.model import NgramModel
 from lmtrain.ngram.pieces import NgramPieceModel
@@ -67,6 +67,6 @@ def is_ngram(folder: Path) -> bool:
 def _config(folder: Path) -> dict[str, Any]:
     """Content of ``config.json``; nothing where it cannot be read."""
     try:
-        return read_object(folder / "config.json", "the configuration of the model")
+        return read_config_json(folder / "config.json")
     except InputError:
         return {}

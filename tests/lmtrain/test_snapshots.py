@@ -171,10 +171,10 @@ def test_damaged_snapshots_are_named(tmp_path: Path) -> None:
     for content, message in [
         ('{"step": 4}', "of step 4 by its training.json; rename its folder"),
         ('{"step": "abc"}', "damaged: step"),
-        ('{"step": 1e999}', "damaged: step"),
-        ('{"step": 3', "cannot be read"),
-        ("[3]", "not a JSON object"),
-        ("[" * 100_000, "nested too deeply"),
+        ('{"step": 1e999}', "a number that is too large"),
+        ('{"step": 3', "the record of the training is not JSON"),
+        ("[3]", "the record of the training is damaged"),
+        ("[" * 100_000, "recursion limit"),
     ]:
         (broken / "training.json").write_text(content)
         with pytest.raises(InputError, match=message):

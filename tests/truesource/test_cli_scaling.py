@@ -287,7 +287,7 @@ def test_folders_of_others(here: Path, command: Command) -> None:
     assert found.code == 2 and "its model was trained with another seed" in found.err
     (cell / "training.json").write_text("{", encoding="utf-8")
     found = command(*CALL, "sweep.yaml")
-    assert found.code == 2 and "this cell is damaged; delete it" in found.err
+    assert found.code == 2 and "delete the cell, it will be trained again" in found.err
 
 
 def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Command) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,15 +179,10 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
 
 def _trained_on(model: Path) -> str | None:
     """Digest of the corpus that a model was trained on, None where that is not recorded."""
+    from lmtrain.training_record import FILE, read_training
+
     trained = model.parent.parent if model.parent.name == "snapshots" else model
-    record = trained / "training.json"
-    if not record.is_file():
-        return None
-    try:
-        digest = json.loads(record.read_text(encoding="utf-8"))["corpus_digest"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError("the record of this model's training cannot be read; train the model again", record) from error
-    return str(digest)
+    return read_training(trained).corpus_digest if (trained / FILE).is_file() else None
 
 
 def list_lines(numbers: Sequence[int], most: int = 5) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -41,13 +40,14 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
     from lmtrain.models import load_model
+    from lmtrain.training_record import read_finished
 
     folder = run.folder / "models" / model.name
-    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    training = read_finished(folder)
     extra = {
-        "parameters": training["parameters"],
-        "training_seconds": training["final"]["seconds"],
-        "tokenizer": training["model"]["tokenizer"],
+        "parameters": training.parameters,
+        "training_seconds": training.final.seconds,
+        "tokenizer": training.model.tokenizer,
     }
     trained = load_model(folder)
     try:

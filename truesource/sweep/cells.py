@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grammar.errors import InputError
 from grammar.parallel import Share
+from grammar.records import read_record
 from truesource.report.words import duration
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
@@ -35,11 +36,9 @@ def is_trained(folder: Path, cell: PlannedCell) -> bool:
     target = cell_folder(folder, cell.id)
     if not target.exists():
         return False
-    try:
-        record = json.loads((target / "training.json").read_text(encoding="utf-8"))
-        there = {key: record.get(key) for key in cell.request}
-    except (OSError, ValueError, AttributeError) as error:
-        raise InputError("this cell is damaged; delete it, it will be trained again", target) from error
+    remedy = "delete the cell, it will be trained again"
+    record = read_record(target / "training.json", dict[str, Any], what="the record of the training", remedy=remedy)
+    there = {key: record.get(key) for key in cell.request}
     wrong = [key for key, value in cell.request.items() if there[key] != value]
     if wrong:
         raise InputError(
