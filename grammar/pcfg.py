@@ -34,8 +34,8 @@ class PCFG:
     lexical by word, parent) and read-only.
 
     Raises:
-        InputError: an index is out of range, a rule stands twice, a probability is not in (0, 1], or
-            the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
+        InputError: a name is not a Unicode text, an index is out of range, a rule stands twice, a probability is not in
+            (0, 1], or the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
     """
 
     symbols: tuple[str, ...]  #: (S,) names, all different
@@ -51,6 +51,8 @@ class PCFG:
     meta: Mapping[str, Any] = field(default_factory=dict)  #: how it was made; JSON values; not part of the digest
 
     def __post_init__(self) -> None:
+        for names in (self.symbols, self.terminals, self.labels):
+            _require_texts(names)
         n_symbols, n_words = len(self.symbols), len(self.terminals)
         if n_symbols == 0 or len(set(self.symbols)) != n_symbols:
             raise InputError("a grammar needs at least one symbol, and all symbols different")
@@ -338,3 +340,20 @@ class PCFG:
             "unary": len(self.unary),
             "lexical": len(self.lexical),
         }
+
+
+def _require_texts(names: tuple[str, ...]) -> None:
+    """Refuse names that cannot be written to a file.
+
+    Raises:
+        InputError: one is not a text, or has half of a surrogate pair in it.
+    """
+    try:
+        "".join(names).encode()
+    except (TypeError, UnicodeEncodeError):
+        wrong = next(name for name in names if not isinstance(name, str) or not _encodable(name))
+        raise InputError(f"expecting a text as the name of a symbol, a label or a word, got {wrong!r}") from None
+
+
+def _encodable(name: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in name)

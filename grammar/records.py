@@ -90,15 +90,29 @@ def decode_record(
     remedy: str,
     path: str | Path | None = None,
     line: int | None = None,
+    embedded: bool = False,
 ) -> T:
-    """Decode one JSON value and check it; arguments and errors as for `read_record`, ``line`` is where it is."""
+    """Decode one JSON value and check it.
+
+    Args:
+        content: the value as text.
+        model: what it must be; ``Any`` for any JSON value.
+        what: names it in messages.
+        remedy: ends messages.
+        path: the file that it is from.
+        line: its line, in a file of values.
+        embedded: the file is not a text file, so lines of ``content`` are not lines of the file.
+
+    Raises:
+        InputError: it is not JSON, or does not fit the model.
+    """
     content = _without_mark(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
     try:
         value = pydantic_core.from_json(content, allow_inf_nan=False)
     except ValueError as error:
         reason = str(error)
         found = _LINE.search(reason)
-        number = line or (int(found[1]) if found else None)
+        number = line or (int(found[1]) if found and not embedded else None)
         raise InputError(f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number) from error
     if not _finite(value):
         raise InputError(f"{what} holds a number that is too large; {remedy}", path, line)

@@ -59,6 +59,22 @@ def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | 
     return b"".join(chunks)
 
 
+def read_text(path: str | Path, *, not_text: str) -> str:
+    """The content of a UTF-8 file, unpacked if it is a gzip file, without a byte order mark.
+
+    Args:
+        path: the file.
+        not_text: message for a file that is not UTF-8.
+
+    Raises:
+        InputError: the file is not UTF-8, or as for `read_bytes`.
+    """
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(not_text, path) from error
+
+
 def read_lines(path: str | Path) -> Iterator[bytes]:
     """The lines of a file, unpacked if it is a gzip file, one after the other; without their line ends.
 

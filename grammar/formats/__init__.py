@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
+from grammar.unpacking import read_text
 
 FORMATS = ("npz", "text", "nltk", "berkeley", "earleyx")
 
@@ -43,18 +43,11 @@ def load_grammar(
     path = Path(path)
     if format is not None:
         check_format(format)
-    try:
-        content = b"" if format == "berkeley" else _content(path)
-        name = format or _found_format(content, path)
-        if name == "berkeley":
-            return load_berkeley(path, start=start)
-        if name == "npz":
-            return _started(load_npz(path), start, path)
-        text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read the grammar: {getattr(error, 'strerror', None) or error}", path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("this is neither an .npz grammar nor UTF-8 text", path) from error
+    name, text = _found(path, format)
+    if name == "berkeley":
+        return load_berkeley(path, start=start)
+    if name == "npz":
+        return _started(load_npz(path), start, path)
     if name == "earleyx":
         return parse_earleyx(text, start=start, path=path)
     parse = parse_nltk if name == "nltk" else parse_text
@@ -71,32 +64,34 @@ def check_format(name: str) -> None:
         raise InputError(f"there is no grammar format {name!r}; choose one of {', '.join(FORMATS)}")
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a file; nothing for the common prefix of a Berkeley pair."""
-    from grammar.formats.berkeley import source_files
-
-    if not path.exists() and None not in source_files(path)[:2]:
-        return b""
-    return path.read_bytes()
-
-
-def _found_format(content: bytes, path: Path) -> str:
-    """What the content is: the first lines of each text format differ."""
-    from grammar.formats.berkeley import looks_like_berkeley
+def _found(path: Path, known: str | None) -> tuple[str, str]:
+    """The format of a file, by its first lines unless it is known; and the text, of formats that are one text."""
+    from grammar.formats.berkeley import looks_like_berkeley, source_files
     from grammar.formats.earleyx import looks_like_earleyx
     from grammar.formats.nltk_text import looks_like_nltk
 
-    if content[:2] == b"PK":
-        return "npz"
-    if not path.exists():
-        return "berkeley"
-    text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode("utf-8-sig")
+    common_prefix = not path.exists() and None not in source_files(path)[:2]
+    if known in ("berkeley", "npz") or (known is None and common_prefix):
+        return known or "berkeley", ""
+    if known is None and _first_bytes(path) == b"PK":
+        return "npz", ""
+    text = read_text(path, not_text="this is neither an .npz grammar nor UTF-8 text")
+    if known is not None:
+        return known, text
     first = next((line for line in text.split("\n", 20) if line.strip()), "")
     if looks_like_berkeley(first, path):
-        return "berkeley"
+        return "berkeley", ""
     if looks_like_earleyx(first):
-        return "earleyx"
-    return "nltk" if looks_like_nltk(first) else "text"
+        return "earleyx", text
+    return ("nltk" if looks_like_nltk(first) else "text"), text
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2)
+    except OSError:
+        return b""  # reading the text says why
 
 
 def _started(pcfg: PCFG, start: str | None, path: Path) -> PCFG:

@@ -9,15 +9,10 @@ columns do not sum to one, so the import divides each symbol's rules by their su
 
 from __future__ import annotations
 
-import gzip
-import io
 import math
 import re
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
@@ -25,6 +20,7 @@ from grammar.errors import InputError
 from grammar.formats.assemble import Rules, assemble, log
 from grammar.formats.unclose import base_rules, is_closed
 from grammar.pcfg import PCFG
+from grammar.unpacking import read_lines
 
 START = "ROOT_0"
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
@@ -64,17 +60,15 @@ def target_files(path: str | Path, pcfg: PCFG | None = None) -> list[Path]:
     return [Path(f"{stem}.{part}{packed}") for part in parts]
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[TextIO]:
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else path.open("rb") as raw:
-            yield io.TextIOWrapper(raw, encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("this is not UTF-8 text", path) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read the grammar: {getattr(error, 'strerror', None) or error}", path) from error
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that are not empty, each with its number."""
+    for number, raw in enumerate(read_lines(path), start=1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError("this is not UTF-8 text", path, number) from error
+        if line and not line.isspace():
+            yield number, line
 
 
 def load_berkeley(path: str | Path, *, start: str | None = None) -> PCFG:
@@ -155,23 +149,18 @@ def _numbers(texts: list[str], path: Path, line: int) -> list[float]:
 
 
 def _read_grammar(path: Path, rules: Rules) -> None:
-    with _reading(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.isspace():
-                continue
-            fields = _fields(line)
-            states = [fields[0], *fields[2:-1]]
-            if (
-                len(fields) not in (4, 5)
-                or fields[1] != "->"
-                or not all(s in rules.symbols or _STATE.fullmatch(s) for s in states)
-            ):
-                raise InputError(
-                    f"expecting a rule such as S_0 -> NP_1 VP_0 0.9, got {line.strip()[:60]!r}", path, number
-                )
-            weight = _number(fields[-1], path, number)
-            if weight > 0.0:
-                rules.add(5 - len(fields), tuple(rules.symbol(s) for s in states), weight)
+    for number, line in _lines(path):
+        fields = _fields(line)
+        states = [fields[0], *fields[2:-1]]
+        if (
+            len(fields) not in (4, 5)
+            or fields[1] != "->"
+            or not all(s in rules.symbols or _STATE.fullmatch(s) for s in states)
+        ):
+            raise InputError(f"expecting a rule such as S_0 -> NP_1 VP_0 0.9, got {line.strip()[:60]!r}", path, number)
+        weight = _number(fields[-1], path, number)
+        if weight > 0.0:
+            rules.add(5 - len(fields), tuple(rules.symbol(s) for s in states), weight)
     if not rules.symbols:
         raise InputError("the grammar has no rules", path)
 
@@ -179,30 +168,28 @@ def _read_grammar(path: Path, rules: Rules) -> None:
 def _read_lexicon(path: Path, rules: Rules) -> None:
     names: dict[str, list[str]] = {}
     column, weights = rules.columns[2], rules.weights[2]
-    with _reading(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.isspace():
-                continue
-            head, opened, vector = line.strip().rpartition("[")
-            fields = _fields(head)
-            if len(fields) != 2 or not opened or not vector.endswith("]"):
-                raise InputError(f"expecting a line such as NN dog [0.1, 0.2], got {line.strip()[:60]!r}", path, number)
-            tag, word = fields[0], rules.word(fields[1])
-            states = names.setdefault(tag, [])
-            parts = vector[:-1].split(",")
-            states += [f"{tag}_{k}" for k in range(len(states), len(parts))]
-            for name, weight in zip(states, _numbers(parts, path, number), strict=False):
-                if weight > 0.0:
-                    column.extend((rules.symbol(name), word))
-                    weights.append(weight)
+    for number, line in _lines(path):
+        head, opened, vector = line.strip().rpartition("[")
+        fields = _fields(head)
+        if len(fields) != 2 or not opened or not vector.endswith("]"):
+            raise InputError(f"expecting a line such as NN dog [0.1, 0.2], got {line.strip()[:60]!r}", path, number)
+        tag, word = fields[0], rules.word(fields[1])
+        states = names.setdefault(tag, [])
+        parts = vector[:-1].split(",")
+        states += [f"{tag}_{k}" for k in range(len(states), len(parts))]
+        for name, weight in zip(states, _numbers(parts, path, number), strict=False):
+            if weight > 0.0:
+                column.extend((rules.symbol(name), word))
+                weights.append(weight)
     if not names:
         raise InputError("the lexicon has no words", path)
 
 
 def _read_splits(path: Path) -> dict[str, str]:
-    with _reading(path) as stream:
-        lines = [line.rstrip("\n").split("\t", 1) for line in stream if not line.isspace()]
-    for number, parts in enumerate(lines, start=1):
-        if len(parts) != 2:
+    splits: dict[str, str] = {}
+    for number, line in _lines(path):
+        label, separator, tree = line.rstrip("\r").partition("\t")
+        if not separator:
             raise InputError("expecting a label, a tab and its split tree", path, number)
-    return {parts[0]: parts[1] for parts in lines}
+        splits[label] = tree
+    return splits

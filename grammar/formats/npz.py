@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import TypedDict
 
+from grammar.archives import BYTES, FLOATS, integers, read_arrays
 from grammar.errors import InputError
 from grammar.files import atomic_path, refuse_existing
 from grammar.pcfg import PCFG
+from grammar.records import STRICT, Count, Positive, decode_record
 
 VERSION = 1
-#: what reading a damaged archive raises; the last two where a bit of a header says "encrypted" or "another method"
-UNREADABLE = (
-    OSError,
-    EOFError,
-    KeyError,
-    TypeError,
-    ValueError,
-    zipfile.BadZipFile,
-    zlib.error,
-    RuntimeError,
-    NotImplementedError,
-)
-ARRAYS = ("binary", "binary_logp", "unary", "unary_logp", "lexical", "lexical_logp")
+ARRAYS = {
+    "binary": integers(3),
+    "binary_logp": FLOATS,
+    "unary": integers(2),
+    "unary_logp": FLOATS,
+    "lexical": integers(2),
+    "lexical_logp": FLOATS,
+}
+_WHAT, _REMEDY = "this .npz", "name a truesource grammar, or make it again"
+
+
+class Header(TypedDict):
+    """What is in the file besides the arrays, as JSON."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+    format: Literal["truesource-pcfg"]
+    version: Positive
+    symbols: tuple[str, ...]
+    terminals: tuple[str, ...]
+    labels: tuple[str, ...]
+    start: Count
+    meta: dict[str, Any]
+    digest: str
+
+
+class _Versioned(TypedDict):
+    """What headers of all versions have."""
+
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+    version: Positive
 
 
 def save_npz(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
@@ -37,7 +55,7 @@ def save_npz(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
         InputError: the file exists and ``force`` is false, or it cannot be written.
     """
     refuse_existing(path, force)
-    head = {
+    head: Header = {
         "format": "truesource-pcfg",
         "version": VERSION,
         "symbols": pcfg.symbols,
@@ -59,30 +77,23 @@ def load_npz(path: str | Path) -> PCFG:
     Raises:
         InputError: the file is damaged, from a newer version, or not a grammar.
     """
-    damaged = "this .npz is damaged or is not a truesource grammar; make it again"
+    arrays = read_arrays(path, {"head": BYTES, **ARRAYS}, what=_WHAT, remedy=_REMEDY)
+    content = arrays.pop("head").tobytes()
+    version = decode_record(content, _Versioned, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)["version"]
+    if version > VERSION:
+        raise InputError(f"its format version is {version}, newer than {VERSION}; update truesource", path)
+    head = decode_record(content, Header, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            head = json.loads(archive["head"].tobytes())
-            arrays = {name: archive[name] for name in ARRAYS}
-    except UNREADABLE as error:
-        raise InputError(damaged, path) from error
-    if not isinstance(head, dict) or head.get("format") != "truesource-pcfg":
-        raise InputError("this .npz is not a truesource grammar", path)
-    try:
-        if head["version"] > VERSION:
-            raise InputError(f"its format version is {head['version']}, newer than {VERSION}; update truesource")
         pcfg = PCFG(
-            symbols=tuple(head["symbols"]),
-            terminals=tuple(head["terminals"]),
+            symbols=head["symbols"],
+            terminals=head["terminals"],
             start=head["start"],
-            labels=tuple(head["labels"]),
+            labels=head["labels"],
             meta=head["meta"],
             **arrays,
         )
-        if pcfg.digest != head["digest"]:
-            raise InputError("the content does not match the digest stored with it; the file was damaged or edited")
     except InputError as error:
         raise InputError(str(error), path) from error
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(damaged, path) from error
+    if pcfg.digest != head["digest"]:
+        raise InputError("the content does not match the digest stored with it; the file was damaged or edited", path)
     return pcfg

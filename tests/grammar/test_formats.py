@@ -7,7 +7,7 @@ import gzip
 import json
 import logging
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -373,9 +373,9 @@ def test_noise_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"No such file or directory \(.*absent"):
+    with pytest.raises(InputError, match=r"there is no such file \(.*absent"):
         PCFG.load(tmp_path / "absent")
-    with pytest.raises(InputError, match="cannot read the grammar"):
+    with pytest.raises(InputError, match="cannot read the file: Is a directory"):
         PCFG.load(tmp_path)
 
 
@@ -405,12 +405,23 @@ def test_the_crafted_archive_is_good_where_nothing_is_changed(tmp_path: Path) ->
     ("changes", "message"),
     [
         *(
-            ({name: None}, "damaged or is not")
+            ({name: None}, "this .npz is damaged: ")
             for name in ("version", "symbols", "terminals", "labels", "start", "meta")
         ),
-        *(({name: None}, "damaged or is not") for name in ("digest", "binary", "lexical_logp")),
-        ({"format": None}, "not a truesource grammar"),
-        ({"format": "another"}, "not a truesource grammar"),
+        *(({name: None}, "this .npz is damaged: ") for name in ("digest", "binary", "lexical_logp")),
+        ({"format": None}, "name a truesource grammar"),
+        ({"format": "another"}, "name a truesource grammar"),
+        ({"version": True}, "version: Input should be a valid integer"),
+        ({"start": False}, "start: Input should be a valid integer"),
+        ({"symbols": ["S", 1]}, "symbols.1: Input should be a valid string"),
+        ({"terminals": ["a", None, "c"]}, "terminals.1: Input should be a valid string"),
+        ({"labels": [1, 2]}, "labels.0: Input should be a valid string"),
+        ({"labels": ["S", "\ud800"]}, "not JSON"),
+        ({"meta": []}, "meta: Input should be"),
+        ({"binary_logp": TOY.binary_logp.astype(complex)}, "array binary_logp is not as expected, .* complex128"),
+        ({"binary_logp": TOY.binary_logp.astype(str)}, "array binary_logp is not as expected"),
+        ({"binary": TOY.binary.astype(float)}, "array binary is not as expected, .* float64"),
+        ({"lexical": TOY.lexical.astype(bool)}, "array lexical is not as expected, .* bool"),
         ({"version": 2}, "version is 2, newer than 1"),
         ({"version": "1"}, "damaged"),
         ({"digest": "0" * 64}, "does not match the digest"),
@@ -434,6 +445,13 @@ def test_a_crafted_archive_is_refused(tmp_path: Path, changes: dict[str, Any], m
     assert str(caught.value).endswith("bad.npz)")
 
 
+@pytest.mark.parametrize("names", [{"symbols": ("S", 1)}, {"terminals": ("a", "\ud800")}, {"labels": (None, "A")}])
+def test_names_that_are_not_texts_never_make_a_grammar(names: dict[str, Any]) -> None:
+    parts = {part.name: getattr(TOY, part.name) for part in fields(TOY)}
+    with pytest.raises(InputError, match="expecting a text as the name"):
+        PCFG(**{**parts, **names})
+
+
 def test_pickles_are_never_opened(tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self) -> Any:
@@ -447,7 +465,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
 
 def test_an_archive_of_something_else_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", x=np.arange(3))
-    with pytest.raises(InputError, match="not a truesource grammar"):
+    with pytest.raises(InputError, match="has no array head; name a truesource grammar"):
         PCFG.load(tmp_path / "other.npz")
 
 
@@ -533,7 +551,7 @@ def test_the_format_and_the_start_may_be_given(tmp_path: Path) -> None:
         save_grammar(pcfg, tmp_path / "new", format="xml")
     with pytest.raises(InputError, match="expecting a rule such as VP"):
         load_grammar(tmp_path / "text", format="earleyx")
-    with pytest.raises(InputError, match="damaged or is not"):
+    with pytest.raises(InputError, match="npz is damaged; name a truesource grammar"):
         load_grammar(tmp_path / "text", format="npz")
 
 

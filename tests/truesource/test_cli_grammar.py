@@ -109,7 +109,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("convert toy.txt new --from xml", ["no grammar format 'xml'"]),
         ("convert toy.txt new --from earleyx", ["expecting a rule such as VP->[V NP] : 0.6", "toy.txt:1"]),
         ("convert toy.txt new --from nltk", ["brackets", "toy.txt:1"]),
-        ("convert toy.txt new --from npz", ["damaged or is not a truesource grammar", "toy.txt"]),
+        ("convert toy.txt new --from npz", ["name a truesource grammar", "toy.txt"]),
         ("convert toy.npz new --from text", ["neither an .npz grammar nor UTF-8 text"]),
         ("convert toy.txt new --from berkeley", ["no such pair of files NAME.grammar and NAME.lexicon"]),
         ("convert half.grammar new", ["NAME.lexicon is missing", "half.grammar"]),
