@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.coded import CodedSentences
-from generator.making import FORMAT, FORMAT_VERSION, make_corpus
+from generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
+from generator.making import make_corpus
 from generator.plan import SHARD_SIZE, Overlap, Plan
 from generator.sampler import Sampler
-from generator.shards import read_columns, verify_shards
+from generator.shards import check_trees, read_columns, verify_shards
 from generator.spelling import Columns, packed
 from generator.trees import Reading, read_brackets, read_tree
 from grammar.bracketing import escaped
@@ -93,8 +93,7 @@ class Corpus:
             InputError: ``pcfg`` is another grammar, or the bytes came out differently (other versions of
                 the libraries).
         """
-        known = _read_record(Path(record)) if isinstance(record, str | Path) else record
-        _check_record(known, None)
+        known = read_corpus_record(Path(record)) if isinstance(record, str | Path) else check_corpus_record(record)
         if pcfg.digest != known["grammar"]["digest"]:
             raise InputError("the record was made from another grammar (the digests differ); load that one")
         if known["drawn_by"] != Sampler.__name__:
@@ -122,7 +121,7 @@ class Corpus:
         path = Path(path)
         if not path.is_dir():
             raise InputError("there is no such corpus folder", path)
-        record = _read_record(path / "record.json")
+        record = read_corpus_record(path / "record.json")
         for shard in record["shards"]:
             file = path / "data" / shard["file"]
             if not file.is_file():
@@ -227,12 +226,8 @@ class Corpus:
             raise InputError("this corpus was sampled without trees; sample it with them", self.path)
 
     @cached_property
-    def _key(self) -> dict[str, Any]:
-        file = self.path / "symbols.json"
-        try:
-            return dict(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise InputError("the corpus is damaged, this cannot be read; sample it again", file) from error
+    def _key(self) -> SymbolKey:
+        return read_symbol_key(self.path / "symbols.json")
 
     def _split(self, split: str) -> Mapping[str, Any]:
         if split not in self.record["splits"]:
@@ -243,7 +238,11 @@ class Corpus:
         self._split(split)
         for shard in self.record["shards"]:
             if shard["split"] == split:
-                yield read_columns(self.path / "data" / shard["file"], columns)
+                file = self.path / "data" / shard["file"]
+                table = read_columns(file, columns, rows=shard["sentences"])
+                if "tree" in columns:
+                    check_trees(table, len(self._key["symbols"]), file)
+                yield table
 
     def _tokens(self, table: Any) -> Iterator[list[str]]:
         respelled = self._key["original_words"]
@@ -254,27 +253,3 @@ class Corpus:
 
 def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-# -- reading --------------------------------------------------------------------------------------------
-
-
-def _read_record(file: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("this is not a finished corpus, record.json is missing", file.parent) from None
-    except (OSError, ValueError) as error:
-        raise InputError("the record of this corpus cannot be read; sample it again", file) from error
-    _check_record(record, file)
-    return dict(record)
-
-
-def _check_record(record: Any, file: Path | None) -> None:
-    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
-        raise InputError("this is not the record of a corpus", file)
-    if record.get("format_version") != FORMAT_VERSION:
-        raise InputError(f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", file)
-    missing = {"call", "grammar", "drawn_by", "splits", "shards", "digest", "versions"} - record.keys()
-    if missing:
-        raise InputError(f"the record lacks {', '.join(sorted(missing))}; sample the corpus again", file)

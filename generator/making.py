@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from generator.card import dataset_card
+from generator.corpus_record import FORMAT, FORMAT_VERSION
 from generator.drawing import Drawing, Hashes
 from generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
 from generator.plan import Plan, Shard, mean_length, plan_shards
@@ -25,9 +26,6 @@ from grammar.errors import InputError
 from grammar.files import digest_json, write_json, write_text
 from grammar.parallel import Share, Workers
 from grammar.pcfg import PCFG
-
-FORMAT = "truesource corpus"
-FORMAT_VERSION = 2
 
 Entries = list[dict[str, Any]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from generator.corpus_record import SymbolKey
 
 _STRING_LIMIT = 2**31 - 1  # bytes in one string column of one shard
 
@@ -41,18 +43,20 @@ class Spelling:
         words = _all_different([_no_space(word) for word in pcfg.terminals])
         return cls(words, _all_different([_no_bracket(_no_space(symbol)) for symbol in pcfg.symbols]))
 
-    def key(self, pcfg: PCFG, *, ids: bool) -> dict[str, Any]:
+    def key(self, pcfg: PCFG, *, ids: bool) -> SymbolKey:
         """What reads the files back: symbols by number with their treebank labels, words that are spelled differently.
 
         With ``ids`` also the words by number.
         """
-        key: dict[str, Any] = {
+        key: SymbolKey = {
             "symbols": list(self.symbols),
             "labels": list(pcfg.labels),
             "original_symbols": {s: t for s, t in zip(self.symbols, pcfg.symbols, strict=True) if s != t},
             "original_words": {s: t for s, t in zip(self.words, pcfg.terminals, strict=True) if s != t},
         }
-        return {**key, "words": list(self.words)} if ids else key
+        if ids:
+            key["words"] = list(self.words)
+        return key
 
 
 def _no_space(name: str) -> str:

@@ -54,15 +54,21 @@ def integers(columns: int | None = None) -> ArrayKind:
 
 
 def read_arrays(
-    path: str | Path, kinds: Mapping[str, ArrayKind], *, what: str = "this file", remedy: str
+    path: str | Path,
+    kinds: Mapping[str, ArrayKind],
+    *,
+    what: str = "this file",
+    remedy: str,
+    others: bool = True,
 ) -> dict[str, NDArray[Any]]:
-    """Read some arrays of an ``.npz`` file; others in it are passed over.
+    """Read some arrays of an ``.npz`` file.
 
     Args:
         path: the file.
         kinds: what each array must be, by name.
         what: names the file in messages.
         remedy: ends messages, such as ``"train the model again"``.
+        others: pass over arrays of other names; False: refuse them.
 
     Returns:
         The arrays by name, in the byte order of the machine.
@@ -74,6 +80,9 @@ def read_arrays(
     path = Path(path)
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
+            unknown = sorted({member.filename for member in archive.infolist()} - {f"{name}.npy" for name in kinds})
+            if unknown and not others:
+                raise InputError(f"it has an unknown array {unknown[0].removesuffix('.npy')}")
             members = {name: _member(archive, name) for name in kinds}
             check_unpacked_size(sum(member.file_size for member in members.values()), path)
             return {name: _read(archive, member, name, kinds[name]) for name, member in members.items()}

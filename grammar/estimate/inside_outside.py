@@ -4,25 +4,53 @@ from __future__ import annotations
 
 import json
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
+from grammar.archives import FLOATS, TEXT, integers, read_arrays
 from grammar.errors import InputError
 from grammar.estimate.rule_counts import Brackets, RuleCounts, Sentences, Text
 from grammar.files import atomic_path, digest_json
 from grammar.pcfg import PCFG
+from grammar.records import STRICT, Count, decode_record
 
 FloatArray = NDArray[np.float64]
 CHECKPOINT = "inside-outside.npz"
+_TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind
+_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
 #: entries of ``meta`` that hold for the re-estimated grammar, too
 KEPT = ("binarisation", "license", "split_trees", "substates")
 SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole text keeps the rules it has
+
+
+@with_config(STRICT)
+class TraceRow(TypedDict):
+    """One iteration; see `Reestimated`."""
+
+    iteration: Count
+    log_likelihood: float
+    objective: float
+    impossible: Count
+    held_out: float | None
+    held_out_impossible: Count
+    rules: Count
+    seconds: float
+
+
+@with_config(STRICT)
+class _State(TypedDict):
+    """What is in the checkpoint besides the rules, as JSON."""
+
+    key: str
+    iteration: Count
+    trace: Annotated[list[TraceRow], Field(min_length=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +227,9 @@ def _record(
 def _save(folder: Path, key: str, iteration: int, pcfg: PCFG, trace: Sequence[Mapping[str, Any]]) -> None:
     """Write the grammar that ``iteration`` starts from, atomically."""
     state = json.dumps({"key": key, "iteration": iteration, "trace": list(trace)}, allow_nan=False)
-    arrays = [array for table in pcfg.tables() for array in table]
+    arrays: dict[str, Any] = dict(zip(_TABLES, (array for table in pcfg.tables() for array in table), strict=True))
     with atomic_path(folder / CHECKPOINT) as temporary, temporary.open("wb") as stream:
-        np.savez(stream, *arrays, state=np.array(state))
+        np.savez(stream, state=np.array(state), **arrays)
 
 
 def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str, Any]]] | None:
@@ -213,13 +241,13 @@ def _load(folder: Path, key: str, pcfg: PCFG) -> tuple[int, PCFG, list[dict[str,
     path = folder / CHECKPOINT
     if not path.exists():
         return None
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            state = json.loads(str(archive["state"]))
-            arrays = [archive[f"arr_{i}"] for i in range(6)]
-        same, iteration, trace = state["key"] == key, int(state["iteration"]), list(state["trace"])
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError("the checkpoint cannot be read; delete it to start again", path) from error
-    if not same:
+    kinds = dict(zip(_TABLES, (integers(3), FLOATS, integers(2), FLOATS, integers(2), FLOATS), strict=True))
+    arrays = read_arrays(path, {**kinds, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
+    state = decode_record(str(arrays["state"]), _State, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
+    if state["key"] != key:
         raise InputError("the checkpoint has another grammar, text or settings; choose another folder", path)
-    return iteration, _with_rules(pcfg, arrays), trace
+    try:
+        found = _with_rules(pcfg, [arrays[name] for name in _TABLES])
+    except InputError as error:
+        raise InputError(f"{_WHAT} is damaged: {error.reason}; {_REMEDY}", path) from error
+    return state["iteration"], found, [dict(row) for row in state["trace"]]

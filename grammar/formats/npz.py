@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from grammar.archives import BYTES, FLOATS, integers, read_arrays
@@ -27,10 +28,10 @@ ARRAYS = {
 _WHAT, _REMEDY = "this .npz", "name a truesource grammar, or make it again"
 
 
+@with_config(STRICT)
 class Header(TypedDict):
     """What is in the file besides the arrays, as JSON."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     format: Literal["truesource-pcfg"]
     version: Positive
     symbols: tuple[str, ...]
@@ -41,10 +42,10 @@ class Header(TypedDict):
     digest: str
 
 
+@with_config(STRICT)
 class _Versioned(TypedDict):
     """What headers of all versions have."""
 
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     version: Positive
 
 

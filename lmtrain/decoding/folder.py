@@ -2,29 +2,99 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, with_config
+from typing_extensions import TypedDict
 
 from generator.shards import read_columns, verify_shards
 from grammar.errors import InputError
+from grammar.records import STRICT, Count, FileName, Positive, read_record
 from lmtrain.decoding.settings import Decoding
 
 FORMAT = "truesource samples"
 FORMAT_VERSION = 1
 SPLIT = "samples"  #: the one split of such a folder
+_WHAT, _REMEDY = "the record of these samples", "generate the samples again"
+
+
+def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str, Any]:
+    Decoding.from_record(settings)
+    return settings
+
+
+@with_config(STRICT)
+class Call(TypedDict):
+    """What was asked for."""
+
+    sentences: Positive
+    seed: Annotated[int, Field(ge=0)]
+    decoding: Annotated[dict[str, str | bool | int | float | None], AfterValidator(_decoding)]
+    shard_size: Positive
+    rows: NotRequired[Positive]
+
+
+@with_config(STRICT)
+class ModelOfSamples(TypedDict):
+    """The model, and the length condition of the corpus that it was trained on."""
+
+    name: str
+    digest: str
+    corpus_lengths: NotRequired[str]
+
+
+@with_config(STRICT)
+class Counts(TypedDict):
+    """Of a shard or of all."""
+
+    sentences: Positive
+    tokens: Count
+    finished: Count
+    finished_tokens: Count
+    special: Annotated[float, Field(ge=0.0)]
+    contexts: Count
+
+
+@with_config(STRICT)
+class ShardEntry(Counts):
+    """One file."""
+
+    file: FileName
+    bytes: Count
+    sha256: str
+
+
+@with_config(STRICT)
+class _Head(TypedDict):
+    """What records of all versions have."""
+
+    format: Literal["truesource samples"]
+    format_version: int
+
+
+@with_config(STRICT)
+class SamplesRecord(_Head):
+    """``record.json``."""
+
+    call: Call
+    model: ModelOfSamples
+    device: NotRequired[str]
+    versions: NotRequired[dict[str, str]]
+    counts: Counts
+    shards: list[ShardEntry]
+    digest: str
 
 
 def is_sample_folder(path: str | Path) -> bool:
     """Whether ``path`` holds sentences drawn from a model, and not a corpus or something else."""
     try:
-        record = json.loads((Path(path) / "record.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record: Any = read_record(Path(path) / "record.json", Any, remedy=_REMEDY)
+    except InputError:
         return False
     return isinstance(record, dict) and record.get("format") == FORMAT
 
@@ -46,12 +116,12 @@ class SampleFolder:
         path = Path(path)
         if not is_sample_folder(path):
             raise InputError("there are no finished samples of a model here; truesource generate makes some", path)
-        record = json.loads((path / "record.json").read_text(encoding="utf-8"))
-        if record.get("format_version") != FORMAT_VERSION:
-            raise InputError(f"expecting format version {FORMAT_VERSION}, got {record.get('format_version')}", path)
-        missing = {"call", "model", "counts", "shards", "digest"} - record.keys()
-        if missing:
-            raise InputError(f"the record lacks {', '.join(sorted(missing))}; generate the samples again", path)
+        head = read_record(path / "record.json", _Head, what=_WHAT, remedy=_REMEDY)
+        if head["format_version"] != FORMAT_VERSION:
+            raise InputError(f"expecting format version {FORMAT_VERSION}, got {head['format_version']}", path)
+        record = read_record(path / "record.json", SamplesRecord, what=_WHAT, remedy=_REMEDY)
+        if sum(shard["sentences"] for shard in record["shards"]) != record["counts"]["sentences"]:
+            raise InputError(f"{_WHAT} is damaged: its shards do not add up; {_REMEDY}", path)
         for shard in record["shards"]:
             file = path / "data" / shard["file"]
             if not file.is_file() or file.stat().st_size != shard["bytes"]:
@@ -115,4 +185,4 @@ class SampleFolder:
 
     def _tables(self, *columns: str) -> Iterator[Any]:
         for shard in self.record["shards"]:
-            yield read_columns(self.path / "data" / shard["file"], list(columns))
+            yield read_columns(self.path / "data" / shard["file"], list(columns), rows=shard["sentences"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from grammar.archives import ArrayKind, integers, read_arrays
 from grammar.errors import InputError
 from grammar.files import atomic_path
-from grammar.formats.npz import UNREADABLE
 from lmtrain.ngram.smoothing import Estimate
 from lmtrain.ngram.trie import Trie
 
@@ -32,25 +32,15 @@ def load_counts(folder: Path) -> tuple[Trie, NDArray[np.float64]]:
         InputError: the file is missing or damaged, or lacks an array or holds another (the message names it).
     """
     path = folder / FILE
-    if not path.is_file():
-        raise InputError("the counts of this n-gram model are missing; train it again", path)
+    what, remedy = "the file of counts of this n-gram model", "train the model again"
+    kinds = {**dict.fromkeys(_ARRAYS, integers()), "discount": ArrayKind("f", (None, 3))}
+    arrays = read_arrays(path, kinds, what=what, remedy=remedy, others=False)
+    discount = arrays.pop("discount")
+    trie = Trie(**arrays)
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            _require_arrays(set(archive.files), path)
-            trie = Trie(*(archive[name] for name in _ARRAYS))
-            discount = archive["discount"]
         trie.check()
         if discount.shape != (trie.order, 3) or not ((discount >= 0.0) & (discount <= [1.0, 2.0, 3.0])).all():
             raise ValueError("the discounts do not fit")
-    except InputError:
-        raise
-    except UNREADABLE as error:
-        raise InputError("the counts of this n-gram model are damaged; train it again", path) from error
+    except (ValueError, IndexError) as error:
+        raise InputError(f"{what} is damaged: {error}; {remedy}", path) from error
     return trie, discount.astype(np.float64)
-
-
-def _require_arrays(there: set[str], path: Path) -> None:
-    expected = {*_ARRAYS, "discount"}
-    for names, problem in ((expected - there, "lack the array"), (there - expected, "hold an unknown array,")):
-        if names:
-            raise InputError(f"the counts of this n-gram model {problem} {min(names)}; train it again", path)

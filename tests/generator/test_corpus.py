@@ -216,7 +216,7 @@ def test_replay(pcfg, corpus, tmp_path):
     changed = {**corpus.record, "digest": "0" * 64, "versions": {"numpy": "1.0"}}
     with pytest.raises(InputError, match=r"other bytes than the record says; it was made with numpy 1\.0"):
         Corpus.replay(changed, pcfg, tmp_path / "e")
-    with pytest.raises(InputError, match="not the record of a corpus"):
+    with pytest.raises(InputError, match="the record of this corpus is damaged: format: Field required"):
         Corpus.replay({}, pcfg, tmp_path / "f")
 
 
@@ -423,10 +423,10 @@ def test_missing_and_damaged_folders(copy, tmp_path):
     with pytest.raises(InputError, match="this file has changed"):
         Corpus.load(copy).verify()
     shard.write_bytes(b"\0" * len(content))
-    with pytest.raises(InputError, match="cannot read this part of the corpus"):
+    with pytest.raises(InputError, match="this part of the corpus is damaged"):
         Corpus.load(copy).sentences("dev")
     (copy / "symbols.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="the table of symbols is not JSON"):
         Corpus.load(copy).sentences("train")
 
 
@@ -441,23 +441,125 @@ def test_a_flipped_bit_is_never_read_as_text(corpus, copy):
         try:
             assert Corpus.load(copy).sentences("dev") == sentences  # another column, or unused
         except InputError as error:
-            assert "cannot read this part of the corpus" in str(error)
+            assert "this part of the corpus is damaged" in str(error)
             seen += 1
     assert seen > 5
+
+
+def changed(record, path, value):
+    """A deep copy of a record with one entry changed."""
+    again = json.loads(json.dumps(record))
+    inner = again
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return json.dumps(again)
 
 
 def test_bad_records(copy):
     file = copy / "record.json"
     record = json.loads(file.read_text())
+    name = record["shards"][0]["file"]
     for content, message in [
-        ("{", "cannot be read"),
-        ("[]", "not the record of a corpus"),
-        (json.dumps({**record, "format_version": 99}), "format version 2, got 99"),
-        (json.dumps({k: v for k, v in record.items() if k != "shards"}), "lacks shards"),
+        ("{", "record of this corpus is not JSON"),
+        ("[" * 100_000, "recursion limit"),
+        ("[]", "record of this corpus is damaged"),
+        (json.dumps({**record, "format_version": 99}), "format version 2 of a corpus, got 99"),
+        (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: Field required"),
+        (changed(record, ["call", "lengths"], "long"), "call.lengths: "),
+        (changed(record, ["call", "trees"], "yes"), "call.trees: "),
+        (changed(record, ["splits", "dev", "sentences"], "3"), "splits.dev.sentences: "),
+        (changed(record, ["splits", "dev", "sentences"], 1), "do not add up to its splits"),
+        (changed(record, ["shards", 1, "file"], name), "names a file twice"),
+        (changed(record, ["shards", 0, "bytes"], True), "shards.0.bytes: "),
     ]:
         file.write_text(content)
         with pytest.raises(InputError, match=message):
             Corpus.load(copy)
+    old = {k: v for k, v in record.items() if k not in ("condition", "height_cap", "overlap_with")}
+    file.write_text(json.dumps(old))
+    assert Corpus.load(copy).record["height_cap"] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["../../secret.parquet", "..\\secret.parquet", "/secret.parquet", "sub/secret.parquet", ".."]
+)
+def test_a_record_never_names_a_file_outside_its_folder(copy, name):
+    import shutil
+
+    file = copy / "record.json"
+    record = json.loads(file.read_text())
+    (copy / "data" / "sub").mkdir()
+    for place in (copy.parent, copy / "data" / "sub"):
+        shutil.copy(copy / "data" / record["shards"][0]["file"], place / "secret.parquet")
+    file.write_text(changed(record, ["shards", 0, "file"], name))
+    with pytest.raises(InputError, match=r"shards\.0\.file: not a plain file name"):
+        Corpus.load(copy)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"symbols": [1, 2], "labels": ["a", "b"], "original_symbols": {}, "original_words": {}},
+        {"symbols": ["a"], "labels": [None], "original_symbols": {}, "original_words": {}},
+        {"symbols": ["a"], "labels": ["a", "b"], "original_symbols": {}, "original_words": {}},
+        {"symbols": ["a"], "labels": ["a"], "original_symbols": {}, "original_words": {"a": 1}},
+        {"symbols": ["a"], "labels": ["a"], "original_symbols": {}},
+        [],
+    ],
+)
+def test_a_table_of_symbols_holds_texts(copy, key):
+    (copy / "symbols.json").write_text(json.dumps(key))
+    with pytest.raises(InputError, match="the table of symbols is damaged"):
+        Corpus.load(copy).sentences("train")
+
+
+def with_column(copy, name, column):
+    """The corpus with one column of its dev split replaced."""
+    import pyarrow.parquet as pq
+
+    file = copy / "data" / "dev-00000-of-00001.parquet"
+    table = pq.read_table(file, partitioning=None)
+    pq.write_table(table.set_column(table.column_names.index(name), name, column(table.column(name))), file)
+    record = json.loads((copy / "record.json").read_text())
+    (shard,) = (shard for shard in record["shards"] if shard["file"] == file.name)
+    shard["bytes"] = file.stat().st_size
+    (copy / "record.json").write_text(json.dumps(record))
+    return Corpus.load(copy)
+
+
+def test_a_tree_that_does_not_fit_is_refused(copy, corpus):
+    import pyarrow as pa
+
+    n_symbols = len(json.loads((copy / "symbols.json").read_text())["symbols"])
+    (good,) = with_column(copy, "tree", lambda column: column)._tables("dev", ["text", "tree"])
+    assert good.num_rows == corpus.n_sentences("dev")
+    for change in (
+        lambda row: [],
+        lambda row: row[:-1],
+        lambda row: [*row, row[-1]],
+        lambda row: [-3, *row[1:]],
+        lambda row: [row[0] + 3 * n_symbols, *row[1:]],
+        lambda row: [row[-1], *row[:-1]],
+        lambda row: [1, *row[1:]] if row[0] % 3 != 1 else [2, *row[1:]],
+    ):
+        rows = [change(row) if i == 1 else row for i, row in enumerate(good.column("tree").to_pylist())]
+        broken = with_column(copy, "tree", lambda column, rows=rows: pa.array(rows, column.type))
+        for read in (broken.trees, broken.brackets):
+            with pytest.raises(InputError, match="a tree does not fit"):
+                list(read("dev"))
+        assert broken.sentences("dev") == corpus.sentences("dev")
+
+
+def test_columns_of_another_type_or_length_are_refused(copy):
+    import pyarrow as pa
+
+    numbers = with_column(copy, "text", lambda column: pa.array(range(len(column))))
+    with pytest.raises(InputError, match="'text' holds values of type int64"):
+        numbers.sentences("dev")
+    empty = with_column(copy, "text", lambda column: pa.array([None] * len(column), pa.string()))
+    with pytest.raises(InputError, match="'text' has empty values"):
+        empty.sentences("dev")
 
 
 def test_unknown_split(corpus):

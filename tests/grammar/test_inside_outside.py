@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,6 +302,25 @@ def test_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(digests) == 1
 
 
+def rewritten(path: Path, change: Any) -> None:
+    """The checkpoint with its arrays changed, and its state as a dict."""
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    state = json.loads(str(arrays["state"]))
+    change(state, arrays)
+    np.savez(path, **{**arrays, "state": np.array(json.dumps(state))})
+
+
+#: each damages the next copy further, so the first mistake that is found is the last one made or an earlier one
+BAD_STATES = [
+    lambda state, arrays: state["trace"][-1].update(objective="0.5"),
+    lambda state, arrays: state.update(iteration=True),
+    lambda state, arrays: state.update(trace=[]),
+    lambda state, arrays: arrays.update(arr_0=arrays["arr_0"].astype(float)),
+    lambda state, arrays: arrays.pop("arr_5"),
+]
+
+
 def test_interrupted_and_resumed_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = inside_outside(CYCLES, TEXT, iterations=6, held_out=TEXT[:2])
     whole.pcfg.save(tmp_path / "whole.npz")
@@ -327,8 +348,12 @@ def test_interrupted_and_resumed_gives_the_same_bytes(tmp_path: Path, monkeypatc
                 assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
         with pytest.raises(InputError, match="another grammar, text or settings"):
             inside_outside(CYCLES, TEXT, iterations=6, prior=0.1, held_out=TEXT[:2], checkpoint=folder)
+        for change in BAD_STATES:
+            rewritten(folder / CHECKPOINT, change)
+            with pytest.raises(InputError, match=r"the checkpoint is damaged: .*; delete it to start again"):
+                inside_outside(CYCLES, TEXT, iterations=6, held_out=TEXT[:2], checkpoint=folder)
         (folder / CHECKPOINT).write_bytes(b"PK not an archive")
-        with pytest.raises(InputError, match="cannot be read"):
+        with pytest.raises(InputError, match="the checkpoint is damaged; delete it to start again"):
             inside_outside(CYCLES, TEXT, iterations=6, held_out=TEXT[:2], checkpoint=folder)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NotRequired
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from grammar import records, unpacking, yaml_nodes
@@ -27,15 +27,15 @@ from grammar.records import (
 )
 
 
+@with_config(STRICT)
 class Entry(TypedDict):
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     file: FileName
     size: Count
     score: NotRequired[float | None]
 
 
+@with_config(STRICT)
 class Whole(TypedDict):
-    __pydantic_config__ = STRICT  # type: ignore[misc]
     name: str
     entries: list[Entry]
 

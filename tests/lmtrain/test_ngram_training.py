@@ -148,12 +148,12 @@ def arrays(content: bytes, without: set[str], **more: Any) -> bytes:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("ngram.npz", lambda content: content[: len(content) // 2], "counts of this n-gram model are damaged"),
-        ("ngram.npz", lambda content: content[:3000] + b"\xff\xfe" + content[3002:], "are damaged"),
-        ("ngram.npz", lambda content: b"", "are damaged"),
-        ("ngram.npz", reversed_words, "are damaged"),
-        ("ngram.npz", lambda content: arrays(content, {"suffix"}), "lack the array suffix"),
-        ("ngram.npz", lambda content: arrays(content, set(), extra=np.zeros(3)), "hold an unknown array, extra"),
+        ("ngram.npz", lambda content: content[: len(content) // 2], "counts of this n-gram model is damaged"),
+        ("ngram.npz", lambda content: content[:3000] + b"\xff\xfe" + content[3002:], "is damaged"),
+        ("ngram.npz", lambda content: b"", "is damaged"),
+        ("ngram.npz", reversed_words, "is damaged"),
+        ("ngram.npz", lambda content: arrays(content, {"suffix"}), "has no array suffix"),
+        ("ngram.npz", lambda content: arrays(content, set(), extra=np.zeros(3)), "has an unknown array extra"),
         ("config.json", lambda content: content.replace(b'"order": 3', b'"order": 4'), "does not fit ngram.npz"),
         ("config.json", lambda content: content.replace(b"kneser_ney", b"laplace"), "does not fit ngram.npz"),
         ("config.json", lambda content: content[:-3], "cannot be read"),
@@ -184,7 +184,7 @@ def test_incomplete_folders_are_refused(finished: dict[str, Path], tmp_path: Pat
     with pytest.raises(InputError, match="of two models"):
         load_model(tmp_path / "m")
     (tmp_path / "m" / "ngram.npz").unlink()
-    with pytest.raises(InputError, match="counts of this n-gram model are missing"):
+    with pytest.raises(InputError, match="counts of this n-gram model is missing"):
         load_model(tmp_path / "m")
 
 

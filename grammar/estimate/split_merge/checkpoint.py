@@ -3,24 +3,55 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
+from grammar.archives import FLOATS, TEXT, read_arrays
 from grammar.errors import InputError
 from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.parameters import Layout, Parameters
+from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from grammar.files import atomic_path
+from grammar.records import STRICT, Count, Positive, decode_record
 
 NAME = "split-merge.npz"
+_WHAT, _REMEDY = "the checkpoint", "delete it to start again"
+
+
+@with_config(STRICT)
+class TraceRow(TypedDict):
+    """One iteration, also a line of the trace that `truesource induce --trace` writes."""
+
+    cycle: Count
+    phase: str
+    iteration: Count
+    log_likelihood: float | None
+    unsmoothed: NotRequired[float | None]
+    held_out: NotRequired[float | None]
+    held_out_impossible: NotRequired[Count | None]
+    substates: NotRequired[Count]
+    rules: NotRequired[Count]
+    seconds: NotRequired[float]
+
+
+@with_config(STRICT)
+class State(TypedDict):
+    """What is in the file besides the probabilities, as JSON."""
+
+    key: str
+    phases: Count
+    substates: tuple[Positive, ...]  # of each symbol
+    trees: tuple[Any, ...]  # a `SplitTree` for each symbol
+    trace: list[dict[str, Any]]
 
 
 def save(folder: Path, key: str, phases: int, parameters: Parameters, trace: Sequence[dict[str, Any]]) -> None:
     """Write the state after ``phases`` finished phases, atomically."""
-    state = {
+    state: State = {
         "key": key,
         "phases": phases,
         "substates": parameters.layout.substates,
@@ -40,14 +71,22 @@ def load(folder: Path, key: str, table: RuleTable) -> tuple[int, Parameters, lis
     path = folder / NAME
     if not path.exists():
         return None
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            prob, state = archive["prob"], json.loads(str(archive["state"]))
-        same, phases = state["key"] == key, int(state["phases"])
-        layout = Layout(table, tuple(state["substates"]))
-        trees, trace = tuple(state["trees"]), list(state["trace"])
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError("the checkpoint cannot be read; delete it to start again", path) from error
-    if not same:
+    arrays = read_arrays(path, {"prob": FLOATS, "state": TEXT}, what=_WHAT, remedy=_REMEDY)
+    state = decode_record(str(arrays["state"]), State, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
+    if state["key"] != key:
         raise InputError("the checkpoint has other trees, settings or seed; choose another folder", path)
-    return phases, Parameters(layout, prob, trees), trace
+    substates, trees = state["substates"], state["trees"]
+    layout = Layout(table, substates)
+    fits = len(substates) == len(table.symbols) and layout.size == len(arrays["prob"])
+    if not fits or [sorted(_leaves(tree)) for tree in trees] != [list(range(n)) for n in substates]:
+        raise InputError(f"{_WHAT} does not fit the trees; {_REMEDY}", path)
+    if not ((arrays["prob"] >= 0.0) & (arrays["prob"] <= 1.0 + 1e-9)).all():
+        raise InputError(f"{_WHAT} has a probability outside 0 to 1; {_REMEDY}", path)
+    return state["phases"], Parameters(layout, arrays["prob"], trees), state["trace"]
+
+
+def _leaves(tree: SplitTree) -> list[int]:
+    """The numbers of the substates; -1 where something else is found."""
+    if isinstance(tree, list):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [tree if type(tree) is int else -1]

@@ -1,0 +1,213 @@
+"""What ``record.json`` and ``symbols.json`` of a corpus hold, checked when they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import AfterValidator, Field, with_config
+from typing_extensions import TypedDict
+
+from generator.plan import Overlap
+from grammar.conditioning import LengthRange
+from grammar.errors import InputError
+from grammar.records import STRICT, Count, FileName, Positive, Probability, decode_record, read_record
+
+FORMAT = "truesource corpus"
+FORMAT_VERSION = 2
+_WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
+
+
+def _length_range(text: str) -> str:
+    LengthRange.parse(text)
+    return text
+
+
+Lengths = Annotated[str, AfterValidator(_length_range)]  #: such as ``4..30``
+
+
+@with_config(STRICT)
+class Call(TypedDict):
+    """What was asked for; see `generator.plan.Plan`."""
+
+    splits: dict[str, Positive]
+    seed: Annotated[int, Field(ge=0)]
+    lengths: Lengths | None
+    overlap: Overlap
+    max_height: Positive | None
+    trees: bool
+    string_logprob: bool
+    ids: bool
+    shard_size: Positive
+    start: NotRequired[str]
+
+
+@with_config(STRICT)
+class Condition(TypedDict):
+    """The length range, and the probability that the grammar gives it."""
+
+    low: Count
+    high: Count
+    probability: Probability
+    log_probability: float
+
+
+@with_config(STRICT)
+class HeightCap(TypedDict):
+    """The highest trees, their probability, and mean lengths with and without the cap."""
+
+    max_height: Positive
+    probability: Probability
+    log_probability: float
+    mean_tokens: float
+    mean_tokens_without: float
+
+
+@with_config(STRICT)
+class Excluded(TypedDict):
+    """What a disjoint split leaves out; see `generator.exclusion`."""
+
+    probability: Probability
+    interval: tuple[float, float] | None
+    exact: bool
+    drawn: Count
+    log_correction: float
+
+
+@with_config(STRICT)
+class Shares(TypedDict):
+    """How much of a split also occurs in the reference split: of its different sentences, and of all."""
+
+    types: Probability
+    tokens: Probability
+
+
+@with_config(STRICT)
+class Split(TypedDict):
+    """Counts of one split."""
+
+    sentences: Positive
+    tokens: Count
+    different: NotRequired[Positive]
+    overlap: NotRequired[Shares | None]
+    excluded: NotRequired[Excluded | None]
+
+
+@with_config(STRICT)
+class ShardEntry(TypedDict):
+    """One file."""
+
+    file: FileName
+    split: str
+    sentences: Positive
+    tokens: Count
+    drawn: Count
+    bytes: Count
+    sha256: str
+
+
+@with_config(STRICT)
+class Unique(TypedDict):
+    """Of unique splits: sentences drawn, and how many of them repeated an earlier one."""
+
+    drawn: Count
+    repeated: Count
+
+
+@with_config(STRICT)
+class GrammarOfCorpus(TypedDict):
+    """Digest and sizes of the grammar."""
+
+    digest: str
+    sizes: NotRequired[dict[str, Count]]
+
+
+@with_config(STRICT)
+class _Head(TypedDict):
+    """What records of all versions have."""
+
+    format: Literal["truesource corpus"]
+    format_version: int
+
+
+@with_config(STRICT)
+class CorpusRecord(TypedDict):
+    """``record.json``."""
+
+    format: Literal["truesource corpus"]
+    format_version: int
+    call: Call
+    grammar: GrammarOfCorpus
+    drawn_by: str
+    versions: dict[str, str]
+    condition: NotRequired[Condition | None]
+    height_cap: NotRequired[HeightCap | None]
+    unique: NotRequired[Unique]
+    splits: dict[str, Split]
+    overlap_with: NotRequired[str]
+    shards: list[ShardEntry]
+    digest: str
+
+
+@with_config(STRICT)
+class SymbolKey(TypedDict):
+    """``symbols.json``: symbols by number with their treebank labels, and what is spelled differently in the files."""
+
+    symbols: list[str]
+    labels: list[str]
+    original_symbols: dict[str, str]
+    original_words: dict[str, str]
+    words: NotRequired[list[str]]
+
+
+def read_corpus_record(file: Path) -> dict[str, Any]:
+    """Read ``record.json``; optional entries that it lacks are None.
+
+    Raises:
+        InputError: it is missing, damaged, of another version, or contradicts itself.
+    """
+    absent = "this is not a finished corpus, record.json is missing; name the folder of one, or sample it again"
+    head = read_record(file, _Head, what=_WHAT, remedy=_REMEDY, absent=absent)
+    _check_version(head["format_version"], file)
+    return _completed(read_record(file, CorpusRecord, what=_WHAT, remedy=_REMEDY), file)
+
+
+def check_corpus_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a record that is in memory."""
+    text = json.dumps(dict(record))
+    _check_version(decode_record(text, _Head, what=_WHAT, remedy=_REMEDY)["format_version"], None)
+    return _completed(decode_record(text, CorpusRecord, what=_WHAT, remedy=_REMEDY), None)
+
+
+def read_symbol_key(file: Path) -> SymbolKey:
+    """Read ``symbols.json``.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    key = read_record(file, SymbolKey, what="the table of symbols", remedy=_REMEDY)
+    if len(key["symbols"]) != len(key["labels"]):
+        raise InputError(f"the table of symbols is damaged: not one label a symbol; {_REMEDY}", file)
+    return key
+
+
+def _check_version(version: int, file: Path | None) -> None:
+    if version != FORMAT_VERSION:
+        raise InputError(f"expecting format version {FORMAT_VERSION} of a corpus, got {version}; {_REMEDY}", file)
+
+
+def _completed(record: CorpusRecord, file: Path | None) -> dict[str, Any]:
+    """The record with None for what is absent; its counts must agree."""
+    found = dict.fromkeys(record["splits"], (0, 0))
+    for shard in record["shards"]:
+        sentences, tokens = found.get(shard["split"], (0, 0))
+        found[shard["split"]] = sentences + shard["sentences"], tokens + shard["tokens"]
+    if found != {name: (split["sentences"], split["tokens"]) for name, split in record["splits"].items()}:
+        raise InputError(f"{_WHAT} is damaged: its shards do not add up to its splits; {_REMEDY}", file)
+    if len({shard["file"] for shard in record["shards"]}) != len(record["shards"]):
+        raise InputError(f"{_WHAT} is damaged: it names a file twice; {_REMEDY}", file)
+    optional = {"different": None, "overlap": None, "excluded": None}
+    splits = {name: {**optional, **split} for name, split in record["splits"].items()}
+    return {"condition": None, "height_cap": None, "overlap_with": None, **record, "splits": splits}
