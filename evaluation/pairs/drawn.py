@@ -31,7 +31,7 @@ def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]
     charts = lexicon.pcfg.exact.charts()
     found: list[FloatArray] = [np.empty(0)] * len(sentences)
     for batch in charts.batches(sentences, outside=True):
-        leaves = charts.outside_leaves(batch.words)
+        leaves = charts.leaves(batch.words).weights
         for column, members in enumerate(batch.members):
             for i in members:
                 found[i] = np.ascontiguousarray(leaves[:, :, column])

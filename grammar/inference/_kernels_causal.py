@@ -2,10 +2,9 @@
 
 Arrays end in the batch axis (width W), so that every rule is one vector multiply-add. Span ``(i, j)`` has
 number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its conditional probability given
-its left context, so that charts stay in floating range at any sentence length. Entries are capped: what
-matters to a sentence's probability stays far below the cap, as an entry is at most the inverse weight of its
-symbol starting there; more is met only where a symbol cannot start, and would overflow in long sentences.
-All arrays of weights have one type, float64 or float32.
+its left context, so that charts stay near 1 at any sentence length. Entries are capped, as those of symbols that
+cannot start would overflow in long sentences; `grammar.inference.certificate` says when a cap, or an underflow, may
+have cost something that matters. All arrays of weights have one type, float64 or float32.
 """
 
 from __future__ import annotations
@@ -68,6 +67,21 @@ def _span(inside, present, i, j, by_left, pair_right, rule_start, parent, prob, 
                     flags[a] = True
                     for w in range(width):
                         bare[a, w] += weight * acc[w]
+
+
+@njit(cache=True, nogil=True)
+def _mark(closed, present, begun, cap, capped, lost):
+    """Marks the sentences with an entry of ``closed`` (S, W) at the cap, in ``lost`` where its symbol can start."""
+    for a in range(closed.shape[0]):
+        if present[a]:
+            high = False
+            for w in range(closed.shape[1]):
+                high |= not closed[a, w] < cap
+            if high:
+                for w in range(closed.shape[1]):
+                    if not closed[a, w] < cap:
+                        capped[w] = True
+                        lost[w] |= _any(begun[a, :, w])
 
 
 @njit(cache=True, nogil=True)
@@ -247,7 +261,10 @@ def causal(
         inside (spans, S, W), scaled; present (spans, S), the states of each span that are not zero;
         conditional (n, W), P(word | its left context); stop (n+1, W), P(end | first j words);
         starts (n+1, S, W), the weight of each symbol starting after j words (all owed lengths allowed by the
-        range summed), relative to the probability of the prefix.
+        range summed), relative to the probability of the prefix; scales (n, W), what each column is multiplied by;
+        totals (n+1, W), the sum of all weights of symbols starting after j words; capped (2, W), whether any entry
+        was capped, and whether one whose symbol can start there was; begun (n+1, S, owed, W), the weight of each
+        symbol starting after j words by tokens owed after it.
     """
     n, width = words.shape
     n_states = by_left.size - 1
@@ -260,6 +277,9 @@ def causal(
     bare = np.zeros((n_states, width), dtype=lex_prob.dtype)
     flags = np.zeros(n_states, dtype=np.bool_)
     scale = np.ones(width)
+    scales = np.ones((n, width))
+    totals = np.zeros((n + 1, width))
+    capped = np.zeros((2, width), dtype=np.bool_)
     conditional = np.zeros((n, width))
     stop = np.zeros((n + 1, width))
     starts = np.zeros((n + 1, n_states, width), dtype=lex_prob.dtype)
@@ -290,6 +310,8 @@ def causal(
         for a in range(n_states):
             alive[j, a] = alive[j, a] or _any(begun[j, a, 0])
             for r in range(room):
+                for w in range(width):
+                    totals[j, w] += begun[j, a, r, w]
                 if high == 0 or low <= j + 1 + r <= high:
                     for w in range(width):
                         starts[j, a, w] += begun[j, a, r, w]
@@ -305,6 +327,7 @@ def causal(
             if not dead[w]:
                 conditional[j, w] = total
             scale[w] = 1.0 / total if total > 0.0 else 1.0
+            scales[j, w] = scale[w]
         for i in range(j, -1, -1):
             span = (j + 1) * j // 2 + i
             if i == j:
@@ -326,6 +349,7 @@ def causal(
                     flags,
                 )
             _close(bare, closure_start, closure_column, closure_value, inside[span], flags, present[span], cap)
+            _mark(inside[span], present[span], begun[i], cap, capped[0], capped[1])
         whole = (j + 1) * j // 2
         if high == 0 or low <= j + 1 <= high:
             for w in range(width):
@@ -357,4 +381,4 @@ def causal(
     for w in range(width):
         if dead[w]:
             starts[n, :, w] = 0.0
-    return inside, present, conditional, stop, starts
+    return inside, present, conditional, stop, starts, scales, totals, capped, begun

@@ -26,7 +26,7 @@ def outside_leaves(
 
     ``inside`` (spans, S, W) and ``present`` (spans, S) come from `_kernels_causal.causal`. States that cannot
     make the observed word have their outside weight too: the distribution over *all* words follows from it.
-    Weights are scaled as the inside chart is, and capped at ``cap``.
+    Weights are scaled as the inside chart is, and capped at ``cap``; also gives which sentences had a capped one, (W,).
     """
     n_states = by_left.size - 1
     width = inside.shape[2]
@@ -35,6 +35,7 @@ def outside_leaves(
     leaves = np.zeros((n, n_states, width), dtype=inside.dtype)
     closed = np.zeros((n_states, width), dtype=inside.dtype)
     demand = np.zeros(width, dtype=inside.dtype)
+    capped = np.zeros(width, dtype=np.bool_)
     flags = np.zeros(n_states, dtype=np.bool_)
     outside[n * (n - 1) // 2, start, :] = 1.0
     for length in range(n, 0, -1):
@@ -58,8 +59,13 @@ def outside_leaves(
                             closed[b, w] += weight * outside[span, a, w]
             for a in range(n_states):
                 if flags[a]:
+                    high = False
                     for w in range(width):
+                        high |= not closed[a, w] < cap
                         closed[a, w] = min(closed[a, w], cap)
+                    if high:
+                        for w in range(width):
+                            capped[w] |= not closed[a, w] < cap
             if length == 1:
                 leaves[i] = closed
                 continue
@@ -90,4 +96,4 @@ def outside_leaves(
                         if present[left, b]:
                             for w in range(width):
                                 outside[right, c, w] += demand[w] * inside[left, b, w]
-    return leaves
+    return leaves, capped

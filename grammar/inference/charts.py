@@ -11,26 +11,40 @@ from numpy.typing import DTypeLike, NDArray
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.batch import Batch, batches
+from grammar.inference.certificate import Certificate, Pass
 from grammar.inference.rules import SparseRows, parent_rules, sparse_rows
 
 if TYPE_CHECKING:
     from grammar.inference.exact import Exact
 
 FloatArray = NDArray[np.float64]
+HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
+LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32
 OWED_BLOCK = 3  #: counts of tokens owed that are worked on together, so that what is added to stays in the cache
-CAPS = {np.dtype(np.float64): 1e140, np.dtype(np.float32): 1e15}  #: most a chart entry holds: its square is finite
+CAPS = {np.dtype(np.float64): 1e140, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
 SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: of a length range, so that 1 / Z is
 
 
 class CausalCharts(NamedTuple):
-    """What one left-to-right pass finds for W sentences of n words; see `_kernels_causal.causal`."""
+    """What one left-to-right pass finds for W sentences of n words, all of it certified."""
 
-    inside: FloatArray  #: (spans, S, W), scaled by word
-    present: NDArray[np.bool_]  #: (spans, S)
-    conditional: FloatArray  #: (n, W) P(word | its left context)
-    stop: FloatArray  #: (n+1, W) P(end | first j words)
+    log_conditional: FloatArray  #: (n, W) ln P(word | its left context); -inf from an impossible word on
+    log_stop: FloatArray  #: (n+1, W) ln P(end | first j words)
     starts: FloatArray  #: (n+1, S, W) weight of each symbol starting after j words, given these
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which sentences the grammar (and the length range) can make, (W,)."""
+        return np.asarray(np.isfinite(self.log_conditional).all(axis=0) & np.isfinite(self.log_stop[-1]))
+
+
+class Leaves(NamedTuple):
+    """Outside weights of the preterminal positions of W sentences of n words, unary chains above them included."""
+
+    weights: FloatArray  #: (n, S, W), each position of a sentence in a scale of its own
+    whole: NDArray[np.bool_]  #: (W,) whether the grammar can make the sentence
+    logs: dict[int, FloatArray]  #: of the columns beyond the range of one scale, (n, S) nats
 
 
 class Charts:
@@ -52,6 +66,8 @@ class Charts:
         groups = parent_rules(exact.pcfg)
         self._groups = groups._replace(prob=self._cast(groups.prob))
         self._closure = self._rows(sparse_rows(exact.unary_closure))
+        self._cap = self._cast(np.array(CAPS[self.dtype]))[()]
+        self._certificate = Certificate(exact, self.dtype.name)
         self._free: SparseRows | None = None
         self._corners: dict[LengthRange, SparseRows] = {}
 
@@ -83,7 +99,34 @@ class Charts:
         return list(batches(encoded, lambda n: self.bytes_per_sentence(n, owed, outside), BUDGET))
 
     def causal(self, words: NDArray[np.int32], lengths: LengthRange | None = None) -> CausalCharts:
-        """One pass over ``words`` (n, W), -1 unknown."""
+        """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
+
+        What float32 cannot do is done in float64, and what float64 cannot do in `grammar.inference.wide`.
+        """
+        if self._too_long(words):
+            return self._exact.charts().causal(words, lengths)
+        run = self._run(words, lengths)
+        with np.errstate(divide="ignore"):
+            found = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
+        left = np.flatnonzero(~self._certificate.causal(words, run, lengths))
+        if not left.size:
+            return found
+        if self.dtype == np.float32:
+            again = self._exact.charts().causal(np.ascontiguousarray(words[:, left]), lengths)
+            for array, columns in zip(found, again, strict=True):
+                array[..., left] = columns
+            return found
+        for w in left:
+            for array, column in zip(found, self._exact.wide.causal(words[:, w], lengths), strict=True):
+                array[..., w] = column
+        return found
+
+    def _too_long(self, words: NDArray[np.int32]) -> bool:
+        """Whether float32 is not worth a try."""
+        return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
+
+    def _run(self, words: NDArray[np.int32], lengths: LengthRange | None) -> Pass:
+        """The kernel's pass, not certified."""
         from grammar.inference import _kernels_causal
 
         if lengths is None:
@@ -96,14 +139,14 @@ class Charts:
             weight, corners = self._conditioned(lengths)
             high, low, chains = lengths.high, lengths.low, self._closure
         p, g = self._pairs, self._groups
-        return CausalCharts(
+        return Pass(
             *_kernels_causal.causal(
                 words,
                 self._start,
                 weight,
                 high,
                 low,
-                CAPS[self.dtype],
+                self._cap,
                 lengths is None,
                 OWED_BLOCK,
                 *corners,
@@ -132,19 +175,24 @@ class Charts:
             self._corners[lengths] = self._rows(self._exact.owed_corners(lengths.high))
         return 1.0 / z, self._corners[lengths]
 
-    def outside_leaves(self, words: NDArray[np.int32], charts: CausalCharts | None = None) -> FloatArray:
-        """Outside weight of every preterminal position, unary chains above it included, (n, S, W), scaled."""
+    def leaves(self, words: NDArray[np.int32], *, whole_only: bool = False) -> Leaves:
+        """Outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
+
+        Args:
+            words: -1 unknown.
+            whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
+        """
         from grammar.inference import _kernels_outside
 
-        if charts is None:
-            charts = self.causal(words)
-        p = self._pairs
-        leaves: FloatArray = _kernels_outside.outside_leaves(
-            charts.inside,
-            charts.present,
+        if self._too_long(words):
+            return self._exact.charts().leaves(words, whole_only=whole_only)
+        run, p = self._run(words, None), self._pairs
+        weights, capped = _kernels_outside.outside_leaves(
+            run.inside,
+            run.present,
             len(words),
             self._start,
-            CAPS[self.dtype],
+            self._cap,
             *self._closure,
             p.by_left,
             p.right,
@@ -152,4 +200,24 @@ class Charts:
             p.parent,
             p.prob,
         )
-        return leaves
+        whole = (run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0)
+        right = self._certificate.causal(words, run, None)
+        unknown = words < 0
+        beside = unknown.sum(axis=0) - unknown > 0  # another word is unknown: nothing fits, whatever the charts say
+        masked = (~capped & (self._certificate.masked(words, run, weights) | beside)).all(axis=0)
+        found = Leaves(weights, whole, {})
+        left = np.flatnonzero(~(right & (masked | (whole_only & ~whole))))
+        if left.size and self.dtype == np.float32:
+            again = self._exact.charts().leaves(np.ascontiguousarray(words[:, left]), whole_only=whole_only)
+            largest = again.weights.max(axis=1, keepdims=True)
+            weights[:, :, left] = again.weights / np.where(largest > 0.0, largest, 1.0)
+            whole[left] = again.whole
+            found.logs.update((int(left[w]), logs) for w, logs in again.logs.items())
+            return found
+        for w in left.tolist():
+            logs, whole[w] = self._exact.wide.leaves(words[:, w])
+            totals = np.logaddexp.reduce(logs + self._exact.log_lexical_sums, axis=1)
+            shift = np.maximum(totals, logs.max(axis=1) - HIGHEST_LOG)
+            weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
+            found.logs[w] = logs
+        return found

@@ -29,23 +29,17 @@ def reachable(graph: FloatArray) -> NDArray[np.bool_]:
 
 
 def closure(matrix: FloatArray, what: str) -> FloatArray:
-    """``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero.
+    """``(I - matrix)^-1`` of a non-negative matrix; entries without a path are exactly zero, all others precise.
 
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
-    n = len(matrix)
-    if not matrix.any():
-        return np.eye(n)
-    try:
-        inverse = np.linalg.inv(np.eye(n) - matrix)
-    except np.linalg.LinAlgError:
-        inverse = np.full((n, n), -1.0)
-    if (np.diag(inverse) < 1.0 - 1e-9).any() or inverse.min() < -1e-6:
+    from grammar.inference import _kernels_closure
+
+    found = np.array(matrix, dtype=np.float64)
+    if not _kernels_closure.star(found):
         raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
-    inverse = np.maximum(inverse, 0.0)
-    inverse[~reachable(matrix)] = 0.0
-    return np.ascontiguousarray(inverse)
+    return found
 
 
 def unary_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:

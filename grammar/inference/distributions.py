@@ -32,6 +32,7 @@ class Distributions:
     probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
     possible: NDArray[np.bool_]  #: (W,) whether the context is possible; such rows sum to one
     whole: NDArray[np.bool_]  #: (W,) whether the grammar (and the length range) can make the whole sentence
+    log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
     states: FloatArray  #: (W, S) such that ``states @ emission`` is the probability of the words
 
 
@@ -90,16 +91,17 @@ def next_token_blocks(
     found = exact.charts(dtype).causal(batch.words, lengths)
     emission = exact.emission.T.tocsr()
     n, width = batch.words.shape
-    whole = (found.conditional > 0.0).all(axis=0) & (found.stop[n] > 0.0)
+    whole = found.whole
     for j in range(n + 1):
         table = np.empty((width, len(exact.pcfg.terminals) + 1))
         table[:, :-1] = (emission @ found.starts[j]).T
-        table[:, -1] = found.stop[j]
-        possible = np.logical_and.reduce(found.conditional[:j] > 0.0, axis=0)
+        table[:, -1] = np.exp(found.log_stop[j])
+        possible = np.isfinite(found.log_conditional[:j]).all(axis=0)
         table[~possible] = 0.0
         observed = batch.words[j].astype(np.int64) if j < n else np.full(width, table.shape[1] - 1)
-        possible &= table.any(axis=1)
-        yield Distributions(j, batch.members, observed, table, possible, whole, found.starts[j].T)
+        possible = np.asarray(possible & table.any(axis=1))
+        logs = found.log_conditional[j] if j < n else np.where(whole, found.log_stop[n], -np.inf)
+        yield Distributions(j, batch.members, observed, table, possible, whole, logs, found.starts[j].T)
 
 
 def masked_distributions(
@@ -130,9 +132,9 @@ def masked_blocks(
     Batches come from ``exact.charts(dtype).batches(sentences, outside=True)``.
     """
     charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
-    found = charts.causal(batch.words)
-    leaves = charts.outside_leaves(batch.words, found)
-    whole = (found.conditional > 0.0).all(axis=0) & (found.stop[-1] > 0.0)
+    found = charts.leaves(batch.words)
+    leaves, whole = found.weights, found.whole
+    logs = exact.log_observed(batch.words, found, variant)
     for i, observed in enumerate(batch.words.astype(np.int64)):
         table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
         total = table.sum(axis=1)
@@ -140,7 +142,7 @@ def masked_blocks(
         table[possible] /= total[possible, None]
         states = np.zeros((len(table), leaves.shape[1]))
         states[possible] = leaves[i].T[possible] / total[possible, None]
-        yield Distributions(i, batch.members, observed, table, possible, whole, states)
+        yield Distributions(i, batch.members, observed, table, possible, whole, logs[i], states)
 
 
 def _stream(task: Callable[[Batch], list[T]], work: Sequence[Batch], n_sentences: int, description: str) -> Iterator[T]:
@@ -190,11 +192,18 @@ def _reduced(block: Distributions, top: int) -> _Rows:
     mass = np.where(block.observed >= 0, table[rows, block.observed], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.where(table > 0.0, table * np.log(table), 0.0).sum(axis=1)
-        surprisal = -np.log(mass)
     rank = 1 + (table > mass[:, None]).sum(axis=1)
     rank[~block.possible] = 0
     best = np.argsort(-table, axis=1, kind="stable")[:, :top] if top else np.zeros((len(table), 0), dtype=np.int64)
-    return block.position, block.members, surprisal, entropy, rank, best, np.take_along_axis(table, best, axis=1)
+    return (
+        block.position,
+        block.members,
+        -block.log_observed,
+        entropy,
+        rank,
+        best,
+        np.take_along_axis(table, best, axis=1),
+    )
 
 
 def _collect(blocks: Iterator[_Rows], sizes: Sequence[int], top: int) -> list[Summary]:
@@ -238,14 +247,17 @@ def class_posteriors(
     posteriors = [np.zeros((len(s), n_classes)) for s in sentences]
 
     def task(batch: Batch) -> FloatArray:
-        found = charts.causal(batch.words)
-        leaves = charts.outside_leaves(batch.words, found)
+        leaves, whole, wide = charts.leaves(batch.words, whole_only=True)
         n, width = batch.words.shape
         table = np.zeros((width, n, n_classes))
-        for w in np.flatnonzero(found.stop[-1] > 0.0):
+        for w in np.flatnonzero(whole).tolist():
             for i in range(n):
                 rules = slice(start[batch.words[i, w]], start[batch.words[i, w] + 1])
-                weight = leaves[i, parent[rules], w] * prob[rules]
+                if w in wide:
+                    logs = wide[w][i, parent[rules]] + exact.pcfg.lexical_logp[rules]
+                    weight = np.exp(logs - logs.max())
+                else:
+                    weight = leaves[i, parent[rules], w] * prob[rules]
                 table[w, i] = np.bincount(own[parent[rules]], weight / weight.sum(), minlength=n_classes)
         return table
 

@@ -16,7 +16,7 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference import closure
 from grammar.inference.batch import Batch, run
-from grammar.inference.charts import Charts
+from grammar.inference.charts import Charts, Leaves
 from grammar.inference.rules import (
     LexicalRules,
     PairRules,
@@ -28,6 +28,7 @@ from grammar.inference.rules import (
 )
 
 if TYPE_CHECKING:
+    from grammar.inference.wide import WideCharts
     from grammar.pcfg import PCFG
     from grammar.tree import Tree
 
@@ -54,7 +55,8 @@ class Exact:
     """Exact inference for one `PCFG`. All methods are pure; what is computed once is kept.
 
     Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
-    that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token.
+    that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
+    weights leave the range of the type are found (`grammar.inference.certificate`) and computed again.
     """
 
     def __init__(self, pcfg: PCFG) -> None:
@@ -83,6 +85,13 @@ class Exact:
     def lexical_sums(self) -> FloatArray:
         """Total lexical probability of each symbol, (S,)."""
         return np.asarray(self.emission.sum(axis=1)).ravel()
+
+    @cached_property
+    def log_lexical_sums(self) -> FloatArray:
+        """Logarithms of `lexical_sums`, of probabilities below the smallest float too, (S,) nats."""
+        logs = np.full(len(self.pcfg.symbols), -np.inf)
+        np.logaddexp.at(logs, self.pcfg.lexical[:, 0], self.pcfg.lexical_logp)
+        return logs
 
     @cached_property
     def unary_closure(self) -> FloatArray:
@@ -197,6 +206,13 @@ class Exact:
 
         return best_chains(self.pcfg)
 
+    @cached_property
+    def wide(self) -> WideCharts:
+        """Charts of single sentences at any range of probabilities."""
+        from grammar.inference.wide import WideCharts
+
+        return WideCharts(self)
+
     # -- batches ------------------------------------------------------------------------------------
 
     def charts(self, dtype: DTypeLike = np.float64) -> Charts:
@@ -222,7 +238,7 @@ class Exact:
 
         def task(batch: Batch) -> FloatArray:
             found = charts.causal(batch.words, lengths)
-            return _log(np.concatenate([found.conditional, found.stop[-1:]]))
+            return np.concatenate([found.log_conditional, found.log_stop[-1:]])
 
         return _score(task, charts.batches(sentences, lengths), len(sentences), "exact causal scores")
 
@@ -257,23 +273,35 @@ class Exact:
         every nonterminal of a one-token span as Jumelet & Zuidema (2023, eq. 12) print it, which counts a
         derivation with unary rules several times: for comparison only.
         """
-        charts, lexical = self.charts(dtype), self.lexical_weights(variant)
-        columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()
+        charts = self.charts(dtype)
 
         def task(batch: Batch) -> FloatArray:
-            leaves = charts.outside_leaves(batch.words)
-            n, width = batch.words.shape
-            table = np.zeros((n, width))
-            for i in range(n):
-                total = sums @ leaves[i]
-                for w in range(width):
-                    word = batch.words[i, w]
-                    if word >= 0 and total[w] > 0.0:
-                        rules = slice(columns.indptr[word], columns.indptr[word + 1])
-                        table[i, w] = leaves[i, columns.indices[rules], w] @ columns.data[rules] / total[w]
-            return _log(table)
+            return self.log_observed(batch.words, charts.leaves(batch.words, whole_only=True), variant)
 
         return _score(task, charts.batches(sentences, outside=True), len(sentences), "exact masked scores")
+
+    def log_observed(self, words: NDArray[np.int32], leaves: Leaves, variant: Variant = "default") -> FloatArray:
+        """Ln P(word | all others and the length) of ``words`` (n, W), from their outside weights; (n, W) nats."""
+        lexical = self.lexical_weights(variant)
+        columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()
+        table = np.full(words.shape, -np.inf)
+        for w in np.flatnonzero(leaves.whole).tolist():
+            logs = leaves.logs.get(w)
+            for i, word in enumerate(words[:, w]):
+                rules = slice(columns.indptr[word], columns.indptr[word + 1])
+                states, weights = columns.indices[rules], columns.data[rules]
+                if logs is None:
+                    own = leaves.weights[i, states, w] @ weights
+                    table[i, w] = math.log(own / (sums @ leaves.weights[i, :, w]))
+                elif variant == "default":
+                    rules = slice(*self.lexicon.start[word : word + 2])  # the order of the grammar's own arrays
+                    own = logs[i, self.lexicon.parent[rules]] + self.pcfg.lexical_logp[rules]
+                    every = logs[i] + self.log_lexical_sums
+                    table[i, w] = np.logaddexp.reduce(own) - np.logaddexp.reduce(every)
+                else:
+                    every = logs[i] + _log(sums)
+                    table[i, w] = np.logaddexp.reduce(logs[i, states] + _log(weights)) - np.logaddexp.reduce(every)
+        return table
 
     def lexical_weights(self, variant: Variant = "default") -> csr_matrix[np.float64]:
         """What the outside weight of a symbol over one token is multiplied with, (S, V).
@@ -294,7 +322,7 @@ class Exact:
                 return 0.0
             return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
         found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
-        return float(_log(found.conditional).sum())
+        return float(found.log_conditional.sum())
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
         """Distribution of what follows ``prefix``, every word at once.
@@ -303,13 +331,15 @@ class Exact:
             InputError: no sentence (of that length range) starts with ``prefix``.
         """
         found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
-        if (found.conditional == 0.0).any():
-            at = int(np.flatnonzero(found.conditional[:, 0] == 0.0)[0])
+        if not np.isfinite(found.log_conditional).all():
+            at = int(np.argmin(found.log_conditional[:, 0]))
             raise InputError(
                 f"no sentence starts with {' '.join(prefix[: at + 1])!r}: {prefix[at]!r} cannot stand there"
             )
         states = found.starts[-1, :, 0]
-        return NextToken(self.pcfg.terminals, np.asarray(states @ self.emission), float(found.stop[-1, 0]), states)
+        return NextToken(
+            self.pcfg.terminals, np.asarray(states @ self.emission), math.exp(found.log_stop[-1, 0]), states
+        )
 
     def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words and the length), (V,), every word at once.
@@ -319,7 +349,7 @@ class Exact:
         """
         if not 0 <= position < len(sentence):
             raise InputError(f"position {position} is outside a sentence of {len(sentence)} tokens")
-        leaves = self.charts().outside_leaves(self.pcfg.encode(sentence).reshape(-1, 1))
+        leaves = self.charts().leaves(self.pcfg.encode(sentence).reshape(-1, 1)).weights
         joint = np.asarray(leaves[position, :, 0] @ self.emission)
         if not joint.sum() > 0.0:
             raise InputError(f"no word fits position {position} of {' '.join(sentence)!r}")

@@ -1,0 +1,201 @@
+"""Certifies the scaled charts of a batch: which sentences lost nothing that matters to a cap or an underflow.
+
+Charts add and multiply non-negative numbers, so a sentence can only lose. A product that underflows loses at most
+``eta``, half the smallest subnormal number. Let ``s_t`` be the scale of column t, near ``1 / P(w_t | prefix)``. Let
+``m_t`` be the largest probability that any symbol which can come next begins with ``w_t``: whatever its state, an
+analysis gives the words ``w_{j+1}..w_t`` at most the product ``m_{j+1} .. m_t``. So what is lost up to word j grows by
+at most ``m_t s_t`` a word, and relative to the probability of the prefix::
+
+    loss_{j+1} = loss_j m_{j+1} s_{j+1} + eta * operations_{j+1}
+
+Each operation counts with the weight of the symbol above it. Weights of symbols that start at word i sum to
+``totals[i]``, and the rule probabilities of one symbol sum to 1. So operations on inside entries count ``totals`` times
+the splits and rules of one symbol, and operations on starting symbols count once each. A capped entry may have lost
+anything; it matters where its symbol can start. A masked distribution leaves out one word: the left-corner closure's
+largest row sum bounds the contexts to its right, and every capped entry matters.
+
+A probability of zero is right where no product can have underflowed: the smallest entries and rules are too large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grammar.conditioning import LengthRange
+from grammar.inference.closure import reachable
+from grammar.inference.rules import left_corner_matrix, unary_matrix
+
+if TYPE_CHECKING:
+    from grammar.inference.exact import Exact
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}  #: share of a probability that may be lost
+LOWEST_LOG = -690.0  #: of a product that has all its digits in float64
+CHUNK = 4096  #: words a block
+
+
+class Pass(NamedTuple):
+    """What `grammar.inference._kernels_causal.causal` returns for W sentences of n words."""
+
+    inside: FloatArray  #: (spans, S, W), scaled by word
+    present: BoolArray  #: (spans, S)
+    conditional: FloatArray  #: (n, W)
+    stop: FloatArray  #: (n+1, W)
+    starts: FloatArray  #: (n+1, S, W)
+    scales: FloatArray  #: (n, W)
+    totals: FloatArray  #: (n+1, W)
+    capped: BoolArray  #: (2, W)
+    begun: FloatArray  #: (n+1, S, owed, W) weight of each symbol starting after j words, by tokens owed after it
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """The bounds above for one grammar.
+
+    Args:
+        exact: the grammar's quantities.
+        dtype: name of the charts' type.
+    """
+
+    exact: Exact
+    dtype: str
+
+    @property
+    def tolerance(self) -> float:
+        """Largest share of a probability that a certified sentence may have lost."""
+        return TOLERANCE[self.dtype]
+
+    @property
+    def eta(self) -> float:
+        """Half the smallest subnormal number, the most that an underflow loses (in float64 rounded up to it)."""
+        return float(np.finfo(np.float32).smallest_subnormal) / 2 if self.dtype == "float32" else 5e-324
+
+    @cached_property
+    def best(self) -> FloatArray:
+        """``m``: the largest probability that a start symbol or right child begins with each word, (V,)."""
+        pcfg = self.exact.pcfg
+        rows = np.unique(np.append(pcfg.binary[:, 2], pcfg.start))
+        closure, emission = self.exact.left_corner_closure[rows], self.exact.emission.tocsc()
+        parts = [
+            (emission[:, at : at + CHUNK].T @ closure.T).max(axis=1) for at in range(0, len(pcfg.terminals), CHUNK)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    @cached_property
+    def _widest(self) -> tuple[int, int]:
+        """Most operations above one symbol in one span, splits apart; operations on starting symbols at one word."""
+        pcfg, size = self.exact.pcfg, len(self.exact.pcfg.symbols)
+        rules = np.bincount(pcfg.binary[:, 0], minlength=size).max()
+        chains = (self.exact.unary_closure > 0.0).sum(axis=1).max()
+        words = np.bincount(pcfg.lexical[:, 0], minlength=1).max()
+        return int(rules + chains + words + 2), len(pcfg.binary) + size * size
+
+    def _growth(self, words: NDArray[np.int32], scales: FloatArray) -> FloatArray:
+        """``max(1, m_t s_t)``, (n, W)."""
+        best = np.append(self.best, 0.0)[words]  # -1, an unknown word, reads the last
+        return np.maximum(best * scales, 1.0)
+
+    def _added(self, run: Pass, owed: int) -> FloatArray:
+        """``eta`` times the operations at each word, (n+1, W)."""
+        n, size = len(run.scales), len(self.exact.pcfg.symbols)
+        above, starting = self._widest
+        symbols = np.cumsum(run.totals + 1.0, axis=0)  # 1: more than what the totals themselves may have lost
+        return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
+
+    def causal(self, words: NDArray[np.int32], run: Pass, lengths: LengthRange | None) -> BoolArray:
+        """Which sentences have every conditional probability right, (W,)."""
+        n, width = words.shape
+        growth = self._growth(words, run.scales)
+        added = self._added(run, run.begun.shape[2])
+        begun = np.ones((1, width), dtype=np.bool_)
+        possible = np.logical_and.accumulate(np.concatenate([begun, run.conditional > 0.0]), axis=0)
+        loss = added[0].copy()
+        fine = ~run.capped[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for j in range(n):
+                loss = loss * growth[j] + added[j + 1]
+                fine &= (loss <= self.tolerance) | ~possible[j + 1]
+            ends = run.stop[n] > 0.0
+            fine &= ~possible[-1] | ~ends | (loss <= self.tolerance * run.stop[n])
+        for w in np.flatnonzero(fine & ~(possible[-1] & ends)).tolist():
+            fine[w] = self._impossible(words[:, w], int(possible[1:, w].sum()), run, lengths, w)
+        return np.asarray(fine)
+
+    def _impossible(self, words: NDArray[np.int32], known: int, run: Pass, lengths: LengthRange | None, w: int) -> bool:
+        """Whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
+        n = len(words)
+        if n == 0 or (known < n and words[known] < 0):
+            return True  # no sentence is empty, and none has an unknown word
+        if known == n and lengths is not None and n not in lengths:
+            return True
+        if self.dtype == "float32" or not self._sound:
+            return False
+        inside = _lowest(run.inside[: known * (known + 1) // 2, :, w])
+        begun = _lowest(run.begun[: known + 1, :, :, w])
+        rule = self._lowest_rule
+        if lengths is None:
+            step, chain = 0.0, _lowest(self.exact.left_corner_closure)
+        else:
+            masses = _lowest(self.exact.length_masses(lengths.high))
+            step, chain = min(begun + rule + masses, 2.0 * masses + rule), _lowest(self.exact.unary_closure)
+        scale = float(np.log(run.scales[: known + 1, w]).min())
+        products = (
+            rule + 2.0 * inside + _lowest(self.exact.unary_closure),
+            min(begun + inside + rule, step) + chain,
+            begun + rule,
+            rule + scale,
+        )
+        return min(products) > LOWEST_LOG
+
+    @cached_property
+    def _lowest_rule(self) -> float:
+        return min((float(logp.min()) for _, logp in self.exact.pcfg.tables() if len(logp)), default=0.0)
+
+    @cached_property
+    def _sound(self) -> bool:
+        """Whether no rule, and no entry of a closure, underflows."""
+        exact, pcfg = self.exact, self.exact.pcfg
+        if self._lowest_rule + min(_lowest(exact.mass), 0.0) < LOWEST_LOG:
+            return False
+        useful = exact.mass > 0.0
+        corners = np.where(useful, left_corner_matrix(pcfg, exact.mass), 0.0)
+        chains = np.where(useful, unary_matrix(pcfg), 0.0)
+        return bool(
+            ((exact.left_corner_closure > 0.0) == reachable(corners)).all()
+            and ((exact.unary_closure > 0.0) == reachable(chains)).all()
+        )
+
+    def masked(self, words: NDArray[np.int32], run: Pass, leaves: FloatArray) -> BoolArray:
+        """At which positions the masked distribution is right, (n, W), from its outside weights (n, S, W).
+
+        No entry of the outside chart may have been capped.
+        """
+        exact, (n, width) = self.exact, words.shape
+        pcfg = exact.pcfg
+        operations = (
+            n * n * (np.count_nonzero(exact.unary_closure) + 2 * n * (len(pcfg.binary) + len(exact.pairs.left)))
+        )
+        begins = float(exact.left_corner_closure.sum(axis=1).max())
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            logs = np.log(self._growth(words, run.scales))
+            others = logs.sum(axis=0) - logs
+            lost = np.exp(others) * begins * (self.eta * operations + self._added(run, 1).max(axis=0))
+            fine = np.zeros((n, width), dtype=np.bool_)
+            own = np.append(self.best, 0.0)[words] * run.scales  # the observed word's weight is stop[n] / scale
+            for i in range(n):
+                every = exact.lexical_sums @ leaves[i].astype(np.float64)
+                fine[i] = lost[i] <= self.tolerance * every
+                fine[i] &= (lost[i] * own[i] <= self.tolerance * run.stop[n]) | (run.stop[n] == 0.0)
+        return np.asarray(fine & ~run.capped[0])
+
+
+def _lowest(values: FloatArray) -> float:
+    """Logarithm of the smallest positive entry; 0 where there is none."""
+    positive = values[values > 0.0]
+    return float(np.log(positive.min())) if positive.size else 0.0
