@@ -29,6 +29,7 @@ from transformers import (
 from generator.language_model import Objective
 from grammar.errors import InputError
 from lmtrain.config_json import read_config_json
+from lmtrain.integrity import require_unchanged
 from lmtrain.quiet import no_bars
 from lmtrain.weight_limits import weight_limits
 
@@ -82,7 +83,9 @@ def load_config(folder: Path) -> PreTrainedConfig:
         raise InputError("there is no trained model here; train one, or finish its training", folder)
     read_config_json(folder / "config.json")
     with library_errors("the configuration of the model cannot be used", folder / "config.json"), _quiet():
-        return AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    require_unchanged(folder, ["config.json"])
+    return config
 
 
 def load_network(
@@ -121,6 +124,7 @@ def load_network(
         )
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
     _require_token_numbers(tokenizer, model, folder)
+    require_unchanged(folder, [path.name for path in folder.glob("*.safetensors")])
     with library_errors(f"the model cannot be put on the device {device!r}", folder):
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
     with library_errors("the configuration makes a network that cannot be run", folder), torch.inference_mode():
@@ -187,6 +191,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         raise InputError(
             f"the tokeniser is a {type(tokenizer).__name__}, not a fast one; words need its offsets", folder
         )
+    require_unchanged(folder, ["tokenizer.json", "tokenizer_config.json"])
     return tokenizer
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from grammar.errors import InputError
 from grammar.files import atomic_path, write_json
 from lmtrain.config import TrainConfig
+from lmtrain.integrity import file_digests
 from lmtrain.saving import save_model
 from lmtrain.training_record import FILE, TrainingRecord, read_training
 
@@ -55,7 +56,8 @@ def write_snapshot(
     step = progress["step"]
     with atomic_path(folder / FOLDER / f"step-{step:06d}") as made:
         save_model(made, model, tokenizer)
-        write_json(made / "training.json", {**progress, "name": f"{progress['name']}@{step}"})
+        record = {**progress, "name": f"{progress['name']}@{step}", "files": file_digests(made)}
+        write_json(made / FILE, record)
 
 
 def snapshots(folder: str | Path) -> list[tuple[int, Path]]:

@@ -19,6 +19,7 @@ from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
+from lmtrain.integrity import file_digests
 from lmtrain.models import TrainedModel, load_model
 from lmtrain.ngram.loading import NGRAM
 from lmtrain.ngram.training import train_ngram
@@ -27,6 +28,7 @@ from lmtrain.run import Run
 from lmtrain.saving import save_model
 from lmtrain.snapshots import copy_all
 from lmtrain.tokenizer import SPECIALS, digest_tokenizer
+from lmtrain.training_record import FILE
 from lmtrain.watch import Probe
 
 if TYPE_CHECKING:
@@ -225,8 +227,9 @@ def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None
     }
     with atomic_path(out) as folder:
         save_model(folder, run.model, run.tokenizer)
+        files = file_digests(folder)
         copy_all(partial, folder)
         shutil.copy(partial / "metrics.jsonl", folder / "metrics.jsonl")
-        write_json(folder / "training.json", record)
+        write_json(folder / FILE, {**record, "files": files})
         write_text(folder / "README.md", model_card(record))
     shutil.rmtree(partial)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from grammar.records import STRICT, Count, read_record
+from grammar.records import STRICT, Count, FileName, read_record
 
 FILE = "training.json"
 WHAT = "the record of the training"
@@ -26,6 +26,7 @@ class TrainingRecord(BaseModel):
     training: dict[str, Any] | None = None
     corpus_lengths: str | None = None
     corpus_digest: str | None = None
+    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `lmtrain.integrity`
 
 
 class FinalMetrics(BaseModel):

@@ -11,10 +11,12 @@ from transformers import PreTrainedTokenizerFast
 
 from grammar.errors import InputError
 from lmtrain.config_json import read_config_json
+from lmtrain.integrity import require_unchanged
 from lmtrain.loading import load_tokenizer
 from lmtrain.ngram.model import NgramModel
 from lmtrain.ngram.pieces import NgramPieceModel
 from lmtrain.ngram.smoothing import Smoothing
+from lmtrain.ngram.storage import FILE as COUNTS
 from lmtrain.ngram.storage import load_counts
 from lmtrain.ngram.trie import Trie
 from lmtrain.subwords import is_ours, is_subword
@@ -56,6 +58,7 @@ def load_ngram(folder: str | Path) -> NgramModel | NgramPieceModel:
     tokenizer = load_tokenizer(folder)
     if not is_ours(tokenizer) or is_subword(tokenizer) != (config.get("tokenizer", "word") != "word"):
         raise InputError("the tokeniser is not the one of this n-gram model; train the model again", folder)
+    require_unchanged(folder, ["config.json", COUNTS])
     return make_ngram(trie, config["smoothing"], tokenizer, model_name(folder), discount=discount)
 
 

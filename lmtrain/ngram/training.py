@@ -16,6 +16,7 @@ from grammar.errors import InputError
 from grammar.files import atomic_path, write_json, write_text
 from lmtrain.card import versions
 from lmtrain.config import ModelConfig
+from lmtrain.integrity import file_digests
 from lmtrain.ngram import _kernels_estimate as kernels
 from lmtrain.ngram.card import model_card
 from lmtrain.ngram.counted import CountedModel
@@ -28,6 +29,7 @@ from lmtrain.ngram.stream import read_stream
 from lmtrain.ngram.trie import count_ngrams
 from lmtrain.subwords import encoder_of, make_tokenizer
 from lmtrain.tokenizer import SPECIALS
+from lmtrain.training_record import FILE
 
 
 def train_ngram(
@@ -110,7 +112,7 @@ def train_ngram(
         save_counts(trained.estimate, folder)
         write_json(folder / "config.json", config)
         write_text(folder / "metrics.jsonl", json.dumps(metrics, allow_nan=False) + "\n")
-        write_json(folder / "training.json", record)
+        write_json(folder / FILE, {**record, "files": file_digests(folder)})
         write_text(folder / "README.md", model_card(record))
 
 

@@ -181,6 +181,9 @@ def test_incomplete_folders_are_refused(finished: dict[str, Path], tmp_path: Pat
     shutil.copytree(finished["mle"], tmp_path / "m")
     train([["other", "words"]], TRIGRAMS, None, tmp_path / "other", seed=0)
     shutil.copy(tmp_path / "other" / "tokenizer.json", tmp_path / "m")
+    with pytest.raises(InputError, match="not the one that training wrote"):
+        load_ngram(tmp_path / "m")
+    (tmp_path / "m" / "training.json").unlink()
     with pytest.raises(InputError, match="of two models"):
         load_model(tmp_path / "m")
     (tmp_path / "m" / "ngram.npz").unlink()

@@ -1,0 +1,89 @@
+"""A changed byte of a trained model is noticed when it is loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grammar.errors import InputError
+from lmtrain.config import ModelConfig, TrainConfig
+from lmtrain.integrity import file_digests
+from lmtrain.models import load_model
+from lmtrain.training import train
+
+SENTENCES = [["the", "dog", "sees", "a", "cat"], ["a", "cat", "sees", "the", "dog"]] * 4
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("integrity") / "net"
+    model = ModelConfig(architecture="gpt2", layers=1, heads=1, dim=4)
+    train(SENTENCES, model=model, training=TrainConfig(max_steps=2, snapshots="log"), out=folder, seed=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("integrity") / "ngram"
+    train(SENTENCES, model=ModelConfig(architecture="ngram"), training=None, out=folder, seed=1)
+    return folder
+
+
+def _changed(path: Path, place: int) -> bytes:
+    """Flip the lowest bit of a byte; gives the old content."""
+    before = path.read_bytes()
+    data = bytearray(before)
+    data[place] ^= 1
+    path.unlink()
+    path.write_bytes(data)
+    return before
+
+
+def test_the_record_has_the_digest_of_every_file(network: Path, counts: Path) -> None:
+    for folder in (network, network / "snapshots" / "step-000001", counts):
+        files = json.loads((folder / "training.json").read_text())["files"]
+        now = file_digests(folder)
+        assert {"config.json", "tokenizer.json", "tokenizer_config.json"} < files.keys()
+        assert {name: now[name] for name in files} == files
+        load_model(folder)
+
+
+@pytest.mark.parametrize("inner", [".", "snapshots/step-000001"])
+def test_one_bit_of_the_weights_is_noticed(network: Path, inner: str) -> None:
+    folder = network / inner
+    before = _changed(folder / "model.safetensors", -1)
+    with pytest.raises(InputError, match=r"not the one that training wrote .* \(.*model.safetensors\)"):
+        load_model(folder)
+    (folder / "model.safetensors").write_bytes(before)
+    load_model(folder)
+
+
+def test_another_value_of_the_configuration_is_noticed(network: Path) -> None:
+    path = network / "config.json"
+    before = path.read_text()
+    path.write_text(before.replace('"layer_norm_epsilon": 1e-05', '"layer_norm_epsilon": 2e-05'))
+    assert path.read_text() != before
+    with pytest.raises(InputError, match=r"not the one that training wrote .*config.json"):
+        load_model(network)
+    path.write_text(before)
+
+
+def test_exchanged_words_of_an_ngram_model_are_noticed(counts: Path) -> None:
+    path = counts / "tokenizer.json"
+    before = path.read_text()
+    path.write_text(before.replace('"dog"', '"#"').replace('"cat"', '"dog"').replace('"#"', '"cat"'))
+    with pytest.raises(InputError, match=r"not the one that training wrote .*tokenizer.json"):
+        load_model(counts)
+    path.write_text(before)
+
+
+def test_a_folder_without_a_record_is_taken_as_it_is(network: Path) -> None:
+    record = network / "training.json"
+    before = record.read_text()
+    weights = _changed(network / "model.safetensors", -1)
+    record.unlink()
+    load_model(network)
+    record.write_text(before)
+    (network / "model.safetensors").write_bytes(weights)
