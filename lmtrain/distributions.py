@@ -14,7 +14,7 @@ from generator.language_model import LogDistributions
 from grammar.errors import InputError
 from lmtrain.data import causal_batch, one_mask_batch, to_device
 from lmtrain.heads import predictor
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import NO_TOKEN, Vocabulary
 
 
 @torch.inference_mode()
@@ -28,7 +28,7 @@ def causal_distributions(
     """
     rows, n = _rows(vocabulary, sentences)
     device = next(model.parameters()).device
-    columns = torch.tensor([*vocabulary.word_ids.tolist(), vocabulary.unk, vocabulary.eos], device=device)
+    columns = [*vocabulary.word_ids.tolist(), vocabulary.unk, vocabulary.eos]
     layer = getattr(model, head)
     hidden, rest = _hidden(model, layer, causal_batch(rows, vocabulary)["input_ids"].to(device))
     for position in range(n + 1):
@@ -47,7 +47,7 @@ def masked_distributions(
     rows, n = _rows(vocabulary, sentences)
     model.eval()
     device = next(model.parameters()).device
-    columns = torch.tensor([*vocabulary.word_ids.tolist(), vocabulary.unk], device=device)
+    columns = [*vocabulary.word_ids.tolist(), vocabulary.unk]
     for position in range(n):
         batch = to_device(one_mask_batch(rows, np.full(len(rows), position), vocabulary), device)
         with predictor(model, head) as predict:
@@ -83,9 +83,14 @@ def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor,
     return hidden, tuple(rest)
 
 
-def _log_softmax(logits: Tensor, columns: Tensor) -> NDArray[np.float64]:
-    """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats."""
-    exact = torch.log_softmax(logits.double(), dim=1)[:, columns]
+def _log_softmax(logits: Tensor, columns: Sequence[int]) -> NDArray[np.float64]:
+    """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
+
+    A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
+    """
+    numbers = torch.tensor(columns, device=logits.device)
+    exact = torch.log_softmax(logits.double(), dim=1)[:, numbers]
+    exact[:, numbers == NO_TOKEN] = -torch.inf
     if bool(exact.isnan().any()):
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
     found: NDArray[np.float64] = exact.cpu().numpy()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -22,12 +23,13 @@ from lmtrain.next_token import NextToken
 from lmtrain.ngram.loading import is_ngram, load_ngram
 from lmtrain.ngram.model import NgramModel
 from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.pieces.checkpoint import load_checkpoint, subword_model
+from lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from lmtrain.scoring import check_lengths, score_causal, score_masked
 from lmtrain.subwords import is_ours, is_subword
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.tokenizer import NO_TOKEN, Vocabulary
 from lmtrain.training_record import model_name
+from lmtrain.whole_words import whole_words
 
 
 class _TrainedModel:
@@ -36,11 +38,29 @@ class _TrainedModel:
     objective: Objective
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        name: str,
+        *,
+        encoder: Vocabulary | None = None,
+    ) -> None:
+        """Join a network of an architecture known here and a tokeniser of whole words.
+
+        Args:
+            model: the network.
+            tokenizer: as saved beside it.
+            name: in tables.
+            encoder: the same tokeniser as scoring sees it; None: it was made here.
+
+        Raises:
+            InputError: the network is of another architecture, or has no positions.
+        """
         architecture = _require_architecture(model.config.model_type, self.objective)
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self._vocabulary = Vocabulary(tokenizer)
+        self.encoder = Vocabulary(tokenizer) if encoder is None else encoder
         self._head = architecture.head
         longest = architecture.longest(model.config)
         if longest is not None and longest <= self._extra:
@@ -76,12 +96,43 @@ class _TrainedModel:
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
-        return self._vocabulary.words
+        return self.encoder.words
 
     @property
     def longest(self) -> int | None:
         """The most words a sentence may have; None: any number."""
         return self._longest
+
+    def _score(
+        self, sentences: Sequence[Sequence[str]], frame: ScoringFrame, score: Callable[..., TokenScores]
+    ) -> TokenScores:
+        """Score those sentences that the tokeniser can read; the others are impossible."""
+        check_lengths(sentences, self.longest)
+        known = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
+        found = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
+        numbers = np.array(known, dtype=np.int32)
+        return TokenScores(
+            found.log_prob,
+            numbers[found.sentence],
+            found.position,
+            np.setdiff1d(np.arange(len(sentences), dtype=np.int32), numbers),
+            len(sentences),
+            frame,
+        )
+
+    def check_readable(self, sentences: Sequence[Sequence[str]]) -> None:
+        """Stop before a sentence that the model cannot read.
+
+        Raises:
+            InputError: it is longer than the model's positions, or has an unknown word and there is no token for these.
+        """
+        check_lengths(sentences, self.longest)
+        for sentence in sentences:
+            for word in self.encoder.unreadable(sentence):
+                raise InputError(
+                    f"{self.name} has no token for the word {word!r} and none for unknown words, so what follows it has"
+                    " no distribution; leave such sentences out, or give the tokeniser an unknown token"
+                )
 
 
 class CausalModel(_TrainedModel):
@@ -99,8 +150,7 @@ class CausalModel(_TrainedModel):
         Raises:
             InputError: a sentence is longer than the model's positions.
         """
-        check_lengths(sentences, self.longest)
-        return score_causal(self.model, self._head, self._vocabulary, sentences, frame)
+        return self._score(sentences, frame, score_causal)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
@@ -108,8 +158,8 @@ class CausalModel(_TrainedModel):
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
-        check_lengths(sentences, self.longest)
-        yield from causal_distributions(self.model, self._head, self._vocabulary, sentences)
+        self.check_readable(sentences)
+        yield from causal_distributions(self.model, self._head, self.encoder, sentences)
 
     def next_token(self, prefix: Sequence[str]) -> NextToken:
         """Probabilities of what follows ``prefix`` (words; may be empty).
@@ -117,13 +167,14 @@ class CausalModel(_TrainedModel):
         Raises:
             InputError: the prefix is longer than the model's positions.
         """
-        check_lengths([prefix], self.longest)
-        v = self._vocabulary
+        self.check_readable([prefix])
+        v = self.encoder
         ids = torch.tensor([[v.bos, *v.encode([prefix])[0].tolist()]], device=self.model.device)
         with torch.inference_mode():
             logits = self.model(input_ids=ids, use_cache=False).logits[0, -1].double()
         p = torch.softmax(logits, dim=0).cpu().numpy()
-        return NextToken(p[v.word_ids], float(p[v.unk]), float(p[v.eos]), float(p[[v.pad, v.bos, v.mask]].sum()))
+        unk = float(p[v.unk]) if v.unk != NO_TOKEN else 0.0
+        return NextToken(p[v.word_ids], unk, float(p[v.eos]), float(p[[*self.alphabet.never]].sum()))
 
     def sample(self, n: int, *, seed: int, max_tokens: int | None = None, batch_size: int = 512) -> Samples:
         """Draw sentences word by word from the model's own distribution (ancestral sampling).
@@ -144,11 +195,12 @@ class CausalModel(_TrainedModel):
     @property
     def alphabet(self) -> Alphabet:
         """Its tokens, for `lmtrain.decoding`."""
-        return Alphabet.of_words(self._vocabulary, self.longest)
+        size = int(self.model.get_input_embeddings().weight.shape[0])
+        return Alphabet.of_words(self.encoder, size, self.longest)
 
     def stepper(self) -> NetworkStepper:
         """Its next-token log probabilities, for one batch of text at a time."""
-        return NetworkStepper(self.model, self._vocabulary.bos)
+        return NetworkStepper(self.model, self.encoder.bos)
 
 
 class MaskedModel(_TrainedModel):
@@ -166,8 +218,7 @@ class MaskedModel(_TrainedModel):
         Raises:
             InputError: a sentence is longer than the model's positions.
         """
-        check_lengths(sentences, self.longest)
-        return score_masked(self.model, self._head, self._vocabulary, sentences, frame)
+        return self._score(sentences, frame, score_masked)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
@@ -175,8 +226,8 @@ class MaskedModel(_TrainedModel):
         Raises:
             InputError: the sentences differ in length, one is empty or longer than the model's positions.
         """
-        check_lengths(sentences, self.longest)
-        yield from masked_distributions(self.model, self._head, self._vocabulary, sentences)
+        self.check_readable(sentences)
+        yield from masked_distributions(self.model, self._head, self.encoder, sentences)
 
 
 TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
@@ -194,7 +245,8 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel:
     """Load a folder as the kind of model it is.
 
-    What `lmtrain.training.train` made of whole words comes as `CausalModel` or `MaskedModel`, counts as `NgramModel`
+    Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
+    whoever made them (see `lmtrain.whole_words`), counts as `NgramModel`
     or `lmtrain.ngram.pieces.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `lmtrain.pieces`.
@@ -208,10 +260,17 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
     config = load_config(folder)
     architecture = architecture_of(config.model_type)
     tokenizer = load_tokenizer(folder)
-    if architecture is None or is_subword(tokenizer) or not is_ours(tokenizer):
+    encoder: Vocabulary | None = None
+    if architecture is not None and not is_subword(tokenizer):
+        if is_ours(tokenizer):
+            encoder = Vocabulary(tokenizer)
+        elif objective_of(config, folder) == architecture.objective:
+            encoder = whole_words(tokenizer, architecture.objective)
+    if architecture is None or encoder is None:
         return load_checkpoint(folder, config, tokenizer, model_name(folder), device=device)
     network = load_network(folder, config, tokenizer, architecture.objective, device)
-    return (CausalModel if architecture.objective == "causal" else MaskedModel)(network, tokenizer, model_name(folder))
+    kind = CausalModel if architecture.objective == "causal" else MaskedModel
+    return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
 def _require_architecture(model_type: str, objective: Objective, folder: Path | None = None) -> Architecture:

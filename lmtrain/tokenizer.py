@@ -22,6 +22,7 @@ from generator.coded import CodedSentences
 from generator.language_model import Objective
 from grammar.errors import InputError
 
+NO_TOKEN = -1  #: number of a special token that a tokeniser of others does not have
 PAD, UNK, BOS, EOS, MASK = SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
 
 
@@ -147,6 +148,10 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def unreadable(self, sentence: Sequence[str]) -> list[str]:
+        """The words that are unknown where there is no token for unknown ones."""
+        return [] if self.unk != NO_TOKEN else [word for word in sentence if word not in self.ids]
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
         """Numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""

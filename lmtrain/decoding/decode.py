@@ -33,10 +33,12 @@ class Alphabet:
     spell: Callable[[Sequence[int]], list[str]]  #: the words that token numbers stand for
 
     @classmethod
-    def of_words(cls, vocabulary: Vocabulary, longest: int | None) -> Alphabet:
-        """Of a model whose tokens are words."""
+    def of_words(cls, vocabulary: Vocabulary, size: int, longest: int | None) -> Alphabet:
+        """Of a model whose tokens are words; ``size`` is how many tokens it emits."""
         v = vocabulary
-        return cls(len(v), v.eos, (v.pad, v.bos, v.mask), longest, lambda numbers: [v.tokens[i] for i in numbers])
+        sayable = {*v.word_ids.tolist(), v.unk, v.eos}
+        never = tuple(i for i in range(size) if i not in sayable)
+        return cls(size, v.eos, never, longest, lambda numbers: [v.tokens[i] for i in numbers])
 
 
 class StepwiseModel(Protocol):

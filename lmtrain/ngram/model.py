@@ -112,4 +112,4 @@ class NgramModel(CountedModel):
     @property
     def alphabet(self) -> Alphabet:
         """Its tokens, for `lmtrain.decoding`."""
-        return Alphabet.of_words(self._vocabulary, self.longest)
+        return Alphabet.of_words(self._vocabulary, len(self._vocabulary), self.longest)

@@ -47,7 +47,7 @@ def load_checkpoint(
         InputError: something is absent or damaged, the model is neither causal nor masked, its weights are not those
             of its configuration (see `lmtrain.loading.load_network`), or the tokeniser does not belong to it.
     """
-    objective = _objective(config, folder)
+    objective = objective_of(config, folder)
     model = load_network(folder, config, tokenizer, objective, device)
     if is_ours(tokenizer) and is_subword(tokenizer) and architecture_of(config.model_type) is not None:
         return subword_model(model, tokenizer, name)
@@ -77,7 +77,12 @@ def subword_model(
     return kind(model, tokenizer, SubwordVocabulary(tokenizer), name, head=architecture.head, longest=longest)
 
 
-def _objective(config: Any, folder: Path) -> Objective:
+def objective_of(config: Any, folder: Path) -> Objective:
+    """What a checkpoint was trained for, by the class that its configuration names.
+
+    Raises:
+        InputError: neither to predict the next token nor masked ones.
+    """
     name = (getattr(config, "architectures", None) or ["nothing"])[0]
     if name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
         return "causal"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 
+from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -14,6 +15,7 @@ from generator.frame import ScoringFrame
 from generator.language_model import Objective, TokenScores
 from generator.piece_model import Floats, Ints, PieceTokenizer
 from grammar.errors import InputError
+from lmtrain.architectures import ARCHITECTURES
 from lmtrain.data import Batch
 from lmtrain.decoding.decode import Alphabet
 from lmtrain.decoding.network import NetworkStepper
@@ -58,7 +60,17 @@ class _PieceModel(OpenVocabulary):
         self.cutter = cutter
         self.name = name
         self.longest = longest
+        self._whole_words = isinstance(tokenizer.backend_tokenizer.model, WordLevel)
         self._predictor: OpenPredictor = _everywhere if head is None else lambda model: _at_head(model, head)
+
+    @property
+    def _why(self) -> str:
+        if not self._whole_words:
+            return super()._why
+        return (
+            f"has a tokeniser of whole words, but distributions over them can be read only of the architectures"
+            f" {', '.join(sorted(ARCHITECTURES))} with tokens for the beginning and the end of a text"
+        )
 
 
 class CausalPieceModel(_PieceModel):

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 from tokenizers.decoders import WordPiece
+from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
 from generator.language_model import Objective
 from grammar.errors import InputError
 from lmtrain.pieces.cutter import Flags, Ints, Marks, Pieces
 from lmtrain.subwords import MARKER
+from lmtrain.whole_words import parts_of
 
 
 class OffsetCutter:
@@ -29,6 +31,9 @@ class OffsetCutter:
         backend = tokenizer.backend_tokenizer
         self._normalizer = backend.normalizer
         self._marker = backend.decoder is not None and _after(backend.decoder, MARKER).isspace()
+        model = backend.model
+        bare = isinstance(model, WordLevel) and backend.token_to_id(model.unk_token) is None
+        self._known = {*backend.get_vocab(with_added_tokens=True)} if bare else None
         self._size = int(max(tokenizer.get_vocab().values())) + 1
         self._special = np.zeros(self._size, dtype=bool)
         self._special[tokenizer.all_special_ids] = True
@@ -55,10 +60,12 @@ class OffsetCutter:
         """The pieces of the words of each sentence.
 
         Raises:
-            InputError: a word is empty, is rewritten or dropped by the tokeniser, or shares a piece with the next.
+            InputError: a word is empty, is rewritten or dropped by the tokeniser, shares a piece with the next, or is
+                unknown and there is no token for these.
         """
         for number, sentence in enumerate(sentences):
             self._check(sentence, number)
+            self._check_known(sentence, number)
         texts = [" ".join(sentence) for sentence in sentences]
         found: Any = {"input_ids": [], "offset_mapping": []}
         if texts:
@@ -98,6 +105,17 @@ class OffsetCutter:
                     " probability of its own; write the corpus as the tokeniser reads it"
                 )
         raise InputError(f"the tokeniser rewrites sentence {number + 1}, so its words have no probabilities")
+
+    def _check_known(self, sentence: Sequence[str], number: int) -> None:
+        """A tokeniser of whole words without an unknown token cannot read others at all."""
+        if self._known is None:
+            return
+        for word in sentence:
+            if not self._known.issuperset(parts_of(self._tokenizer.backend_tokenizer, word)):
+                raise InputError(
+                    f"the tokeniser has no token for the word {word!r} of sentence {number + 1} and none for unknown"
+                    " words; leave such sentences out, or give it an unknown token"
+                )
 
     def _words_of(self, spans: Ints, sentence: Sequence[str], number: int) -> Ints:
         """Number of the word of each piece; a space belongs to the word after it."""

@@ -36,11 +36,13 @@ class OpenVocabulary:
         """
         self._refuse()
 
+    @property
+    def _why(self) -> str:
+        """Why there is no distribution over words."""
+        return "cuts words into pieces and has no list of words, so it has no distribution over words"
+
     def _refuse(self) -> NoReturn:
-        raise InputError(
-            f"{self.name} cuts words into pieces and has no list of words, so it has no distribution over words;"
-            " it can be scored"
-        )
+        raise InputError(f"{self.name} {self._why}; it can be scored")
 
 
 def reading_of(cutter: Cutter) -> str:

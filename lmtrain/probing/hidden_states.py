@@ -19,8 +19,7 @@ from lmtrain.models import CausalModel, MaskedModel, TrainedModel
 from lmtrain.pieces.cutter import Marks
 from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from lmtrain.pieces.slots import check_piece_counts
-from lmtrain.scoring import batch_budget, check_lengths
-from lmtrain.tokenizer import Vocabulary
+from lmtrain.scoring import batch_budget
 
 Pooling = Literal["last", "mean"]
 Network = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel
@@ -133,8 +132,8 @@ class _Text:
     def of(cls, model: Network, sentences: Sequence[Sequence[str]]) -> _Text:
         masked = model.objective == "masked"
         if isinstance(model, CausalModel | MaskedModel):
-            check_lengths(sentences, model.longest)
-            words = Vocabulary(model.tokenizer)
+            model.check_readable(sentences)
+            words = model.encoder
             rows = words.encode(sentences)
             marks = Marks((words.bos,), (words.eos,) if masked else (), None, words.pad)
             return cls(rows, np.ones(sum(map(len, rows)), dtype=np.int64), marks, masked, len(words), sentences)

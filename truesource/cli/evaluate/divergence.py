@@ -51,7 +51,12 @@ HEADS = {"position": "position", "length": "words in sentence", "class": "class 
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="Model folder that truesource train made, of whole words.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="Model folder of whole words: of truesource train, or a checkpoint with a WordLevel tokeniser."
+        ),
+    ],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
     split: SplitName = "eval",

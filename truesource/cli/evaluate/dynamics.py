@@ -27,7 +27,12 @@ HEADS = {
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="Model folder that truesource train made with training.snapshots.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="Model folder with snapshots: of truesource train with training.snapshots, or laid out by hand."
+        ),
+    ],
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
     classes: Annotated[
