@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from evaluation.exclusion import Exclusion
 from evaluation.measures.bootstrap import resampled_ratio
 from evaluation.measures.paired import unknown_words, words_missing
 from evaluation.score import Score, digest_sentences, signature
-from generator.language_model import check_sentences
+from generator.frame import ScoringFrame, preset_frame
+from generator.language_model import Objective, assemble_scores, check_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.distributions import Distributions, next_token_distributions
+from grammar.inference.exact import Variant
 from grammar.pcfg import PCFG
 
+FloatArray = NDArray[np.float64]
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 
 
@@ -32,6 +35,7 @@ def sentence_records(
     distributions: bool = False,
     dtype: DTypeLike = np.float64,
     excluded: Exclusion | None = None,
+    variant: Variant = "default",
 ) -> list[dict[str, Any]]:
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
@@ -39,11 +43,12 @@ def sentence_records(
     ``masked_logprob`` per token for masked ones. An infinite value is written as None. With ``distributions``,
     ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
     left context) in ``stop``; None where the context is impossible. Where ``excluded`` says exactly what the sentences
-    leave out, the scores are those of P(. | not among it).
+    leave out, the scores are those of P(. | not among it). ``variant="paper"`` makes masked scores as Jumelet & Zuidema
+    (2023) print them, see `grammar.inference.exact.Exact.masked_log_probs`.
 
     Raises:
         InputError: a sentence is a string or has no tokens, or there are more than 5 million probabilities,
-            or distributions are asked for although sentences are excluded.
+            or sentences are excluded and distributions or the published variant are asked for.
     """
     check_sentences(sentences)
     corrected = excluded if excluded is not None and excluded.exact else None
@@ -51,6 +56,11 @@ def sentence_records(
         raise InputError(
             "these sentences leave out those of earlier splits, and full distributions do not; write them to a text"
             " file to have the distributions of the grammar"
+        )
+    if corrected is not None and variant != "default":
+        raise InputError(
+            "the published masked variant counts derivations several times, so it cannot leave out the sentences of"
+            " earlier splits; write these sentences to a text file to score them by it"
         )
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
@@ -63,7 +73,7 @@ def sentence_records(
             record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
             record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
-        rows = pcfg.exact.masked_log_probs(sentences, dtype=dtype)
+        rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
         for record, row in zip(records, rows, strict=True):
@@ -107,41 +117,108 @@ def bound_records(
     lengths: LengthRange | None,
     seed: int = 0,
     excluded: Exclusion | None = None,
+    frame: str = "default",
+    vocabulary: Collection[str] | None = None,
+    variant: Variant = "default",
 ) -> list[Score]:
-    """``causal_bound`` (perplexity, end of sentence counted) and ``masked_bound`` (pseudo-perplexity).
+    """``causal_bound`` (perplexity) and ``masked_bound`` (pseudo-perplexity).
 
     Over the possible sentences; the others are counted in the signature.
 
+    Args:
+        pcfg: the grammar.
+        records: of `sentence_records`.
+        lengths: the length condition of the causal scores.
+        seed: of the bootstrap.
+        excluded: as `sentence_records` had it.
+        frame: name of the frame, see `generator.frame.preset_frame`; the default one counts all words, and the end.
+        vocabulary: words outside it are unknown; None: none is.
+        variant: as `sentence_records` had it.
+
     Raises:
-        InputError: the grammar can make none of the sentences.
+        InputError: the grammar can make none of the sentences, or no position counts.
     """
     kept = [record for record in records if record["possible"]]
     if not kept:
         unknown = unknown_words(pcfg, (record["tokens"] for record in records))
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
-    found = []
-    for name, key in (("causal_bound", "surprisal"), ("masked_bound", "masked_logprob")):
-        if key not in kept[0]:
-            continue
-        causal = key == "surprisal"
-        total = np.array([-r["logprob"] if causal else -math.fsum(r[key]) for r in kept])
-        count = np.array([len(r["tokens"]) + causal for r in kept], dtype=np.float64)
-        low, high = np.exp(resampled_ratio(total, count, seed=seed))
-        parts = {
-            "given": (lengths or "none") if causal else "length",
-            **({} if excluded is None else {"disjoint": excluded.part}),
-            "eos": "in" if causal else "out",
-            "unit": "nats/token",
-            "sentences": len(kept),
-            "impossible": len(records) - len(kept),
-            "tokens": int(count.sum()),
-            "data": digest_sentences([r["tokens"] for r in records]),
-            "grammar": pcfg.digest[:8],
-        }
-        value = float(np.exp(total.sum() / count.sum()))
-        found.append(Score(name, value, signature(parts), float(low), float(high)))
-    return found
+    head: dict[str, object] = {} if excluded is None else {"disjoint": excluded.part}
+    tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.digest[:8]}
+    rows: dict[Objective, list[FloatArray]] = {}
+    if "surprisal" in kept[0]:
+        rows["causal"] = [-np.array([*r["surprisal"], r["stop_surprisal"]]) for r in kept]
+    if "masked_logprob" in kept[0]:
+        rows["masked"] = [np.array(r["masked_logprob"]) for r in kept]
+    return [
+        bound_of_rows(
+            of_kind,
+            [record["tokens"] for record in kept],
+            objective,
+            frame=preset_frame(frame, objective),
+            vocabulary=vocabulary,
+            seed=seed,
+            given=str(lengths or "none") if objective == "causal" else "length",
+            impossible=len(records) - len(kept),
+            parts={**head, **({"variant": variant} if objective == "masked" and variant != "default" else {}), **tail},
+        )
+        for objective, of_kind in rows.items()
+    ]
+
+
+def bound_of_rows(
+    rows: Sequence[FloatArray],
+    sentences: Sequence[Sequence[str]],
+    objective: Objective,
+    *,
+    frame: ScoringFrame,
+    vocabulary: Collection[str] | None,
+    seed: int,
+    given: str,
+    impossible: int = 0,
+    parts: Mapping[str, object],
+) -> Score:
+    """The perplexity of scored sentences over the positions of a frame, with its interval and signature.
+
+    Args:
+        rows: for each sentence of n words, ln P of each, nats, (n,), or (n+1,) with the end.
+        sentences: their words.
+        objective: of the scores; names the measure.
+        frame: which positions count.
+        vocabulary: words outside it are unknown; None: none is.
+        seed: of the bootstrap.
+        given: what the scores are conditioned on, for the signature.
+        impossible: sentences that are not among ``rows``, for the signature.
+        parts: further parts of the signature.
+
+    Raises:
+        InputError: no position counts.
+    """
+    known = None if vocabulary is None else frozenset(vocabulary)
+    unknown = [np.array([known is not None and word not in known for word in s], dtype=bool) for s in sentences]
+    scores = assemble_scores(rows, unknown, frame)
+    if not len(scores.log_prob):
+        raise InputError(f"no position of the {len(sentences)} sentences counts in this frame, so there is no bound")
+    _, row = np.unique(scores.sentence, return_inverse=True)
+    total = np.bincount(row, -scores.log_prob).astype(np.float64)
+    count = np.bincount(row).astype(np.float64)
+    low, high = np.exp(resampled_ratio(total, count, seed=seed))
+    ends = frame.eos and any(len(row) > len(words) for row, words in zip(rows, sentences, strict=True))
+    published = {"first": "in" if frame.first else "out", "unk": frame.unk} if frame != ScoringFrame() else {}
+    if known is not None:
+        published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
+    listed = {
+        "given": given,
+        "eos": "in" if ends else "out",
+        **published,
+        "unit": "nats/token",
+        "sentences": len(sentences),
+        "impossible": impossible,
+        "tokens": int(count.sum()),
+        **parts,
+    }
+    value = float(np.exp(total.sum() / count.sum()))
+    return Score(f"{objective}_bound", value, signature(listed), float(low), float(high))
 
 
 def _finite(value: float) -> float | None:

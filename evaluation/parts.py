@@ -15,6 +15,7 @@ from evaluation.score import digest_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import atomic_path, write_json
+from grammar.inference.exact import Variant
 from grammar.parallel import Share, Workers, run_each
 from grammar.pcfg import PCFG
 from grammar.progress import meter
@@ -42,6 +43,7 @@ class _Scoring:
     masked: bool
     dtype: str
     excluded: Exclusion | None
+    variant: Variant
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; gives the number of sentences."""
@@ -53,6 +55,7 @@ class _Scoring:
             masked=self.masked,
             dtype=self.dtype,
             excluded=self.excluded,
+            variant=self.variant,
         )
         try:
             _write(part.path, records, part.first, self.causal, self.masked)
@@ -74,6 +77,7 @@ def score_in_parts(
     workers: Workers | None = None,
     part_size: int = PART_SIZE,
     excluded: Exclusion | None = None,
+    variant: Variant = "default",
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
@@ -101,6 +105,7 @@ def score_in_parts(
         "dtype": dtype,
         "part_size": part_size,
         **({} if excluded is None else {"disjoint": excluded.part}),
+        **({} if variant == "default" else {"variant": variant}),
     }
     folder = folder.absolute()
     try:
@@ -114,7 +119,7 @@ def score_in_parts(
         for k, start in enumerate(starts)
         if share.owns(k) and not paths[k].exists()
     ]
-    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded)
+    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded, variant)
     with (
         meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
         closing(run_each(scoring.write, missing, workers)) as written,

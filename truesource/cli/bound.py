@@ -14,8 +14,10 @@ NAME = "bound"
 
 
 def command(
-    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text.")],
-    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    grammar: Annotated[Path | None, typer.Argument(help="A grammar: .npz or text.")] = None,
+    corpus: Annotated[
+        Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")
+    ] = None,
     causal: Annotated[bool, typer.Option("--causal/--no-causal", help="Next token given its left context.")] = True,
     masked: Annotated[bool, typer.Option("--masked/--no-masked", help="Token given all others.")] = True,
     lengths: Condition = None,
@@ -33,6 +35,24 @@ def command(
     precision: Annotated[
         Literal["float64", "float32"], typer.Option(help="float32 is faster, and within 1e-4 nats a token.")
     ] = "float64",
+    frame: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="Which positions count; paper: no ends, no first words (causal), no unknown words."),
+    ] = "default",
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="With --frame paper: the known words, as a JSON object or list, or one a line."),
+    ] = None,
+    masked_variant: Annotated[
+        Literal["default", "paper"],
+        typer.Option(help="paper: masked scores as Jumelet and Zuidema (2023) define them; for comparison only."),
+    ] = "default",
+    token_scores: Annotated[
+        Path | None,
+        typer.Option(
+            help="In place of a grammar and a corpus: token scores as Jumelet and Zuidema (2023) release them."
+        ),
+    ] = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -40,10 +60,12 @@ def command(
 
     The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity. Large sets are scored
     in parts: with -o, by --workers, by the workers of a --scheduler, or by the jobs of a --shard.
+    --frame paper, --vocabulary, --masked-variant and --token-scores reproduce published numbers (docs/published.md).
     """
     from evaluation.bound import bound_records, sentence_records
     from evaluation.measures.paired import unknown_words, words_missing
     from evaluation.parts import score_in_parts
+    from evaluation.published import read_words
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json
@@ -60,6 +82,18 @@ def command(
         warn_of_other_lengths,
     )
 
+    if vocabulary is not None and frame != "paper":
+        raise InputError("--vocabulary needs --frame paper, which leaves out the words that are not in it")
+    words = None if vocabulary is None else read_words(vocabulary)
+    if json is not None:
+        claim_file(json, force)
+    if token_scores is not None:
+        if grammar is not None or corpus is not None:
+            raise InputError("--token-scores takes the place of a grammar and a corpus; leave those out")
+        _published(token_scores, frame, words, json)
+        return
+    if grammar is None or corpus is None:
+        raise InputError("name a grammar and a corpus; truesource bound --help shows how")
     if not causal and not masked:
         raise InputError("--no-causal and --no-masked together leave nothing to measure")
     if next_ and json is None:
@@ -72,8 +106,6 @@ def command(
     hands = Hands(workers, scheduler)
     if next_ and output is not None:
         raise InputError("--next is for small inputs; leave -o out")
-    if json is not None:
-        claim_file(json, force)
     pcfg = PCFG.load(grammar)
     warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
@@ -92,6 +124,7 @@ def command(
             distributions=next_,
             dtype=precision,
             excluded=excluded,
+            variant=masked_variant,
         )
     else:
         found = score_in_parts(
@@ -105,12 +138,21 @@ def command(
             share=share,
             workers=hands,
             excluded=excluded,
+            variant=masked_variant,
         )
         if found is None:
             echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
             return
         scores = found
-    summary = bound_records(pcfg, scores, lengths=condition, excluded=excluded)
+    summary = bound_records(
+        pcfg,
+        scores,
+        lengths=condition,
+        excluded=excluded,
+        frame=frame,
+        vocabulary=words,
+        variant=masked_variant,
+    )
     left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
     if left_out:
         what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")
@@ -124,3 +166,19 @@ def command(
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
         wrote = f"Wrote {json}" if output is None else f"Wrote {output} and {json}"
     echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")
+
+
+def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, json: Path | None) -> None:
+    """Print (and write) the perplexity of token scores that others have published."""
+    from evaluation.published import published_bound, read_published
+    from generator.frame import preset_frame
+    from grammar.files import write_json
+
+    scores = read_published(path)
+    found = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)
+    echo(str(found))
+    wrote = "Nothing written; --json FILE keeps these numbers"
+    if json is not None:
+        write_json(json, {"summary": [found.as_record()]})
+        wrote = f"Wrote {json}"
+    echo(f"{wrote}. Next: truesource cite")
