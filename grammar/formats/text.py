@@ -7,7 +7,8 @@ r"""Grammar text: ``S -> NP VP 0.9 | 'go' 0.1``, a superset of NLTK's format.
   one word quotes all: there a name without rules and without quotes is a mistake.
 * Three or more children become a chain of binary rules through symbols labelled ``@PARENT``; a word beside
   other children gets a symbol of its own. Both are exact.
-* ``%start NAME`` (default: the first left-hand side) and ``%label NAME LABEL`` (default: the name) are optional.
+* ``%start NAME`` (default: the first left-hand side) and ``%label NAME LABEL`` (default: the name) are optional, and
+  so are heads, by rule or by label: ``%head VP -> *V NP``, ``%head VP: V Aux`` (`grammar.treebank.head_rules`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from grammar.bracketing import word_label
 from grammar.errors import InputError
 from grammar.formats.assemble import Rules, assemble
 from grammar.pcfg import PCFG
+from grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -46,6 +48,7 @@ class TextRules:
 
     start: str | None = None
     labels: dict[str, str] = field(default_factory=dict)
+    heads: list[tuple[str, int]] = field(default_factory=list)  #: what stands after ``%head``, and its line
     #: parent, children as (name, kind), weight; kind is "word", "symbol" or "open" (decided by the left-hand sides)
     rules: list[tuple[str, list[tuple[str, str]], float, int]] = field(default_factory=list)
 
@@ -73,6 +76,9 @@ def _read(text: str, path: str | Path | None) -> TextRules:
             continue
         if number == 1 and (heading := NLTK_HEADING.fullmatch(stripped)):
             read.start = heading[1]
+            continue
+        if stripped.split(maxsplit=1)[0] == "%head":
+            read.heads.append((stripped.removeprefix("%head").strip(), number))
             continue
         tokens = _tokens(stripped)
         words = [name for name, _ in tokens]
@@ -201,7 +207,11 @@ def build(
     for number, parent, below, weight in flat:
         ids = map(rules.word if number == 2 else rules.symbol, below)
         rules.add(number, (rules.symbol(parent), *ids), weight)
-    meta = {"unquoted": unquoted} if unquoted else {}
+    meta: dict[str, Any] = {"unquoted": unquoted} if unquoted else {}
+    if read.heads:
+        heads = HeadRules.parse(read.heads, path)
+        heads.require_known(made.labels.values(), path)
+        meta["heads"] = list(heads.lines)
     return assemble(rules, start=first, labels=made.labels, divide=normalise, path=path, meta=meta)
 
 
@@ -269,6 +279,7 @@ def format_text(pcfg: PCFG) -> str:
     lines += [
         f"%label {names[i]} {_write_symbol(label)}" for i, label in enumerate(pcfg.labels) if label != pcfg.symbols[i]
     ]
+    lines += [f"%head {line}" for line in HeadRules.of(pcfg).lines]
     rules: list[list[str]] = [[] for _ in names]
     for (a, b, c), p in zip(pcfg.binary, np.exp(pcfg.binary_logp), strict=True):
         rules[a].append(f"{names[b]} {names[c]} {float(p)!r}")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from operator import is_
 from typing import Literal
 
+from grammar.bracketing import is_word_label
 from grammar.errors import InputError
 from grammar.tree import Tree
 from grammar.treebank.heads import head_index
@@ -171,6 +172,11 @@ def _unescaped_base(label: str) -> str:
     base = _BASE.match(label, len(mark))
     assert base is not None  # it matches the empty string
     return mark + _ESCAPED.sub(r"\1", base[0])
+
+
+def category(label: str) -> str:
+    """The category a label belongs to: ``NP`` for ``NP``, ``NP^S``, ``@NP`` and ``@NP[DT]``."""
+    return label if is_word_label(label) else _unescaped_base(label).removeprefix(INTERMEDIATE) or label
 
 
 def splice(tree: Tree, binarisation: Binarisation | None = None) -> Tree:

@@ -7,36 +7,40 @@ Artificial Languages", over a binarised grammar: reversing every binary rule of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Literal, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
-from grammar.treebank.binarise import INTERMEDIATE
-from grammar.treebank.heads import head_index
+from grammar.treebank.head_rules import HeadRules
 from grammar.variants.categories import categories, near
 from grammar.variants.change import Change, Changed
+from grammar.variants.node_rules import NodeRules
 from grammar.variants.rule_map import RuleMap, locate
 
 Order = Literal["mirror", "head-initial", "head-final"]
 BoolArray = NDArray[np.bool_]
+EXAMPLES = 12  #: nodes named in a description, those of the most probable rules
+REFUSED = 6  #: nodes without a known head that a refusal names
 
 
 @dataclass(frozen=True)
 class Branching(Change):
     """Swap the children of binary rules of some categories.
 
-    ``mirror`` swaps every rule; ``head-initial`` and ``head-final`` those whose head child
-    (`grammar.treebank.heads`) is not the left, or not the right one. Rules of intermediate nodes of a category go with
-    it. Punctuation is a child like any other.
+    ``mirror`` swaps every rule; ``head-initial`` and ``head-final`` those whose head child is not the left, or not the
+    right one. Rules of intermediate nodes of a category go with it: the head is looked for among the children of the
+    node in the treebank (`grammar.variants.node_rules`), and a rule that does not hold it is swapped as if it lay on
+    the side where it is, so that the children keep their distance from the head. Punctuation is a child like any other.
 
-    The head label of an intermediate child is that of its most probable derivation down to nodes of the treebank, one
-    for each symbol; of a node whose head was split off before, it is merely what would be the head without it. Where a
-    swapped rule meets one that stood there, they become one rule and their probabilities add.
+    Heads are those given here, then those of the grammar (``%head``), then those of `grammar.treebank.heads`. Where
+    none of them answers, the change is refused: a guess would make another language than its name says.
+
+    Where a swapped rule meets one that stood there, they become one rule and their probabilities add.
 
     The distribution of sentence lengths stays. Without merged rules derivations correspond one to one, and their
     entropy stays too; merging lowers it.
@@ -47,6 +51,7 @@ class Branching(Change):
 
     order: Order
     categories: tuple[str, ...] | None = None  #: treebank labels; None for all
+    heads: HeadRules = field(default_factory=HeadRules)  #: before those of the grammar
 
     def __post_init__(self) -> None:
         if self.order not in get_args(Order):
@@ -62,22 +67,49 @@ class Branching(Change):
     def apply(self, pcfg: PCFG) -> Changed:
         """Swap, and merge what meets.
 
+        The details name nodes whose children change places (``swapped``) and others of the categories (``kept``), those
+        of the most probable rules, with a star at each head; ``nodes_swapped`` and ``nodes_kept`` count them.
+
         Raises:
-            InputError: a category has no binary rule.
+            InputError: a category has no binary rule, or the head of a rule is not known.
         """
-        swapped = self._chosen(pcfg)
+        chosen = self._chosen(pcfg)
+        rules = NodeRules(pcfg)
+        nodes, of_rule = rules.nodes
+        heads: Sequence[int | None] = [None] * len(nodes)
+        swapped = chosen
         if self.order != "mirror":
-            swapped &= head_sides(pcfg) == (1 if self.order == "head-initial" else 0)
+            heads = rules.heads(self.heads.before(HeadRules.of(pcfg)))
+            self._require_heads(rules, heads, chosen)
+            right = [head is not None and head >= node.parting for node, head in zip(nodes, heads, strict=True)]
+            swapped = chosen & (np.array(right, dtype=bool)[of_rule] == (self.order == "head-initial"))
         wanted = pcfg.binary.astype(np.int64)
         wanted[swapped, 1:] = wanted[swapped, :0:-1]
-        rules, place = np.unique(wanted, axis=0, return_inverse=True)
+        unique, place = np.unique(wanted, axis=0, return_inverse=True)
         place = place.ravel()
-        logp = np.full(len(rules), -np.inf)
+        logp = np.full(len(unique), -np.inf)
         np.logaddexp.at(logp, place, pcfg.binary_logp)
-        result = replace(pcfg, binary=rules.astype(np.int32), binary_logp=np.minimum(logp, 0.0))
+        result = replace(pcfg, binary=unique.astype(np.int32), binary_logp=np.minimum(logp, 0.0))
         target = locate(result, wanted, pcfg.unary.astype(np.int64), pcfg.lexical.astype(np.int64))
-        details = {"rules_swapped": int(swapped.sum()), "rules_merged": len(wanted) - len(rules)}
+        details = {
+            "rules_swapped": int(swapped.sum()),
+            "rules_merged": len(wanted) - len(unique),
+            **_named(self.order, rules, heads, chosen),
+        }
         return Changed(result, RuleMap(target, swapped, result.n_rules), details)
+
+    def _require_heads(self, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> None:
+        nodes, of_rule = rules.nodes
+        unknown = list(dict.fromkeys(nodes[i].text() for i in np.unique(of_rule[chosen]) if heads[i] is None))
+        if not unknown:
+            return
+        first = next(nodes[i] for i in np.unique(of_rule[chosen]) if heads[i] is None)
+        more = "" if len(unknown) <= REFUSED else f" and {len(unknown) - REFUSED} more"
+        raise InputError(
+            f"{self.order}: the head is not known of {'; '.join(unknown[:REFUSED])}{more}; say which child it is, as in"
+            f" %head {first.text(0)} or %head {first.text(len(first.children) - 1)}, in the grammar text or in a"
+            " file for --heads"
+        )
 
     def _chosen(self, pcfg: PCFG) -> BoolArray:
         """Which binary rules belong to the categories, (R,)."""
@@ -93,49 +125,20 @@ class Branching(Change):
         return np.asarray(inside[pcfg.binary[:, 0]])
 
 
-def head_sides(pcfg: PCFG) -> NDArray[np.int64]:
-    """Which child of each binary rule is its head, (R,): 0 the left one, 1 the right one."""
-    heads = head_labels(pcfg)
-    of = categories(pcfg)
-    names = sorted({*heads, *of})
-    number = {name: i for i, name in enumerate(names)}
-    head = np.array([number[name] for name in heads], dtype=np.int64)
-    own = np.array([number[name] for name in of], dtype=np.int64)
-    parent, left, right = pcfg.binary.T
-    triples, place = np.unique(np.column_stack([own[parent], head[left], head[right]]), axis=0, return_inverse=True)
-    side = [head_index(names[a], [names[b], names[c]]) for a, b, c in triples.tolist()]
-    return np.array(side, dtype=np.int64)[place.ravel()]
-
-
-def head_labels(pcfg: PCFG) -> tuple[str, ...]:
-    """Head label of each symbol, (S,): its category, or for an intermediate one that of its best derivation's head.
-
-    The best derivation is the most probable one whose leaves are not intermediate. All of them are found together, by
-    relaxation from the leaves; an intermediate symbol without any keeps its category.
-    """
-    of = categories(pcfg)
-    inner = np.array([label.startswith(INTERMEDIATE) and label != INTERMEDIATE for label in pcfg.labels], dtype=bool)
-    value, heads = np.where(inner, -np.inf, 0.0), list(of)
-    kept = [inner[rules[:, 0]] for rules in (pcfg.binary, pcfg.unary)]
-    binary, unary = pcfg.binary[kept[0]], pcfg.unary[kept[1]]
-    logp = np.concatenate([pcfg.binary_logp[kept[0]], pcfg.unary_logp[kept[1]]])
-    parents = np.concatenate([binary[:, 0], unary[:, 0]])
-    children = [*binary[:, 1:].tolist(), *unary[:, 1:].tolist()]
-    find = cache(head_index)
-    for _ in range(int(inner.sum()) + 1):  # a best derivation has no symbol twice on a path
-        score = logp + np.concatenate([value[binary[:, 1]] + value[binary[:, 2]], value[unary[:, 1]]])
-        best = np.full(len(of), -np.inf)
-        np.maximum.at(best, parents, score)
-        better = best > value
-        if not better.any():
-            break
-        before = tuple(heads)
-        done: set[int] = set()
-        for rule in np.flatnonzero(better[parents] & (score == best[parents])).tolist():
-            parent = int(parents[rule])
-            if parent not in done:
-                done.add(parent)
-                labels = tuple(before[child] for child in children[rule])
-                heads[parent] = labels[find(of[parent], labels)]
-        value = np.where(better, best, value)
-    return tuple(heads)
+def _named(order: Order, rules: NodeRules, heads: Sequence[int | None], chosen: BoolArray) -> dict[str, Any]:
+    """Counts and examples of the nodes whose children change places, and of those whose children do not."""
+    nodes, of_rule = rules.nodes
+    whole = chosen & rules.whole()
+    weight = np.bincount(of_rule[whole], weights=np.exp(rules.pcfg.binary_logp[whole]), minlength=len(nodes))
+    moved: dict[str, None] = {}
+    kept: dict[str, None] = {}
+    for i in np.argsort(-weight, kind="stable").tolist():
+        if weight[i] > 0.0:
+            place = {"mirror": None, "head-initial": 0, "head-final": len(nodes[i].children) - 1}[order]
+            (kept if heads[i] is not None and heads[i] == place else moved)[nodes[i].text(heads[i])] = None
+    return {
+        "nodes_swapped": len(moved),
+        "nodes_kept": len(kept),
+        "swapped": list(moved)[:EXAMPLES],
+        "kept": list(kept)[:EXAMPLES],
+    }

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from grammar.bracketing import is_word_label
 from grammar.pcfg import PCFG
-from grammar.treebank.binarise import INTERMEDIATE, Binarisation
-
-_COARSE = Binarisation(horizontal=1).coarse
-
-
-def category(label: str) -> str:
-    """The category a label belongs to: ``NP`` for ``NP``, ``NP^S``, ``@NP`` and ``@NP[DT]``."""
-    return label if is_word_label(label) else _COARSE(label).removeprefix(INTERMEDIATE) or label
+from grammar.treebank.binarise import category
 
 
 def categories(pcfg: PCFG) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from grammar.errors import InputError
+from grammar.treebank.head_rules import HeadRules
 from grammar.variants.ablation import Ablation
 from grammar.variants.branching import Branching, Order
 from grammar.variants.categories import near
@@ -33,11 +35,15 @@ EXAMPLES = (
 _NEXT = re.compile(r",(?=\s*[a-z][a-z-]*\s*=)")  # a comma may also be a label, as in NP -> NP ,
 
 
-def parse_variant(text: str) -> Change:
+def parse_variant(text: str, heads: HeadRules | None = None) -> Change:
     """Read a change, or several joined by commas, which are made in order.
 
     >>> parse_variant("mirror=NP+VP,zipf=1.2").spec
     'mirror=NP+VP,zipf=1.2'
+
+    Args:
+        text: the change.
+        heads: for head-initial and head-final, before those of the grammar itself.
 
     Returns:
         A function of a grammar (and lengths) that gives a `Variant`.
@@ -46,6 +52,8 @@ def parse_variant(text: str) -> Change:
         InputError: a change is unknown, or its value is not of its kind.
     """
     changes = tuple(_one(part) for part in _NEXT.split(text))
+    if heads is not None:
+        changes = tuple(replace(change, heads=heads) if isinstance(change, Branching) else change for change in changes)
     return changes[0] if len(changes) == 1 else Chain(changes)
 
 

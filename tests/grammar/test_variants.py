@@ -19,7 +19,6 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.entropy import derivational_entropy
 from grammar.pcfg import PCFG
-from grammar.treebank.binarise import Binarisation
 from grammar.variants import (
     Ablation,
     Branching,
@@ -34,12 +33,15 @@ from grammar.variants import (
     Zipf,
     parse_variant,
 )
-from grammar.variants.branching import head_labels
-from grammar.variants.categories import category
+from grammar.treebank.binarise import Binarisation, category
+from grammar.treebank.head_rules import HeadRules
 from grammar.variants.divergence import divergence, rule_name
 from grammar.variants.measures import measure
+from grammar.variants.node_rules import NodeRules
 from grammar.variants.spec import EXAMPLES
 
+#: heads for grammars of the symbols S, A, B, C, D
+ANY_HEADS = HeadRules.parse([(f"{name}: right B D S A C", 1) for name in "SABCD"])
 Node = tuple  # (rule number, subtrees ...)
 
 ENGLISH = PCFG.from_text("""
@@ -241,7 +243,7 @@ def test_mirroring_twice_is_the_identity(pcfg: PCFG) -> None:
 
 @given(small_pcfgs(), st.sampled_from(["mirror=all", "head-initial=all", "head-final=all", "zipf=1.1", "sharpen=3"]))
 def test_lengths_stay(pcfg: PCFG, spec: str) -> None:
-    v = parse_variant(spec)(pcfg)
+    v = parse_variant(spec, ANY_HEADS)(pcfg)
     assert length_mass(rules_of(v.pcfg), 5) == pytest.approx(length_mass(rules_of(pcfg), 5), abs=1e-12)
     assert v.pcfg.exact.mean_length == pytest.approx(pcfg.exact.mean_length, rel=1e-10)
 
@@ -279,19 +281,43 @@ def test_heads_last_and_heads_first() -> None:
     assert Branching("head-final")(last).pcfg.digest == last.digest
 
 
-def test_the_head_of_an_intermediate_node_is_that_of_its_best_derivation() -> None:
+def nodes_of(pcfg: PCFG) -> dict[str, str]:
+    """The node of each binary rule, with a star at its head, and a bar where the rule parts its children."""
+    rules = NodeRules(pcfg)
+    nodes, of_rule = rules.nodes
+    found = {}
+    for r, i in enumerate(of_rule.tolist()):
+        node, head = nodes[i], rules.heads(HeadRules.of(pcfg))[i]
+        children = [("*" if k == head else "") + name for k, name in enumerate(node.children)]
+        parts = " ".join(children[: node.parting]), " ".join(children[node.parting :])
+        found[rule_name(pcfg, r)] = f"{node.label} -> {parts[0]} | {parts[1]}"
+    return found
+
+
+def test_a_rule_belongs_to_the_most_probable_node_with_it() -> None:
     """The recursive expansion is more probable than each that ends it, but no derivation is made of it alone."""
-    heads = dict(zip(ENGLISH.symbols, head_labels(ENGLISH), strict=True))
-    assert heads["@VP"] == "VBD"
-    assert heads["VP"] == "VP"
+    assert nodes_of(ENGLISH) == {
+        "S -> NP VP": "S -> NP | *VP",
+        "NP -> DT NN": "NP -> DT | *NN",
+        "NP -> NP PP": "NP -> *NP | PP",
+        "VP -> VBD NP": "VP -> *VBD | NP",
+        "VP -> @VP PP": "VP -> *VBD NP | PP",
+        "@VP -> @VP PP": "VP -> *VBD NP | PP PP",
+        "@VP -> VBD NP": "VP -> *VBD | NP PP",
+        "PP -> IN NP": "PP -> *IN | NP",
+    }
     chain = PCFG.from_text(
         "NP -> @NP PP 1.0\n@NP -> @NP[X] JJ 1.0\n@NP[X] -> DT NN 0.6 | DT NNS 0.4\nPP -> a 1.0"
         "\nJJ -> a 1.0\nDT -> a 1.0\nNN -> a 1.0\nNNS -> a 1.0"
     )
-    heads = dict(zip(chain.symbols, head_labels(chain), strict=True))
-    assert heads["@NP"] == heads["@NP[X]"] == "NN"
+    assert nodes_of(chain) == {
+        "NP -> @NP PP": "NP -> DT *NN JJ | PP",
+        "@NP -> @NP[X] JJ": "NP -> DT *NN | JJ PP",
+        "@NP[X] -> DT NN": "NP -> DT | *NN JJ PP",
+        "@NP[X] -> DT NNS": "NP -> DT | *NNS JJ PP",
+    }
     endless = PCFG.from_text("NP -> @NP NN 0.5 | a 0.5\n@NP -> @NP NN 1.0\nNN -> a 1.0")
-    assert dict(zip(endless.symbols, head_labels(endless), strict=True))["@NP"] == "NP"
+    assert nodes_of(endless) == {"NP -> @NP NN": "NP -> NP | *NN", "@NP -> @NP NN": "NP -> NP | NN *NN"}
 
 
 def test_only_the_categories_asked_for_are_mirrored() -> None:
@@ -328,7 +354,14 @@ def test_categories_of_labels(label: str, expected: str) -> None:
 def test_rules_that_meet_become_one() -> None:
     v = Branching("head-final")(MERGING)
     assert phrasal(v.pcfg) == {"PP -> NP IN": 0.7}
-    assert v.description["details"] == {"rules_swapped": 1, "rules_merged": 1}
+    assert v.description["details"] == {
+        "rules_swapped": 1,
+        "rules_merged": 1,
+        "nodes_swapped": 1,
+        "nodes_kept": 1,
+        "swapped": ["PP -> *IN NP"],
+        "kept": ["PP -> NP *IN"],
+    }
     n = len(MERGING.binary)
     assert len(set(v.rule_map.target[:n].tolist())) == 1
     assert v.rule_map.swapped.sum() == 1

@@ -115,3 +115,36 @@ def test_file_names_differ_whatever_the_file_system() -> None:
     assert names[:4] == ["ablate-NP", "ablate-np-2", "ablate-NP-3", "zipf-1.2"]
     assert len(names[4]) < 90
     assert len({name.lower() for name in names}) == len(specs)
+
+
+FISHES = "S -> NPs VPs 1\nNPs -> 'they' 0.6 | 'fish' 0.4\nVPs -> V NPs 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"
+
+
+def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "g.txt").write_text(FISHES)
+    call = ("vary", "g.txt", "--variant", "head-final=all", "--variant", "mirror=VPs", "--lengths", "2..3", "-o")
+    code, _, err = command(*call, "v")
+    assert code == 2
+    assert "the head is not known of S -> NPs VPs; VPs -> V NPs" in " ".join(err.split())
+    assert not (tmp_path / "v").exists()
+    (tmp_path / "heads.txt").write_text("S -> NPs *VPs\nVPs: V\n")
+    code, out, _ = command(*call, "v", "--heads", "heads.txt")
+    assert code == 0
+    lines = out.splitlines()
+    assert "head-final=all: reordered 1 rule: VPs -> *V NPs" in lines
+    assert "head-final=all: as before 1 rule: S -> NPs *VPs" in lines
+    assert "mirror=VPs: reordered 1 rule: VPs -> V NPs" in lines
+    found = PCFG.load(tmp_path / "v" / "head-final-all.npz").to_text()
+    assert "VPs -> NPs V 0.4" in found
+    assert "S -> NPs VPs 1.0" in found
+    (tmp_path / "h.txt").write_text("%head S: VPs\n%head VPs: V\n" + FISHES)
+    assert command("vary", "h.txt", "--variant", "head-final=all", "--lengths", "2..3", "-o", "w").code == 0
+    assert PCFG.load(tmp_path / "w" / "head-final-all.npz").to_text() == found.replace(
+        "%start S\n", "%start S\n%head S: VPs\n%head VPs: V\n"
+    )
+    sample = ("sample", "g.txt", "-n", 20, "--lengths", "2..3", "--variant", "head-initial=all")
+    assert "the head is not known" in command(*sample, "-o", "c").err
+    assert command(*sample, "-o", "c", "--heads", "heads.txt").code == 0
+    assert "--heads" in command("sample", "g.txt", "-n", 5, "-o", "d", "--heads", "heads.txt").err
+    assert "--heads" in command("vary", "g.txt", "--variant", "zipf=1", "-o", "x", "--heads", "heads.txt").err

@@ -12,6 +12,14 @@ Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed; one seed gives the same bytes everywhere.")
 ]
 Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
+Heads = Annotated[
+    Path | None,
+    typer.Option(
+        "--heads",
+        help="Heads for head-initial and head-final, a line each: 'VP -> *V NP', or 'VP: V Aux'. They go before those"
+        " of the grammar (%head).",
+    ),
+]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
 Condition = Annotated[
     str | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Lengths, Scheduler, Seed, Shard, Workers
+from truesource.cli.options import Force, Heads, Lengths, Scheduler, Seed, Shard, Workers
 
 if TYPE_CHECKING:
     from generator.corpus import Corpus
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from grammar.parallel import Share
     from grammar.parallel import Workers as AtWork
     from grammar.pcfg import PCFG
+    from grammar.variants import Change
 
 NAME = "sample"
 
@@ -65,6 +66,7 @@ def command(
             " truesource vary. Any number of times.",
         ),
     ] = None,
+    heads: Heads = None,
     shard_size: Annotated[int, typer.Option(min=1, help="Sentences a file; other sizes give other bytes.")] = 50_000,
     workers: Workers = 1,
     scheduler: Scheduler = None,
@@ -86,6 +88,7 @@ def command(
     from grammar.parallel import Workers as AtWork
     from grammar.pcfg import PCFG
     from truesource.cli.inputs import parse_splits
+    from truesource.cli.vary import read_changes
 
     if (n is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
@@ -100,8 +103,11 @@ def command(
     plan = Plan(parse_splits(split, n), seed, condition, overlap, max_height, columns, shard_size)
     at_work = AtWork(workers, scheduler)
     share = None if shard is None else Share.parse(shard)
+    if heads is not None and not variant:
+        raise InputError("--heads: for --variant head-initial and head-final; leave it out")
     if variant:
-        corpus, output = _make_variants(pcfg, variant, plan, output, at_work, share, force)
+        changes = read_changes(variant, heads)
+        corpus, output = _make_variants(pcfg, changes, plan, output, at_work, share, force)
     else:
         made = make_corpus(
             pcfg, plan, output, workers=at_work, share=share, force=force, exact_correction=exact_correction
@@ -132,14 +138,12 @@ def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
 
 
 def _make_variants(
-    pcfg: PCFG, variant: list[str], plan: Plan, output: Path, workers: AtWork, share: Share | None, force: bool
+    pcfg: PCFG, changes: list[Change], plan: Plan, output: Path, workers: AtWork, share: Share | None, force: bool
 ) -> tuple[Corpus | None, Path]:
     """The corpus of the original, and where it is."""
     from generator.parallel_corpora import sample_variants
-    from grammar.variants import parse_variant
     from truesource.cli.vary import print_table
 
-    changes = [parse_variant(text) for text in variant]
     variants, made = sample_variants(pcfg, changes, plan, output, workers=workers, share=share, force=force)
     if share is None or share.index == 0:
         print_table(variants[0].original, variants)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import console, echo
-from truesource.cli.options import Force, Json, Lengths
+from truesource.cli.options import Force, Heads, Json, Lengths
 
 if TYPE_CHECKING:
-    from grammar.variants import Measures, Variant
+    from grammar.variants import Change, Measures, Variant
 
 NAME = "vary"
 
@@ -29,6 +29,7 @@ def command(
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for original.npz and the variants.")],
+    heads: Heads = None,
     lengths: Lengths = "6..25",
     json: Json = None,
     force: Force = False,
@@ -42,11 +43,11 @@ def command(
     from grammar.doctor import require_consistent
     from grammar.files import refuse_existing, write_json
     from grammar.pcfg import PCFG
-    from grammar.variants import measure, parse_variant
+    from grammar.variants import measure
     from grammar.variants.spec import file_names
     from truesource.cli.inputs import claim_file
 
-    changes = [parse_variant(text) for text in variant]
+    changes = read_changes(variant, heads)
     condition = LengthRange.parse(lengths)
     refuse_existing(output, force)
     files = [
@@ -77,6 +78,22 @@ def command(
     )
 
 
+def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
+    """The changes, those of the order of children with the heads of a file.
+
+    Raises:
+        InputError: a change or the file cannot be read, or none of the changes needs heads.
+    """
+    from grammar.errors import InputError
+    from grammar.treebank.head_rules import HeadRules
+    from grammar.variants import parse_variant
+
+    if heads is not None and not any("head-" in text for text in texts):
+        raise InputError("--heads: for the changes head-initial and head-final; leave it out")
+    given = None if heads is None else HeadRules.read(heads)
+    return [parse_variant(text, given) for text in texts]
+
+
 def print_table(original: Measures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
     from rich.table import Table
@@ -100,6 +117,25 @@ def print_table(original: Measures, variants: Sequence[Variant]) -> None:
             lines.append("derivations of P have images in Q" + _aligned(v))
         if lines:
             echo(f"{v.name}: {'; '.join(lines)}")
+        for line in _orders(v):
+            echo(f"{v.name}: {line}")
+
+
+def _orders(v: Variant) -> list[str]:
+    """Which rules of the treebank have their children in another order, for each change of the order."""
+    details = v.description["details"]
+    found = []
+    for change in details.get("changes", [details]):
+        if "nodes_swapped" in change:
+            found.append(f"reordered {_listed(change['nodes_swapped'], change['swapped'])}")
+            if change["nodes_kept"]:
+                found.append(f"as before {_listed(change['nodes_kept'], change['kept'])}")
+    return found
+
+
+def _listed(count: int, examples: Sequence[str]) -> str:
+    more = f" and {count - len(examples):,} more" if count > len(examples) else ""
+    return f"{count:,} {'rule' if count == 1 else 'rules'}{': ' if examples else ''}{', '.join(examples)}{more}"
 
 
 def _aligned(v: Variant) -> str:

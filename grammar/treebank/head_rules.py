@@ -1,0 +1,184 @@
+"""Heads that somebody gives: by rule, ``VP -> *V NP``, or by label, ``VP: V Aux``.
+
+One line a head, in grammar text after ``%head``, or in a file of its own (with or without ``%head``):
+
+* ``VP -> *V NP PP`` marks the head among the children of one rule. It also holds for these children in reverse, and in
+  any other order if only one of them has the label of the head.
+* ``VP: V Aux`` lists labels: the head is the first ``V``, else the first ``Aux``. ``NP: right N`` looks from the right.
+
+Names are treebank labels, without what binarisation and annotation add; angle brackets (``<A B>``) make a label of
+anything, and a quoted word (``'is'``) is the word itself among other children. Rules come before lists, and the table
+of `grammar.treebank.heads` answers the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from grammar.bracketing import is_word_label, word_label
+from grammar.errors import InputError
+from grammar.treebank.binarise import category
+from grammar.treebank.heads import known_head
+
+if TYPE_CHECKING:
+    from grammar.pcfg import PCFG
+
+_TOKEN = re.compile(
+    r"""\s*(?P<star>\*)?(?:
+      '(?P<single>(?:[^'\\]|\\.)*)' | "(?P<double>(?:[^"\\]|\\.)*)" | <(?P<angle>(?:[^>\\]|\\.)+)> | (?P<bare>\S+?)
+    )(?P<colon>:)?(?=\s|$)""",
+    re.VERBOSE,
+)
+_PLAIN = re.compile(r"[^\s'\"<%#*\\:][^\s'\"\\:]*")
+_SIDES = ("left", "right")
+
+
+class _Token(NamedTuple):
+    name: str
+    bare: bool
+    starred: bool
+    colon: bool
+
+
+@dataclass(frozen=True)
+class HeadRules:
+    """Given heads, before the table of `grammar.treebank.heads`."""
+
+    lines: tuple[str, ...] = ()  #: as text that `parse` reads
+    by_rule: Mapping[tuple[str, tuple[str, ...]], int] = field(default_factory=dict)  #: head of label and children
+    by_label: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)  #: (side, label) in order
+    others: HeadRules | None = None  #: asked where these do not answer, before the table
+
+    @classmethod
+    def parse(cls, lines: Iterable[tuple[str, int]], path: str | Path | None = None) -> HeadRules:
+        """Read lines, each with its number.
+
+        Raises:
+            InputError: a line is neither a rule with one star nor a list of labels, or two lines contradict each other.
+        """
+        by_rule: dict[tuple[str, tuple[str, ...]], int] = {}
+        by_label: dict[str, tuple[tuple[str, str], ...]] = {}
+        written: list[str] = []
+        for line, number in lines:
+            tokens = _tokens(line)
+            stars = [i for i, token in enumerate(tokens[2:]) if token.starred]
+            if len(tokens) > 2 and tokens[1].bare and tokens[1].name == "->" and len(stars) == 1:
+                key = tokens[0].name, tuple(token.name for token in tokens[2:])
+                if by_rule.setdefault(key, stars[0]) != stars[0]:
+                    raise InputError(f"{tokens[0].name} -> ... has another head in an earlier line", path, number)
+            elif len(tokens) > 1 and tokens[0].colon and not any(token.starred or token.colon for token in tokens[1:]):
+                side = tokens[1].name if tokens[1].bare and tokens[1].name in _SIDES else None
+                names = tokens[1:] if side is None else tokens[2:]
+                steps = tuple((side or "left", token.name) for token in names)
+                by_label[tokens[0].name] = by_label.get(tokens[0].name, ()) + steps
+            else:
+                raise InputError(f"expecting a head such as VP -> *V NP or VP: V, got {line[:60]!r}", path, number)
+            written.append(_written(tokens))
+        return cls(tuple(written), by_rule, by_label)
+
+    @classmethod
+    def read(cls, path: str | Path) -> HeadRules:
+        """Read a file of such lines; ``#`` starts a comment at the start of a line.
+
+        Raises:
+            InputError: the file cannot be read, or a line is at fault (with its number).
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the heads: {getattr(error, 'strerror', None) or error}", path) from error
+        numbered = [(line.strip(), number) for number, line in enumerate(text.split("\n"), start=1)]
+        lines = [(line.removeprefix("%head").strip(), n) for line, n in numbered if line and not line.startswith("#")]
+        return cls.parse(lines, path)
+
+    @classmethod
+    def of(cls, pcfg: PCFG) -> HeadRules:
+        """The heads that the text of a grammar gave, which its ``meta`` keeps."""
+        return cls.parse((line, number) for number, line in enumerate(pcfg.meta.get("heads", ()), start=1))
+
+    def before(self, others: HeadRules) -> HeadRules:
+        """These heads, and others for what they do not answer."""
+        return replace(self, others=others)
+
+    def require_known(self, labels: Iterable[str], path: str | Path | None = None) -> None:
+        """Refuse a head of a label that a grammar does not have.
+
+        Raises:
+            InputError: with the labels spelled like it.
+        """
+        known = {category(label) for label in labels}
+        for label, children in (*self.by_rule, *((label, [x for _, x in s]) for label, s in self.by_label.items())):
+            for name in (label, *children):
+                if name not in known and not is_word_label(name):
+                    near = get_close_matches(name, known, 3, 0.4) or sorted(known)[:6]
+                    raise InputError(f"%head: no symbol is labelled {name!r}; there are {', '.join(near)}", path)
+
+    def find(self, label: str, children: Sequence[str]) -> int | None:
+        """Position of the head among ``children`` (categories), from 0; None where it would be a guess."""
+        given: HeadRules | None = self
+        while given is not None:
+            found = given._find(label, tuple(children))
+            if found is not None:
+                return found
+            given = given.others
+        return known_head(label, children)
+
+    def _find(self, label: str, children: tuple[str, ...]) -> int | None:
+        found = self._by_rule(label, children)
+        if found is not None:
+            return found
+        for side, wanted in self.by_label.get(label, ()):
+            places = [i for i, name in enumerate(children) if name == wanted]
+            if places:
+                return places[0 if side == "left" else -1]
+        return None
+
+    @cached_property
+    def _reordered(self) -> Mapping[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], int]]:
+        """Children as given, and their head, by label and sorted children."""
+        return {(label, tuple(sorted(given))): (given, head) for (label, given), head in self.by_rule.items()}
+
+    def _by_rule(self, label: str, children: tuple[str, ...]) -> int | None:
+        found = self.by_rule.get((label, children))
+        if found is not None:
+            return found
+        given, head = self._reordered.get((label, tuple(sorted(children))), ((), 0))
+        if given and given[::-1] == children:
+            return len(children) - 1 - head
+        return children.index(given[head]) if given and given.count(given[head]) == 1 else None
+
+
+def _tokens(line: str) -> list[_Token]:
+    found: list[_Token] = []
+    for match in _TOKEN.finditer(line.rstrip()):
+        star, colon = match["star"] is not None, match["colon"] is not None
+        word = next((match[kind] for kind in ("single", "double") if match[kind] is not None), None)
+        if word is not None:
+            found.append(_Token(word_label(re.sub(r"\\(.)", r"\1", word)), False, star, colon))
+        elif match["angle"] is not None:
+            found.append(_Token(category(re.sub(r"\\(.)", r"\1", match["angle"])), False, star, colon))
+        elif match["bare"] == ":" and len(found) == 1 and not colon:
+            found[0] = found[0]._replace(colon=True)  # with a blank before it
+        else:
+            found.append(_Token(category(match["bare"]), True, star, colon))
+    return found
+
+
+def _written(tokens: Sequence[_Token]) -> str:
+    parts = [("*" if t.starred else "") + (t.name if t.bare else written_label(t.name)) for t in tokens]
+    parts[0] += ":" if tokens[0].colon else ""
+    return " ".join(parts)
+
+
+def written_label(label: str) -> str:
+    """A label as these lines have it: in angle brackets, unless it is plain or a quoted word."""
+    if is_word_label(label):
+        return "'" + re.sub(r"(['\\])", r"\\\1", label[1:-1]) + "'"
+    plain = _PLAIN.fullmatch(label) and label not in ("->", *_SIDES)
+    return label if plain else "<" + re.sub(r"([\\>])", r"\\\1", label) + ">"
