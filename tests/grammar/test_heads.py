@@ -76,8 +76,8 @@ def test_a_guess_is_refused_and_the_refusal_says_how_to_give_the_head() -> None:
         parse_variant("head-final=all")(pcfg)
     assert "S -> NPs VPs; VPs -> V NPs" in str(caught.value)
     assert "%head S -> *NPs VPs" in str(caught.value)
-    for given in (["S -> NPs *VPs", "VPs: V"], ["S: VPs", "VPs -> *V NPs"]):
-        after = parse_variant("head-final=all", heads(*given))(pcfg)
+    for lines in (["S -> NPs *VPs", "VPs: V"], ["S: VPs", "VPs -> *V NPs"]):
+        after = parse_variant("head-final=all", heads(*lines))(pcfg)
         assert rules(after.pcfg) == {"S -> NPs VPs", "VPs -> NPs V"}
     assert rules(parse_variant("head-final=VPs", heads("VPs: V"))(pcfg).pcfg) == {"S -> NPs VPs", "VPs -> NPs V"}
     assert parse_variant("mirror=all")(pcfg).description["details"]["swapped"] == ["S -> NPs VPs", "VPs -> V NPs"]
@@ -86,11 +86,11 @@ def test_a_guess_is_refused_and_the_refusal_says_how_to_give_the_head() -> None:
 @pytest.mark.parametrize(
     ("label", "children", "head"),
     [
-        ("VP", "V NP", 0), ("VP", "Vt NP", 0), ("VP", "NP V", 1), ("S", "NP V", 1), ("S", "NP VBZ", 1), ("PP", "P NP", 0),
-        ("PP", "NP P", 1), ("NP", "D N", 1), ("NP", "Det N", 1), ("NP", "N PP", 0), ("DP", "D NP", 0),
+        ("VP", "V NP", 0), ("VP", "Vt NP", 0), ("VP", "NP V", 1), ("S", "NP V", 1), ("S", "NP VBZ", 1),
+        ("PP", "P NP", 0), ("PP", "NP P", 1), ("NP", "D N", 1), ("NP", "Det N", 1), ("NP", "N PP", 0), ("DP", "D NP", 0),
         ("SBAR", "WDT S", 0), ("S", "NP VP '.'", 1), ("NP-SBJ", "DT NN", 1), ("UCP", "NP ADJP", 0), ("FRAG", ", RB", 1),
-        ("VP", "Foo NP", None), ("S", "NPs VPs", None), ("S", "'a' S 'b'", None), ("XP", "X YP", None), ("NP", "D A", None),
-        ("S", "D N", None), ("PP", "'of' NP", None),
+        ("VP", "Foo NP", None), ("S", "NPs VPs", None), ("S", "'a' S 'b'", None), ("XP", "X YP", None),
+        ("NP", "D A", None), ("S", "D N", None), ("PP", "'of' NP", None),
     ],
 )  # fmt: skip
 def test_the_table_knows_labels_of_its_own_only(label: str, children: str, head: int | None) -> None:

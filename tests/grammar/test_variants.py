@@ -19,6 +19,8 @@ from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.inference.entropy import derivational_entropy
 from grammar.pcfg import PCFG
+from grammar.treebank.binarise import Binarisation, category
+from grammar.treebank.head_rules import HeadRules
 from grammar.variants import (
     Ablation,
     Branching,
@@ -33,8 +35,6 @@ from grammar.variants import (
     Zipf,
     parse_variant,
 )
-from grammar.treebank.binarise import Binarisation, category
-from grammar.treebank.head_rules import HeadRules
 from grammar.variants.divergence import divergence, rule_name
 from grammar.variants.measures import measure
 from grammar.variants.node_rules import NodeRules

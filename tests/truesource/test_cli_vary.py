@@ -143,7 +143,7 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
     assert PCFG.load(tmp_path / "w" / "head-final-all.npz").to_text() == found.replace(
         "%start S\n", "%start S\n%head S: VPs\n%head VPs: V\n"
     )
-    sample = ("sample", "g.txt", "-n", 20, "--lengths", "2..3", "--variant", "head-initial=all")
+    sample = ("sample", "g.txt", "-n", 20, "--split", "train=1", "--lengths", "2..3", "--variant", "head-initial=all")
     assert "the head is not known" in command(*sample, "-o", "c").err
     assert command(*sample, "-o", "c", "--heads", "heads.txt").code == 0
     assert "--heads" in command("sample", "g.txt", "-n", 5, "-o", "d", "--heads", "heads.txt").err
