@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
+from grammar.records import RECORD_LIMIT, decode_record, read_yaml
+from grammar.unpacking import read_bytes, read_text
 
 _CLASSES = {
     "adjectives": "JJ JJR JJS CD AFX",
@@ -71,14 +72,11 @@ def read_classes(path: str | Path) -> TagClasses:
             stands twice).
     """
     path = Path(path)
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read the classes: {error.strerror}", path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("the classes are not UTF-8 text", path) from error
-    of_tag = _mapping(text, path) if path.suffix in (".json", ".yaml", ".yml") else _lines(text, path)
+    data = read_bytes(path, limit=RECORD_LIMIT, line_limit=None)
+    if path.suffix in (".json", ".yaml", ".yml"):
+        of_tag = _mapping(data, path)
+    else:
+        of_tag = _lines(read_text(path, not_text="the classes are not UTF-8 text"), path)
     if not of_tag:
         raise InputError("there are no classes in this file; expecting lines of a tag, a tab and a class", path)
     return TagClasses(of_tag, f"file/{hashlib.sha256(data).hexdigest()[:8]}", complete=True)
@@ -97,46 +95,16 @@ def _lines(text: str, path: Path) -> dict[str, str]:
     return found
 
 
-def _mapping(text: str, path: Path) -> dict[str, str]:
-    import yaml
-
+def _mapping(content: bytes, path: Path) -> dict[str, str]:
+    what, remedy = "the mapping of classes", "expecting a mapping from tags to classes, both texts in quotes"
     value: Any
-    try:
-        if path.suffix == ".json":
-            value = json.loads(text, object_pairs_hook=_once)
-        else:
-            _refuse_twice(yaml.compose(text, Loader=yaml.SafeLoader), path)
-            value = yaml.safe_load(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"the classes are not JSON: {error.msg}", path, error.lineno) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or "it cannot be read"
-        raise InputError(f"the classes are not YAML: {reason}", path, mark.line + 1 if mark else None) from error
-    except KeyError as error:
-        raise InputError(f"the tag {error.args[0]!r} stands twice", path) from error
+    if path.suffix == ".json":
+        value = decode_record(content, dict[str, Any], what=what, remedy=remedy, path=path, unique=True)
+    else:
+        value = read_yaml(path, what=what, remedy=remedy)
     if not isinstance(value, dict):
         raise InputError("expecting a mapping from tags to classes", path)
     for tag, name in value.items():
         if not (isinstance(tag, str) and isinstance(name, str) and tag and name):
             raise InputError(f"expecting a tag and its class, both text in quotes, got {tag!r}: {name!r}", path)
     return value
-
-
-def _refuse_twice(mapping: Any, path: Path) -> None:
-    """Refuse a mapping of YAML nodes with a tag that stands twice, of which YAML would take the last."""
-    seen: set[str] = set()
-    pairs = mapping.value if getattr(mapping, "id", "") == "mapping" else ()
-    for key in (key for key, _ in pairs if isinstance(key.value, str)):
-        if key.value in seen:
-            raise InputError(f"the tag {key.value!r} stands twice", path, key.start_mark.line + 1)
-        seen.add(key.value)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise KeyError(key)
-        found[key] = value
-    return found

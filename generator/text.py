@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from pathlib import Path
 
 from grammar.errors import InputError
+from grammar.unpacking import read_text
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
@@ -39,15 +38,7 @@ def read_documents(path: str | Path) -> list[str]:
 
 
 def _read_lines(path: Path, what: str, long: str, space: str | None) -> list[str]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError("there is no such file", path) from None
-    except UnicodeDecodeError:
-        raise InputError(f"expecting UTF-8 text, one {long} a line", path) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read: {getattr(error, 'strerror', None) or error}", path) from error
+    text = read_text(path, not_text=f"expecting UTF-8 text, one {long} a line")
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

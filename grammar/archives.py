@@ -89,6 +89,8 @@ def read_arrays(
     except FileNotFoundError as error:
         raise InputError(f"{what} is missing; {remedy}", path) from error
     except InputError as error:
+        if error.path is not None:
+            raise
         raise InputError(f"{what} is damaged: {error.reason}; {remedy}", path) from error
     except _UNREADABLE as error:
         raise InputError(f"{what} is damaged; {remedy}", path) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import with_config
+from typing_extensions import TypedDict
+
 from grammar.errors import InputError
 from grammar.parallel import quiet_end
+from grammar.records import STRICT, read_record
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -140,6 +143,13 @@ def _connected(scheduler: str) -> Iterator[Client]:
             client.close(timeout=2)
 
 
+@with_config(STRICT)
+class _SchedulerFile(TypedDict):
+    """What is read of the file that ``dask scheduler --scheduler-file`` writes."""
+
+    address: str
+
+
 def scheduler_address(scheduler: str) -> str:
     """The address itself, or the one in the file that ``dask scheduler --scheduler-file`` wrote.
 
@@ -149,16 +159,12 @@ def scheduler_address(scheduler: str) -> str:
     if "://" in scheduler:
         return scheduler
     file = Path(scheduler)
-    try:
-        return str(json.loads(file.read_text(encoding="utf-8"))["address"])
-    except FileNotFoundError as error:
-        raise InputError(
-            "there is no such scheduler file; start dask scheduler --scheduler-file FILE, or give an address such as"
-            " tcp://host:8786",
-            file,
-        ) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError("is not the file of a Dask scheduler; name what --scheduler-file wrote", file) from error
+    absent = (
+        "there is no such scheduler file; start dask scheduler --scheduler-file FILE, or give an address such as"
+        " tcp://host:8786"
+    )
+    what, remedy = "the file of the Dask scheduler", "name what --scheduler-file wrote"
+    return read_record(file, _SchedulerFile, what=what, remedy=remedy, absent=absent)["address"]
 
 
 def _require_workers(client: Client, scheduler: str) -> None:

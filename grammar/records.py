@@ -6,10 +6,12 @@ defined beside what writes the record. Unknown keys are kept, so records of late
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, Any, TypeVar
 
@@ -91,6 +93,7 @@ def decode_record(
     path: str | Path | None = None,
     line: int | None = None,
     embedded: bool = False,
+    unique: bool = False,
 ) -> T:
     """Decode one JSON value and check it.
 
@@ -102,9 +105,10 @@ def decode_record(
         path: the file that it is from.
         line: its line, in a file of values.
         embedded: the file is not a text file, so lines of ``content`` are not lines of the file.
+        unique: refuse a key that occurs twice in an object, of which JSON takes the last.
 
     Raises:
-        InputError: it is not JSON, or does not fit the model.
+        InputError: it is not JSON, does not fit the model, or repeats a key where it must not.
     """
     content = _without_mark(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
     try:
@@ -114,6 +118,8 @@ def decode_record(
         found = _LINE.search(reason)
         number = line or (int(found[1]) if found and not embedded else None)
         raise InputError(f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number) from error
+    if unique:
+        json.loads(content, object_pairs_hook=partial(_require_unique, f"{what} is damaged", remedy, path))
     if not _finite(value):
         raise InputError(f"{what} holds a number that is too large; {remedy}", path, line)
     kind: Any = model
@@ -170,6 +176,14 @@ def explain(error: ValidationError, section: str = "") -> str:
 @lru_cache(maxsize=256)
 def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
+
+
+def _require_unique(what: str, remedy: str, path: str | Path | None, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        raise InputError(f"{what}: the key {twice!r} occurs twice; {remedy}", path)
+    return found
 
 
 def _content(path: Path, what: str, remedy: str) -> bytes:

@@ -93,13 +93,17 @@ def _opened(path: Path, columns: Collection[str], what: str, remedy: str) -> Ite
             metadata = pq.read_metadata(stream)
             names = metadata.schema.to_arrow_schema().names
             for name in columns:
-                if names.count(name) != 1:
-                    raise InputError(f"expecting one column {name!r}, the file has {', '.join(names) or 'none'}")
+                if name not in names:
+                    raise InputError(f"{what} has no column {name!r}; it has {', '.join(names) or 'none'}", path)
+                if names.count(name) > 1:
+                    raise InputError(f"{what} has the column {name!r} twice; {remedy}", path)
             packed = sorted({chunk.path_in_schema for chunk in _chunks(metadata, columns) if _has_dictionary(chunk)})
             yield pq.ParquetFile(
                 stream, metadata=metadata, read_dictionary=packed, page_checksum_verification=True, pre_buffer=False
             )
     except InputError as error:
+        if error.path is not None:
+            raise
         raise InputError(f"{what} is damaged: {error.reason}; {remedy}", path) from error
     except (OSError, ValueError, KeyError, OverflowError, pa.ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]

@@ -51,7 +51,7 @@ def read_bytes(path: str | Path, *, limit: int | None = None, line_limit: int | 
     """
     chunks: list[bytes] = []
     size = 0
-    for chunk in _chunks(Path(path), line_limit):
+    for chunk in read_chunks(Path(path), line_limit):
         size += len(chunk)
         if limit is not None and size > limit:
             raise InputError(f"the file is larger than {limit:,} bytes, the largest size of its kind", path)
@@ -82,7 +82,7 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
         InputError: as `read_bytes`, once the place is reached.
     """
     rest: list[bytes] = []  # the beginning of a line that goes on in the next chunk
-    for chunk in _chunks(Path(path), LINE_LIMIT):
+    for chunk in read_chunks(Path(path), LINE_LIMIT):
         first, *others = chunk.split(b"\n")
         rest.append(first)
         if others:
@@ -94,8 +94,16 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
         yield last
 
 
-def _chunks(path: Path, line_limit: int | None) -> Iterator[bytes]:
-    """Pieces of the unpacked content, checked as they come."""
+def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[bytes]:
+    """Yield the content of a file piece by piece, unpacked if it is a gzip file.
+
+    Args:
+        path: the file.
+        line_limit: largest size of a line in bytes; None: any.
+
+    Raises:
+        InputError: as `read_bytes`, once the place is reached.
+    """
     try:
         with path.open("rb") as raw:
             packed = path.suffix == ".gz" or raw.peek(2)[:2] == _GZIP

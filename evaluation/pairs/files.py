@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -13,6 +11,7 @@ from evaluation.pairs.pair import ALL, Pair, Words, differing
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.files import write_json_lines
+from grammar.records import read_records
 
 _LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
 RESERVED = ("log_odds", "choice")  #: what pairs are grouped by of themselves, so no stratum has these names
@@ -40,12 +39,9 @@ def read_pairs(path: str | Path, words: Collection[str], lengths: LengthRange | 
             not have, or a sentence outside ``lengths``; the message names file and line.
     """
     path = Path(path)
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the pairs: {getattr(error, 'strerror', None) or 'not UTF-8'}", path) from error
     known = frozenset(words)
-    pairs = [_read(line, number, path, known, lengths) for number, line in enumerate(lines, start=1) if line.strip()]
+    lines = read_records(path, dict[str, Any], remedy=f"a pair is {_LINE}")
+    pairs = [_read(record, number, path, known, lengths) for number, record in lines]
     if not pairs:
         raise InputError(f"the file holds no pairs; a line is {_LINE}", path)
     return pairs
@@ -88,13 +84,7 @@ def filter_pairs(
     return kept
 
 
-def _read(line: str, number: int, path: Path, known: frozenset[str], lengths: LengthRange | None) -> Pair:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"this line is not JSON; a pair is {_LINE}", path, number) from error
-    if not isinstance(record, dict):
-        raise InputError(f"this line is not a pair; a pair is {_LINE}", path, number)
+def _read(record: dict[str, Any], number: int, path: Path, known: frozenset[str], lengths: LengthRange | None) -> Pair:
     a, b = (_sentence(record, key, path, number, known, lengths) for key in ("sentence_good", "sentence_bad"))
     if a == b:
         raise InputError("the two sentences of the pair are the same", path, number)
@@ -112,15 +102,9 @@ def _read(line: str, number: int, path: Path, known: frozenset[str], lengths: Le
         raise InputError("the drawn side of a pair is good, bad or null", path, number)
     if not _plain(strata, (str, int, bool)) or not _plain(facts, (int, float)):
         raise InputError("strata are texts, whole numbers or true and false by name; facts are numbers", path, number)
-    endless = [name for name, value in facts.items() if isinstance(value, float) and not math.isfinite(value)]
-    if endless:
-        raise InputError(f"the fact {endless[0]!r} is not a finite number; write null in its place", path, number)
     taken = [name for name in strata if name in RESERVED]
     if taken:
         raise InputError(f"a stratum cannot be named {taken[0]!r}, which all pairs are grouped by", path, number)
-    for text in (phenomenon, *strata, *strata.values(), *facts):
-        if isinstance(text, str) and not _encodable(text):
-            raise InputError(f"the text {text!r} is not Unicode", path, number)
     return Pair(
         *(a, b, phenomenon, None, None, None, differing(a, b), source),
         None if drawn is None else _SIDES[drawn],
@@ -146,11 +130,6 @@ def _sentence(
             number,
         )
     return words
-
-
-def _encodable(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which JSON can spell."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def _plain(value: Any, kinds: tuple[type, ...]) -> bool:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from grammar.errors import InputError
 from grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
 from grammar.pcfg import PCFG
+from grammar.records import STRICT, decode_record
 
 HEAD = "# NLTK PCFG written by truesource "
 _TOKEN = re.compile(
@@ -79,18 +81,21 @@ def _token(match: re.Match[str]) -> tuple[str, str]:
     return match[kind], "word" if kind in ("single", "double") else kind
 
 
+@with_config(STRICT)
+class _Names(TypedDict):
+    """The comment in the first line: real names, and labels, by the name written."""
+
+    symbols: dict[str, str]
+    labels: dict[str, str]
+
+
 def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
     """Real names and labels by the name written."""
     if not looks_like_nltk(line):
         return {}, {}
-    try:
-        head: Any = json.loads(line[len(HEAD) :])
-        tables = head["symbols"], head["labels"]
-        if not all(isinstance(name, str) for table in tables for pair in table.items() for name in pair):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError("the table of names in the first line is damaged; write the file again", path, 1) from error
-    return tables
+    what, remedy = "the table of names in the first line", "write the file again"
+    names = decode_record(line[len(HEAD) :], _Names, what=what, remedy=remedy, path=path, line=1)
+    return names["symbols"], names["labels"]
 
 
 def format_nltk(pcfg: PCFG) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from grammar.bracketing import unescaped
 from grammar.errors import InputError
 from grammar.tree import Tree
+from grammar.unpacking import read_lines as unpacked_lines
 
 SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
 
@@ -171,16 +170,8 @@ def _beside(word: str, label: str, source: str | Path | None, line: int) -> Inpu
 
 
 def _decoded_lines(path: Path) -> Iterator[str]:
-    number = 0
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, raw in enumerate(stream, 1):
-                yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 text ({error.reason}); convert the file first", path, number) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"the gzip file is damaged or cut short ({error})", path) from error
-    except FileNotFoundError as error:
-        raise InputError("there is no such file", path) from error
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror or error}", path) from error
+    for number, raw in enumerate(unpacked_lines(path), 1):
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 text ({error.reason}); convert the file first", path, number) from error

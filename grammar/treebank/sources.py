@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError
 from grammar.files import digest_json
+from grammar.records import read_records
+from grammar.tables import read_texts
 from grammar.tree import Tree
 from grammar.treebank.reader import read_text
 from grammar.treebank.traverse import fold
@@ -161,31 +162,12 @@ def _open(path: Path, column: str) -> Any:
 
 
 def _parquet_rows(files: list[Path], column: str) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for file in files:
-        try:
-            with pq.ParquetFile(file) as parquet:
-                if column not in parquet.schema_arrow.names:
-                    names = ", ".join(parquet.schema_arrow.names)
-                    raise InputError(f"the file has no column {column!r}; it has {names}", file)
-                for batch in parquet.iter_batches(columns=[column]):
-                    yield from batch.to_pylist()
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"not a readable Parquet file ({error})", file) from error
+        for text in read_texts(file, column, remedy="name a Parquet file of bracketings and the column they are in"):
+            yield {column: text}
 
 
 def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        with path.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        raise InputError("a line of a JSON-lines file must be an object", path, number)
-                    yield row
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not a JSON-lines file ({error})", path) from error
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror or error}", path) from error
+    remedy = "name a file with a JSON object a line"
+    for _, row in read_records(path, dict[str, Any], remedy=remedy):
+        yield row

@@ -214,7 +214,6 @@ def test_texts_of_other_types_are_spelled_out(kind: Any, tmp_path: Path) -> None
         ({"tree": "int"}, None, "'tree' holds"),
         ({"text": "ints"}, None, "'text' holds"),
         ({"hole": "float"}, None, "'hole' has empty values"),
-        ({"none": "float"}, None, "one column 'none', the file has text, n, p"),
         ({"n": "int"}, 3, "it has 2 rows, not 3"),
     ],
 )
@@ -226,6 +225,13 @@ def test_a_table_of_another_schema_is_refused(
     message = refused(lambda: read_table(path, columns, rows=rows, what="this part", remedy="sample it again"))
     assert message.startswith("this part is damaged: ") and reason in message
     assert message.endswith(f"; sample it again ({path})")
+
+
+def test_a_table_without_the_column_says_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(TABLE, path)
+    message = refused(lambda: read_table(path, {"none": "float"}, what="this part", remedy="r"))
+    assert message == f"this part has no column 'none'; it has text, n, p, ok, tree, hole ({path})"
 
 
 def test_empty_values_inside_lists_are_refused(tmp_path: Path) -> None:

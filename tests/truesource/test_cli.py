@@ -162,7 +162,7 @@ BAD = [
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
     ("report missing", ["no such run folder", "missing"]),
     ("report folder", ["config.json"]),
-    ("run missing.yaml", ["cannot read the configuration", "missing.yaml"]),
+    ("run missing.yaml", ["the configuration cannot be read: there is no such file", "missing.yaml"]),
     ("run folder", ["Is a directory", "folder"]),
     ("run text.txt", ["must be a mapping", "text.txt"]),
 ]

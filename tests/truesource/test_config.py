@@ -141,7 +141,7 @@ def test_broken_yaml_names_the_line(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_of_text(tmp_path: Path) -> None:
-    assert "No such file" in refused(tmp_path / "nowhere.yaml")
+    assert "no such file" in refused(tmp_path / "nowhere.yaml")
     assert "Is a directory" in refused(tmp_path)
     path = tmp_path / "binary.yaml"
     path.write_bytes(b"name: \xff\xfe\x00")

@@ -54,7 +54,8 @@ def command(
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.files import refuse_existing
-    from truesource.config.reading import explain, parse_value
+    from grammar.records import explain
+    from truesource.config.reading import parse_value
     from truesource.config.sources import ModelEntry
 
     values: dict[str, dict[str, object]] = {"model": {"architecture": model}, "training": {}}

@@ -10,12 +10,12 @@ from pydantic.dataclasses import dataclass as checked
 
 from grammar.conditioning import LengthRange
 from grammar.estimate.split_merge.config import SplitMerge
+from grammar.records import explain
 from grammar.treebank.binarise import Binarisation
 from grammar.treebank.normalise import Normalisation
 from lmtrain.catalogue import MASKED
 from lmtrain.config import ModelConfig, TrainConfig
 from lmtrain.presets import preset
-from truesource.config.reading import explain
 from truesource.config.section import Section
 
 STRICT = ConfigDict(extra="forbid")

@@ -563,12 +563,15 @@ def test_classes_are_read_from_every_kind_of_file(tmp_path: Path) -> None:
         ("c.tsv", "NN\tnouns\nNN\tverbs\n", r"'NN' has two classes.*c\.tsv:2"),
         ("c.tsv", "\n", "no classes"),
         ("c.json", '{"NN": \n', r"not JSON.*c\.json:2"),
-        ("c.json", '{"NN": "a", "NN": "b"}', "'NN' stands twice"),
+        ("c.json", '{"NN": "a", "NN": "b"}', "'NN' occurs twice"),
         ("c.json", '["NN"]', "expecting a mapping"),
         ("c.yaml", "NN: nouns\nVB: [a\n", "not YAML"),
         ("c.yaml", "NN: 3\n", "got 'NN': 3"),
-        ("c.yaml", "NN: nouns\nVB: verbs\nNN: verbs\n", r"'NN' stands twice \(.*c\.yaml:3"),
-        ("c.yaml", "NN: nouns\nNN: nouns\n", "stands twice"),
+        ("c.yaml", "NN: nouns\nVB: verbs\nNN: verbs\n", r"'NN' occurs twice; .*c\.yaml:3"),
+        ("c.yaml", "NN: nouns\nNN: nouns\n", "occurs twice"),
+        ("c.json", "[" * 100_000, "recursion limit"),
+        ("c.yaml", "[" * 1000, "nested more than 100 levels"),
+        ("c.yaml", "NN: " + "9" * 6000, "cannot be converted"),
     ],
 )
 def test_a_malformed_file_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -578,7 +581,7 @@ def test_a_malformed_file_is_refused(tmp_path: Path, name: str, text: str, messa
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot read the classes"):
+    with pytest.raises(InputError, match="there is no such file"):
         read_classes(tmp_path / "none.tsv")
 
 

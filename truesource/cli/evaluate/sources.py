@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grammar.errors import InputError
+from grammar.unpacking import read_chunks
 
 if TYPE_CHECKING:
     from grammar.conditioning import LengthRange
@@ -78,11 +77,7 @@ def kind_of(given: str) -> str:
     bare = path.name.removesuffix(".gz")
     if bare.endswith((".npz", ".lexicon")):
         return "grammar"
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            head = stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read: {getattr(error, 'strerror', None) or error}", path) from error
+    head = next(read_chunks(path), b"")[:_HEAD].decode("utf-8-sig", errors="replace").lstrip()
     if _BRACKETING.match(head):
         return "treebank"
     lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith(("#", "%"))]
