@@ -21,7 +21,7 @@ from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tag_classes import TagClasses
 from generator.frame import ScoringFrame
-from generator.language_model import DistributionModel, LanguageModel, TokenScores
+from generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
@@ -157,7 +157,7 @@ def truth_beside(
     oracle = oracle_for(model, pcfg, lengths)
     scores = oracle_for(model, pcfg, lengths, frame).score(sentences, frame)
     cached = None
-    if contexts and hasattr(model, "distributions"):
+    if contexts and has_distributions(model):
         cached = cache_truth(
             cast("DistributionModel", model),
             pcfg,

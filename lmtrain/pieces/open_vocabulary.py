@@ -14,6 +14,7 @@ class OpenVocabulary:
     """What cannot be asked of a model of pieces."""
 
     name: str
+    has_distributions = False  #: see `generator.language_model.has_distributions`
 
     @property
     def vocabulary(self) -> None:

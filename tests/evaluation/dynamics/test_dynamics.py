@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from evaluation.oracle import Oracle
 from evaluation.tag_classes import PENN, TagClasses, read_classes, tags_of
 from generator.corpus import Corpus
 from generator.frame import ScoringFrame
-from generator.language_model import Objective, TokenScores
+from generator.language_model import LogDistributions, Objective, TokenScores
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
@@ -306,7 +306,7 @@ def test_a_smaller_vocabulary_is_collapsed_on_both_sides() -> None:
 class Pieces:
     """The oracle's scores made worse by a known amount: a model of every word without full distributions."""
 
-    name, objective, vocabulary, reading = "pieces", "causal", None, "sum"
+    name, objective, vocabulary, reading, has_distributions = "pieces", "causal", None, "sum", False
 
     def __init__(self, loss: float) -> None:
         self._loss = loss
@@ -314,6 +314,9 @@ class Pieces:
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         scores = Oracle(TAGGED, lengths=LENGTHS).score(sentences, frame)
         return replace(scores, log_prob=scores.log_prob - self._loss)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
+        raise InputError("pieces has no distribution over words")
 
 
 def test_a_model_without_full_distributions_has_no_exact_divergence() -> None:
