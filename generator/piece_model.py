@@ -33,10 +33,19 @@ class PieceInventory:
     marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
     marker_ends: bool = False
     digest: str = ""  #: of all of the above, for signatures
+    byte_tokens: int = 0  #: tokens of single bytes that the tokeniser falls back on, which no cut contains
 
     def __post_init__(self) -> None:
         if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
             raise ValueError("ids and scores need one entry for each piece")
+
+    @property
+    def part(self) -> str:
+        """For signatures: which pieces, and ``no-bytes`` where the model could also spell texts with byte tokens.
+
+        Sums over cuts are then of the lattice of pieces: a lower bound of P(text) over all sequences that decode to it.
+        """
+        return f"{self.digest[:8]}{'/no-bytes' if self.byte_tokens else ''}"
 
 
 @dataclass(frozen=True)

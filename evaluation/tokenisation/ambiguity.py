@@ -100,7 +100,7 @@ class Ambiguity:
                 values[f"words_to_{most}_paths"] = ("share", float(counts[few].sum() / counts.sum()))
         parts = {
             "tokeniser": inventory.kind,
-            "pieces": inventory.digest[:8],
+            "pieces": inventory.part,
             "scores": scores,
             "b": f"{self.b:g}",
             "data": digest_sentences([[original] for original in originals]),

@@ -113,7 +113,7 @@ def caching(
         "eos": "out",
         "documents": len(documents),
         "impossible": impossible,
-        "pieces": model.pieces.inventory.digest[:8],
+        "pieces": model.pieces.inventory.part,
         "ci": f"document-bootstrap95/seed{bootstrap}",
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }

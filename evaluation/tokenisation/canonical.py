@@ -124,7 +124,7 @@ def local_canonicality(
                 "unit": "share",
                 "words": compared,
                 "documents": len(documents),
-                "pieces": model.pieces.inventory.digest[:8],
+                "pieces": model.pieces.inventory.part,
                 "ci": f"document-bootstrap95/seed{seed}",
                 "data": digest_sentences([[document.text.original] for document in documents.documents]),
             }

@@ -88,7 +88,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         "documents": len(kept),
         "left-out": len(left_out),
         "altered": sum(documents.documents[i].text.altered for i in kept),
-        "pieces": model.pieces.inventory.digest[:8],
+        "pieces": model.pieces.inventory.part,
         "q": _digest_scores(documents.documents),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }

@@ -15,6 +15,7 @@ from lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_tex
 from lmtrain.subwords import MARKER
 
 KINDS: dict[str, PieceKind] = {"Unigram": "unigram", "BPE": "bpe", "WordPiece": "wordpiece"}
+BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))
 
 
 class HuggingFacePieces:
@@ -49,7 +50,7 @@ class HuggingFacePieces:
         self._added = {number: token.content for number, token in added.items() if not token.special}
         hidden = {number for number, token in added.items() if token.special} | {*special}
         self.inventory: PieceInventory = make_inventory(
-            KINDS[model["type"]], self._entries(model, hidden), self._marking
+            KINDS[model["type"]], self._entries(model, hidden), self._marking, self._fallback(model)
         )
         self._characters = set().union(*self.inventory.pieces)
         size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
@@ -101,11 +102,16 @@ class HuggingFacePieces:
         unknown = model["unk_id"] if unigram else model["vocab"].get(model["unk_token"])
         passed = {*hidden, *self._added, unknown}
         scored = model["vocab"] if unigram else [(piece, 0.0) for piece in model["vocab"]]
-        fallback = {f"<0x{byte:02X}>" for byte in range(256)} if model.get("byte_fallback") else set()
+        fallback = BYTE_TOKENS if model.get("byte_fallback") else frozenset()
         for piece, score in scored:
             number = self._backend.model.token_to_id(piece)
             if number not in passed and piece not in fallback:
                 yield Entry(self._spell_piece(piece), number, score)
+
+    def _fallback(self, model: dict[str, Any]) -> int:
+        """How many byte tokens it falls back on."""
+        known = (self._backend.token_to_id(token) is not None for token in BYTE_TOKENS)
+        return sum(known) if model.get("byte_fallback") else 0
 
     def _spell_piece(self, piece: str) -> str:
         if self._style == "prefix":

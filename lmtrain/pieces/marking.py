@@ -56,8 +56,10 @@ class Marking:
         return spelling.removesuffix(self.marker) if self.ends else spelling
 
 
-def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking) -> PieceInventory:
+def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking, byte_tokens: int = 0) -> PieceInventory:
     """The pieces in order of their numbers; of equal spellings the first given is kept, empty ones are left out.
+
+    ``byte_tokens`` is how many tokens of single bytes the tokeniser falls back on; they are not among the entries.
 
     Raises:
         InputError: there are none, or a unigram score is not finite.
@@ -77,7 +79,7 @@ def make_inventory(kind: PieceKind, entries: Iterable[Entry], marking: Marking) 
         raise InputError(f"the score of the piece {wrong!r} is not a finite number; the tokeniser is damaged")
     listed = None if scores is None else scores.tolist()
     digest = digest_json([kind, pieces, ids.tolist(), listed, marking.marker, marking.ends])
-    return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest)
+    return PieceInventory(kind, pieces, ids, scores, marking.marker, marking.ends, digest, byte_tokens)
 
 
 def added_score(spelling: str) -> float:

@@ -44,6 +44,7 @@ class SentencePiecePieces:
                 if kind in _KINDS
             ),
             self._marking,
+            byte_tokens=self._types.count(PieceType.BYTE),
         )
         self._index: Ints = np.full(len(model.pieces), -1, dtype=np.int64)
         self._index[self.inventory.ids] = np.arange(len(self.inventory.ids))

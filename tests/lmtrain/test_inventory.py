@@ -120,6 +120,14 @@ def test_texts_are_spelt_in_the_alphabet_of_the_pieces(
     assert found.n_words == 2
 
 
+@pytest.mark.parametrize("name", READ)
+def test_byte_tokens_that_no_cut_contains_are_told_in_signatures(name: str) -> None:
+    inventory = READ[name].inventory
+    assert inventory.byte_tokens == (256 if name == "byte fallback" else 0)
+    assert inventory.part == inventory.digest[:8] + ("/no-bytes" if name == "byte fallback" else "")
+    assert not any(piece.startswith("<0x") for piece in inventory.pieces)
+
+
 @settings(max_examples=60)
 @pytest.mark.parametrize("name", READ)
 @given(words_of_the_text)

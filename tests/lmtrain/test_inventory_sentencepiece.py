@@ -85,6 +85,7 @@ def test_pieces_are_all_but_special_and_byte_ones(
     assert [*inventory.pieces] == [processor.id_to_piece(i) for i in kept]
     assert (inventory.kind, inventory.marker) == ("bpe" if name == "bpe" else "unigram", "▁")
     assert inventory.marker_ends == (name == "suffix")
+    assert inventory.byte_tokens == (256 if name == "bpe" else 0) == sum(map(processor.is_byte, range(len(processor))))
     if inventory.scores is None:
         assert name == "bpe"
         return
