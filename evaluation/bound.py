@@ -16,6 +16,7 @@ from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame, preset_frame
 from generator.language_model import Objective, assemble_scores, check_sentences
 from grammar.conditioning import LengthRange
+from grammar.doctor import require_endings
 from grammar.errors import InputError
 from grammar.inference.distributions import Distributions, next_token_distributions
 from grammar.inference.exact import Variant
@@ -47,7 +48,8 @@ def sentence_records(
     (2023) print them, see `grammar.inference.exact.Exact.masked_log_probs`.
 
     Raises:
-        InputError: a sentence is a string or has no tokens, or there are more than 5 million probabilities,
+        InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
+            grammar whose derivations may not end, or there are more than 5 million probabilities,
             or sentences are excluded and distributions or the published variant are asked for.
     """
     check_sentences(sentences)
@@ -64,6 +66,8 @@ def sentence_records(
         )
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
+        if lengths is None:
+            require_endings(pcfg)
         rows = pcfg.exact.causal_log_probs(sentences, lengths, dtype=dtype)
         if corrected is not None:
             rows = corrected.causal(rows, sentences, tuple)

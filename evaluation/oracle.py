@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from generator.frame import ScoringFrame
 from generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 from grammar.conditioning import LengthRange
+from grammar.doctor import require_endings
 from grammar.errors import InputError
 from grammar.inference.exact import NextToken
 from grammar.pcfg import PCFG
@@ -37,6 +38,9 @@ class Oracle:
             outside the vocabulary are unknown; the frame has to skip them.
         excluded: sentences that the text scored leaves out, such as those of earlier splits: `score` is then exact
             for P(. | not among them). Distributions and samples of such a language are refused.
+
+    Raises:
+        InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end.
     """
 
     def __init__(
@@ -49,6 +53,8 @@ class Oracle:
         collapse: bool = True,
         excluded: Exclusion | None = None,
     ) -> None:
+        if objective == "causal" and lengths is None:
+            require_endings(pcfg)
         self.pcfg = pcfg
         self.objective: Objective = objective
         self.lengths = lengths

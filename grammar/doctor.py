@@ -13,7 +13,6 @@ from grammar.inference.entropy import derivational_entropy as derivational_entro
 from grammar.pcfg import PCFG
 
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
-ROUNDED = 1e-3  #: mass that rounded probabilities may cost
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Diagnosis:
     left_recursive_groups: int  #: strongly connected components they make up
     left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
     unquoted: tuple[str, ...]  #: names without rules or quotes in a text that quotes other words; read as words
-    rounded: bool  #: mass is missing only because rows do not sum to one, up to `ROUNDED`
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,11 +69,7 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     if exact.total_mass < 1.0 - MASS_TOLERANCE:
         leaking = [pcfg.symbols[i] for i in np.argsort(mass) if reached[i] and mass[i] < 1.0 - MASS_TOLERANCE]
         problems.append(
-            f"probabilities are rounded: rows that do not sum to one leave {1.0 - exact.total_mass:.3g} of the"
-            " probability mass without a sentence; truesource convert --normalise divides them by their sums"
-            if _only_rounded(pcfg)
-            else f"only {exact.total_mass:.6g} of the probability mass ends in a sentence;"
-            f" it leaks through {_some(leaking)}"
+            f"only {exact.total_mass:.6g} of the probability mass ends in a sentence; it leaks through {_some(leaking)}"
         )
     if unproductive:
         problems.append(
@@ -102,7 +96,6 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         left_recursive_groups=left.groups,
         left_cycle=left.example,
         unquoted=tuple(unquoted),
-        rounded=_only_rounded(pcfg),
         problems=tuple(problems),
     )
 
@@ -112,29 +105,36 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
 
     Raises:
         InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included);
-            unreachable symbols and rounded probabilities are harmless and pass.
+            unreachable symbols are harmless and pass.
     """
     found = diagnose(pcfg)
     if is_serious(found):
-        serious = [p for p in found.problems if "cannot be reached" not in p and "are rounded" not in p]
+        serious = [p for p in found.problems if "cannot be reached" not in p]
         raise InputError("; ".join(serious), None if path is None else str(path))
 
 
 def is_serious(found: Diagnosis) -> bool:
     """Whether the grammar cannot be used: derivations may not end, or symbols without rules stand as words."""
-    leaks = found.total_mass < 1.0 - MASS_TOLERANCE and not found.rounded
+    leaks = found.total_mass < 1.0 - MASS_TOLERANCE
     return found.spectral_radius >= 1.0 - 1e-12 or leaks or bool(found.unquoted)
 
 
-def _only_rounded(pcfg: PCFG) -> bool:
-    """Whether mass is missing, and what each row lacks times how often its symbol is expected accounts for it."""
-    exact = pcfg.exact
-    gap = 1.0 - exact.total_mass
-    if not MASS_TOLERANCE < gap <= ROUNDED or exact.spectral_radius >= 1.0 - 1e-12:
-        return False
-    if (exact.mass[exact.reached] <= 0.0).any():
-        return False  # a symbol that makes no sentence takes its share, however its row sums
-    return bool(gap <= 2.0 * float(exact.expected_symbols @ np.abs(1.0 - pcfg.row_sums)))
+def require_endings(pcfg: PCFG) -> None:
+    """Refuse a grammar as the truth about sentences of any length where its derivations may not end.
+
+    The probabilities of its sentences sum to less than 1, and so do those of the next word: another model could score
+    better. Given a range of lengths, every quantity is a distribution.
+
+    Raises:
+        InputError: mass leaks; the message says how much is left.
+    """
+    mass = pcfg.exact.total_mass
+    if mass < 1.0 - MASS_TOLERANCE:
+        raise InputError(
+            f"the sentences of this grammar have probability {mass:.6g} together, not 1: its derivations may not end,"
+            " so it gives no bound; condition on a range of lengths (--lengths 1..50), or change the rules that"
+            " truesource inspect names"
+        )
 
 
 def _growing_rules(pcfg: PCFG, most: int = 3) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grammar.tree import Tree
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
+ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,8 @@ class PCFG:
     Any symbol may have rules of all three kinds; unary cycles and left recursion are welcome.
     States are numbered 0 to S-1 in the order of ``symbols``, words 0 to V-1 in the order of
     ``terminals``. Rule arrays are sorted (binary by left, right, parent; unary by child, parent;
-    lexical by word, parent) and read-only.
+    lexical by word, parent) and read-only. Rules of a symbol that sum to one within 1e-6 only, as rounded ones do, are
+    divided by their sum: all exact quantities are those of a proper grammar.
 
     Raises:
         InputError: a name is not a Unicode text, an index is out of range, a rule stands twice, a probability is not in
@@ -104,6 +106,17 @@ class PCFG:
                 f"the rules of {self.symbols[worst]!r} sum to {sums[worst]:.8g}, not 1"
                 f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise"
             )
+        self._divide(np.where(used & (np.abs(sums - 1.0) > ROUNDING), sums, 1.0))
+
+    def _divide(self, sums: NDArray[np.float64]) -> None:
+        """Divide the rules of each symbol by its entry of ``sums`` (S,)."""
+        if (sums == 1.0).all():
+            return
+        for name in ("binary", "unary", "lexical"):
+            logp = np.minimum(getattr(self, f"{name}_logp") - np.log(sums)[getattr(self, name)[:, 0]], 0.0)
+            logp.flags.writeable = False
+            object.__setattr__(self, f"{name}_logp", logp)
+        self.__dict__.pop("row_sums", None)
 
     @cached_property
     def row_sums(self) -> NDArray[np.float64]:
@@ -224,12 +237,7 @@ class PCFG:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of symbols, words, rules and probabilities, hexadecimal."""
-        sha = hashlib.sha256()
-        sha.update(json.dumps([self.symbols, self.terminals, self.start, self.labels]).encode())
-        for rules, logp in self.tables():
-            sha.update(rules.tobytes())
-            sha.update(logp.tobytes())
-        return sha.hexdigest()
+        return digest_rules([self.symbols, self.terminals, self.start, self.labels], self.tables())
 
     @property
     def n_rules(self) -> int:
@@ -357,3 +365,12 @@ def _require_texts(names: tuple[str, ...]) -> None:
 
 def _encodable(name: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in name)
+
+
+def digest_rules(names: Sequence[object], tables: Iterable[tuple[NDArray[Any], NDArray[Any]]]) -> str:
+    """`PCFG.digest` of symbols, words, start and labels, and of rules as they stand."""
+    sha = hashlib.sha256(json.dumps(names).encode())
+    for rules, logp in tables:
+        sha.update(rules.tobytes())
+        sha.update(logp.tobytes())
+    return sha.hexdigest()

@@ -11,6 +11,8 @@ from hypothesis import given
 from random_grammars import cases, small_pcfgs
 from reference_inference import all_strings, rules_of
 
+from evaluation.bound import sentence_records
+from evaluation.oracle import Oracle
 from grammar.conditioning import LengthRange
 from grammar.coverage import coverage
 from grammar.cycles import left_recursion, unary_cycles
@@ -82,25 +84,32 @@ def test_a_grammar_whose_mass_leaks_into_a_trap_is_refused(loop: str) -> None:
         require_consistent(pcfg)
 
 
-def test_rounded_probabilities_are_called_so_and_harmless() -> None:
-    """Mass and what is missing of it: the smaller root of 0.6999993 + 0.3 m^2 = m, times as many rows as words."""
+def test_rounded_probabilities_are_divided_by_their_sums() -> None:
     pcfg = PCFG.from_text("S -> S S 0.3 | A 0.6999995\nA -> a 0.4999995 | b 0.4999998")
     found = diagnose(pcfg)
-    bottom = 0.6999995 * 0.9999993
-    missing = 1.0 - (1.0 - math.sqrt(1.0 - 4 * 0.3 * bottom)) / 0.6
-    assert found.total_mass == pytest.approx(1.0 - missing, abs=1e-12)
-    assert found.rounded
-    (problem,) = found.problems
-    assert problem.startswith(f"probabilities are rounded: rows that do not sum to one leave {missing:.3g} of the")
-    assert "truesource convert --normalise" in problem
-    require_consistent(pcfg)
+    assert found.total_mass == pytest.approx(1.0, abs=1e-12)
+    assert found.problems == ()
 
 
 def test_a_trap_is_no_rounding() -> None:
-    found = diagnose(PCFG.from_text("S -> A 0.0001 | a 0.9999\nA -> A 0.9999999"))
-    assert not found.rounded
     with pytest.raises(InputError, match="leaks through"):
         require_consistent(PCFG.from_text("S -> A 0.0001 | a 0.9999\nA -> A 0.9999999"))
+
+
+def test_a_grammar_without_endings_is_no_truth_about_all_lengths() -> None:
+    """Its mass is the smaller root of 0.7 m^2 + 0.3 = m, 3/7: the first word sums to that."""
+    grows = PCFG.from_text("S -> S S 0.7 | a 0.3")
+    assert grows.next_token([]).probability.sum() == pytest.approx(3 / 7, rel=1e-12)
+    for work in (lambda: Oracle(grows), lambda: sentence_records(grows, [["a"]], lengths=None)):
+        with pytest.raises(InputError, match=r"probability 0\.428571 together.*--lengths"):
+            work()
+    lengths = LengthRange(1, 4)
+    assert Oracle(grows, lengths=lengths).next_token([]).probability.sum() == pytest.approx(1.0, rel=1e-12)
+    (record,) = sentence_records(grows, [["a"]], lengths=lengths)
+    masses = [0.3, 0.7 * 0.3**2, 2 * 0.7**2 * 0.3**3, 5 * 0.7**3 * 0.3**4]  # Catalan numbers of trees
+    assert record["logprob"] == pytest.approx(math.log(0.3 / sum(masses)), rel=1e-12)
+    assert sentence_records(grows, [["a"]], lengths=None, causal=False)[0]["masked_logprob"] == [0.0]
+    Oracle(PCFG.from_text("S -> S S 0.5 | a 0.5"))  # every derivation ends, if late
 
 
 def test_symbols_out_of_reach_are_named_but_harmless() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -198,3 +199,29 @@ def test_collapsing_twice_is_collapsing_once() -> None:
 def test_a_word_that_reads_unknown_already_joins_the_others() -> None:
     pcfg = PCFG.from_text("S -> '<unk>' 0.25 | 'a' 0.25 | 'b' 0.5").collapse({"b", "<unk>"})
     assert math.exp(pcfg.log_prob(["<unk>"])) == pytest.approx(0.5)
+
+
+def test_rounded_rows_are_divided_by_their_sums_once() -> None:
+    """Rows up to 1e-6 above 1 made a mass above 1, which was cut to 1: P(b) was off by 5e-6 of itself."""
+    grammar = PCFG.from_text("S -> S S 0.4 | a 0.6 | b 1e-6")
+    np.testing.assert_allclose(grammar.row_sums, 1.0, rtol=0.0, atol=1e-15)
+    first = grammar.next_token([])
+    assert first.probability.sum() == pytest.approx(1.0, rel=1e-14)
+    assert first.probability[grammar.word_ids["b"]] == pytest.approx(1e-6 / 0.600001, rel=1e-14)
+    assert math.exp(grammar.log_prob(["b"])) == pytest.approx(1e-6 / 1.000001, rel=1e-14)
+    assert replace(grammar, meta={}).digest == grammar.digest
+    exact = PCFG.from_text("S -> S S 0.4 | a 0.6")
+    assert np.exp(exact.lexical_logp[0]) == 0.6  # rows that sum to one stay as they are, to the bit
+
+
+def test_a_file_with_rounded_rows_has_the_digest_of_what_it_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of versions that kept rounded rows as they were are read, and a damaged one is still refused."""
+    with monkeypatch.context() as patch:
+        patch.setattr("grammar.pcfg.ROUNDING", 1e-6)
+        PCFG.from_text("S -> S S 0.4 | a 0.6 | b 1e-6").save(tmp_path / "old.npz")
+    found = PCFG.load(tmp_path / "old.npz")
+    np.testing.assert_allclose(found.row_sums, 1.0, rtol=0.0, atol=1e-15)
+    found.save(tmp_path / "new.npz")
+    assert PCFG.load(tmp_path / "new.npz").digest == found.digest

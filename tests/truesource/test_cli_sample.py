@@ -178,9 +178,7 @@ def test_rounded_probabilities_are_sampled(lengths: str, here: Path, command: Co
     assert command(*arguments).code == 0
     assert command("convert", "mild.txt", "mended.npz", "--normalise").code == 0
     assert command("inspect", "mended.npz").out.splitlines()[-1].startswith("No problem found.")
-    rows = command("inspect", "mild.txt").out.splitlines()
-    assert any(row.startswith("! probabilities are rounded: ") for row in rows)
-    assert rows[-1] == "Next: truesource sample mild.txt -n 100000 -o corpus/"
+    assert command("inspect", "mild.txt").out.splitlines()[-1].startswith("No problem found.")
 
 
 def test_text_and_trees_of_a_corpus_read_back(here: Path, command: Command) -> None:
