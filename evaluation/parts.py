@@ -14,8 +14,9 @@ from evaluation.exclusion import Exclusion
 from evaluation.score import digest_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
-from grammar.files import atomic_path, write_json
+from grammar.files import atomic_path, remove_leftovers, write_json
 from grammar.inference.exact import Variant
+from grammar.locks import exclusive
 from grammar.parallel import Share, Workers, run_each
 from grammar.pcfg import PCFG
 from grammar.progress import meter
@@ -94,7 +95,6 @@ def score_in_parts(
         InputError: ``folder`` holds parts of other sentences, another grammar or other settings, or cannot be
             written; parts that workers wrote do not appear here; or as `grammar.parallel.run_each`.
     """
-    share = share or Share()
     plan = {
         "grammar": pcfg.digest,
         "sentences": len(sentences),
@@ -108,10 +108,25 @@ def score_in_parts(
         **({} if variant == "default" else {"variant": variant}),
     }
     folder = folder.absolute()
-    try:
+    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded, variant)
+    if share is not None:
+        with exclusive(folder, wait=True):
+            _claim(folder, plan)
+        return _score(scoring, sentences, folder, share, workers, part_size)
+    with exclusive(folder):
         _claim(folder, plan)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+        return _score(scoring, sentences, folder, Share(), workers, part_size)
+
+
+def _score(
+    scoring: _Scoring,
+    sentences: Sequence[Sequence[str]],
+    folder: Path,
+    share: Share,
+    workers: Workers | None,
+    part_size: int,
+) -> list[dict[str, Any]] | None:
+    """Write the parts of a job that are missing; the records of all, or None while those of other jobs are missing."""
     starts = range(0, len(sentences), part_size)
     paths = [folder / f"part-{k:05d}.parquet" for k in range(len(starts))]
     missing = [
@@ -119,7 +134,8 @@ def score_in_parts(
         for k, start in enumerate(starts)
         if share.owns(k) and not paths[k].exists()
     ]
-    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded, variant)
+    for part in missing:
+        remove_leftovers(part.path)
     with (
         meter("scoring sentences", total=sum(len(part.sentences) for part in missing)) as progress,
         closing(run_each(scoring.write, missing, workers)) as written,
@@ -131,7 +147,7 @@ def score_in_parts(
         raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)
     if any(path.name not in there for path in paths):
         return None
-    return [record for path in paths for record in _read(path, causal, masked)]
+    return [record for path in paths for record in _read(path, scoring.causal, scoring.masked)]
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:
@@ -141,8 +157,15 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
 
 
 def _claim(folder: Path, plan: dict[str, Any]) -> None:
+    try:
+        _prepare(folder, plan)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _prepare(folder: Path, plan: dict[str, Any]) -> None:
     record = folder / "record.json"
-    # the folder is listed before the record is looked for: another job may be making both at this moment
+    remove_leftovers(record)
     others = folder.exists() and (not folder.is_dir() or any(not p.name.startswith(".") for p in folder.iterdir()))
     if record.exists():
         try:

@@ -20,10 +20,11 @@ from generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentence
 from generator.plan import Plan, Shard, mean_length, plan_shards
 from generator.sampler import Sampler
 from generator.spelling import Spelling
-from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from generator.unique import deal
 from grammar.errors import InputError
-from grammar.files import digest_json, write_json, write_text
+from grammar.files import digest_json, remove_leftovers, write_json, write_text
+from grammar.locks import exclusive
 from grammar.parallel import Share, Workers
 from grammar.pcfg import PCFG
 
@@ -39,6 +40,7 @@ def make_corpus(
     share: Share | None = None,
     force: bool = False,
     exact_correction: bool = False,
+    keep: bool = False,
 ) -> bool:
     """Draw the shards of ``plan`` into the folder ``path``; those that stand in its partial folder are kept.
 
@@ -50,6 +52,7 @@ def make_corpus(
         share: of a job that draws only some of the shards; the last job to end makes the folder. None: all.
         force: replace a corpus that stands at ``path``.
         exact_correction: of disjoint splits, sum the probability of what they exclude however long it takes.
+        keep: a corpus of this very call that stands at ``path`` is left as it is, as it is between jobs.
 
     Returns:
         Whether the folder is complete; False while shards of other jobs are missing.
@@ -65,8 +68,9 @@ def make_corpus(
     drawing = Drawing(sampler, Spelling.of(pcfg), plan.columns, partial, plan.seed, plan.shard_size)
     record = _call_record(sampler, plan)
     with writing(path, "corpus"):
-        with locked(path, wait=share is not None):
-            if share is not None and is_made(path, record):
+        with exclusive(path, wait=share is not None):
+            remove_leftovers(path)
+            if (keep or share is not None) and is_made(path, record):
                 return True
             refuse_occupied(path, force, "corpus")
             prepare(partial, record, shared=share is not None)
@@ -76,7 +80,7 @@ def make_corpus(
         making = _Making(drawing, plan, workers, exact_correction)
         if making.write(share) is None:
             return False
-        with locked(path, wait=True):
+        with exclusive(path, wait=True):
             if not is_made(path, record):
                 _finish(making, record, path)
         return True

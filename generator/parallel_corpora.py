@@ -72,6 +72,7 @@ def sample_variants(
     workers: Workers | None = None,
     share: Share | None = None,
     force: bool = False,
+    keep: bool = False,
 ) -> tuple[list[Variant], dict[str, Corpus | None]]:
     """Make the corpora ``original`` and one a change in ``folder``, with ``variants.json``.
 
@@ -83,6 +84,7 @@ def sample_variants(
         workers: who draws.
         share: of a job that draws only some of the shards.
         force: replace corpora that stand there.
+        keep: leave those as they are that this very call has made.
 
     Returns:
         The variants, and each corpus by its name; None where shards of other jobs are missing.
@@ -106,7 +108,7 @@ def sample_variants(
     made: dict[str, Corpus | None] = {}
     for name, sampler in samplers.items():
         path = folder / name
-        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), share=share, force=force)
+        finished = make_corpus(sampler, plan, path, workers=workers or Workers(), share=share, force=force, keep=keep)
         made[name] = Corpus.load(path) if finished else None
     entries = [
         {"corpus": name, "retold": isinstance(samplers[name], RetoldSampler), **variant.as_dict()}

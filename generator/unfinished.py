@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from generator.plan import Shard
 from grammar.errors import InputError
-from grammar.files import refuse_existing, write_json
+from grammar.files import refuse_existing, remove_leftovers_in, replace, write_json
 from grammar.parallel import Share, Workers, run_each
 from grammar.progress import meter
 
@@ -34,30 +34,6 @@ def place_of(path: Path) -> Path:
     """Where the corpus ``path`` grows."""
     path = path.absolute()
     return path.with_name(f".{path.name}.partial")
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Keep other processes from making the same corpus; ``wait`` for them to end, or say that they are there.
-
-    Raises:
-        InputError: another run is making it, and ``wait`` is false.
-    """
-    from filelock import FileLock, Timeout
-
-    path = path.absolute()
-    file = path.with_name(f".{path.name}.lock")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(file, timeout=-1 if wait else 0)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise InputError("another run is making this corpus now; wait for it, or choose another path", path) from None
-    try:
-        yield
-    finally:
-        file.unlink(missing_ok=True)
-        lock.release()
 
 
 @contextmanager
@@ -140,17 +116,5 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
         if file.name not in files:
             file.unlink()
     shutil.rmtree(partial / ".work")
-    if path.exists():
-        retired = path.with_name(f".{path.name}.retired")
-        if retired.exists():
-            shutil.rmtree(retired)
-        path.replace(retired)
-        try:
-            partial.replace(path)
-        except BaseException:
-            if not path.exists():
-                retired.replace(path)
-            raise
-        shutil.rmtree(retired)
-    else:
-        partial.replace(path)
+    remove_leftovers_in(partial, deep=True)
+    replace(partial, path)

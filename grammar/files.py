@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from grammar.errors import InputError
+
+#: targets whose new content waits beside them until all of a set is there, and where each waits
+_waiting: ContextVar[dict[Path, Path | None] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
@@ -19,36 +24,126 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; rename it over ``target`` only if the block succeeds.
 
     Works for a file or a folder. When the block fails (full disk, Ctrl-C) the temporary is removed and
-    an existing ``target`` stays as it was.
+    an existing ``target`` stays as it was. What a kill leaves is for `remove_leftovers`.
     """
     target = Path(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder: {error.strerror}", target.parent) from error
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+    temporary = target.with_name(f".{target.name}.{_token()}.partial")
+    waiting = _waiting.get()
     try:
         yield temporary
-        if temporary.is_dir() and target.is_dir():
-            retired = target.with_name(f".{target.name}.{os.getpid()}.retired")
-            target.replace(retired)
-            try:
-                temporary.replace(target)
-            except BaseException:
-                retired.replace(target)
-                raise
-            shutil.rmtree(retired)
-        else:
-            temporary.replace(target)
+        if waiting is not None and target.absolute() in waiting:
+            earlier, waiting[target.absolute()] = waiting[target.absolute()], temporary
+            if earlier is not None:
+                earlier.unlink()
+            return
+        replace(temporary, target)
     except OSError as error:
         raise InputError(
             f"cannot write: {error.strerror or error}; the old file, if any, is untouched", target
         ) from error
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        else:
-            temporary.unlink(missing_ok=True)
+        if waiting is None or temporary not in waiting.values():
+            _remove(temporary)
+
+
+@contextmanager
+def all_at_once(targets: Iterable[str | Path]) -> Iterator[None]:
+    """Files among ``targets`` that the block writes with `atomic_path` appear together, when it has succeeded.
+
+    Where the block fails, none appears and old files stay as they were. No file system renames several files in one
+    step: a kill between two renames leaves some new files and no old one of the rest, so that new and old never
+    stand side by side.
+
+    Raises:
+        InputError: a file cannot be put in its place.
+    """
+    waiting: dict[Path, Path | None] = {Path(target).absolute(): None for target in targets}
+    try:
+        token = _waiting.set(waiting)
+        try:
+            yield
+        finally:
+            _waiting.reset(token)
+        _put_in_place({target: temporary for target, temporary in waiting.items() if temporary is not None})
+        waiting.clear()
+    finally:
+        for temporary in waiting.values():
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+
+
+def _put_in_place(written: Mapping[Path, Path]) -> None:
+    """Rename finished files over their targets, as `all_at_once` says."""
+    try:
+        for old in list(written)[1:]:
+            old.unlink(missing_ok=True)
+        for target, temporary in written.items():
+            temporary.replace(target)
+    except OSError as error:
+        path = error.filename or next(iter(written))
+        raise InputError(f"cannot write: {error.strerror or error}; run the same command again", path) from error
+
+
+def replace(new: Path, target: Path) -> None:
+    """Put a finished file or folder in the place of ``target``; whichever fails, one of the two is there."""
+    if not (new.is_dir() and target.is_dir()):
+        new.replace(target)
+        return
+    retired = target.with_name(f".{target.name}.{_token()}.retired")
+    target.replace(retired)
+    try:
+        new.replace(target)
+    except BaseException:
+        if not target.exists():
+            retired.replace(target)
+        raise
+    shutil.rmtree(retired)
+
+
+def _token() -> str:
+    return f"{os.getpid()}-{os.urandom(4).hex()}"
+
+
+_LEFTOVER = re.compile(r"\.(?P<target>.+)\.\d+-[0-9a-f]{8}\.(?P<kind>partial|retired)")
+
+
+def remove_leftovers(target: str | Path) -> None:
+    """Remove what killed processes left beside ``target`` of writing it; only for the holder of its lock.
+
+    An old folder that was moved aside, and whose successor did not come, goes back to its place.
+    """
+    target = Path(target)
+    for path in list(target.parent.iterdir()) if target.parent.is_dir() else ():
+        found = _LEFTOVER.fullmatch(path.name)
+        if found is not None and found["target"] == target.name:
+            if found["kind"] == "retired" and not target.exists():
+                path.replace(target)
+            else:
+                _remove(path)
+
+
+def remove_leftovers_in(folder: str | Path, *, deep: bool) -> None:
+    """Remove what killed processes left of writing files in a folder; only for the holder of its lock.
+
+    Args:
+        folder: it need not exist.
+        deep: anywhere in it; else files directly in it, where other processes may be at work in folders below.
+    """
+    for path in list(Path(folder).rglob(".*") if deep else Path(folder).glob(".*")):
+        if _LEFTOVER.fullmatch(path.name) and (deep or path.is_file()):
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def write_text(target: str | Path, text: str) -> None:

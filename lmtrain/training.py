@@ -6,14 +6,23 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from generator.coded import CodedSentences
 from grammar.errors import InputError
-from grammar.files import atomic_path, digest_json, refuse_existing, write_json, write_text
+from grammar.files import (
+    atomic_path,
+    digest_json,
+    refuse_existing,
+    remove_leftovers,
+    remove_leftovers_in,
+    write_json,
+    write_text,
+)
+from grammar.locks import exclusive
 from grammar.records import read_record
 from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
@@ -95,8 +104,8 @@ def train(
     if model.architecture not in ARCHITECTURES and model.architecture != NGRAM:
         raise InputError(f"unknown architecture {model.architecture!r}; there are {', '.join(sorted(ARCHITECTURES))}")
     out = Path(out)
-    with process_group():
-        from_main_process(lambda: refuse_existing(out, force))
+    with process_group(), ExitStack() as held:
+        from_main_process(lambda: _claim(out, held, force=force))
         train_split, dev_split = _splits(corpus)
         request = {
             "model": model.model_dump(mode="json"),
@@ -123,6 +132,13 @@ def train(
         _go(run, partial, checkpoint)
         from_main_process(lambda: _finish(run, told, partial, out))
     return load_model(out)
+
+
+def _claim(out: Path, held: ExitStack, *, force: bool) -> None:
+    """Hold the folder until ``held`` is closed."""
+    held.enter_context(exclusive(out))
+    remove_leftovers(out)
+    refuse_existing(out, force)
 
 
 def _go(run: Run, partial: Path, checkpoint: Path | None) -> None:
@@ -173,6 +189,7 @@ def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: boo
         except InputError:
             same = False
         if same and resume:
+            remove_leftovers_in(partial, deep=True)
             return _last_checkpoint(partial / "checkpoints")
         if not same and not force and any(not path.name.startswith(".") for path in partial.iterdir()):
             raise InputError(f"{partial} is an unfinished run of other settings; delete it or use --force")

@@ -25,7 +25,7 @@ def test_docstring_examples_run(name: str) -> None:
 
 
 def test_the_readme_names_every_verb() -> None:
-    from truesource.cli.main import app
+    from truesource.cli.app import app
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for command in app.registered_commands:

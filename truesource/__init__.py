@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
+
     from evaluation.comparison import Comparison, compare
     from evaluation.oracle import Oracle
     from evaluation.score import Score
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from lmtrain.models import load_model
     from lmtrain.training import train
     from truesource.embedded import english
-
-__version__ = version("truesource")
 
 _HOMES = {
     "Binarisation": "grammar.treebank",
@@ -71,6 +70,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a noun when it is first used, so that the command's help needs no heavy library."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("truesource")
     if name not in _HOMES:
         raise AttributeError(f"module 'truesource' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

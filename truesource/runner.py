@@ -7,8 +7,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib.metadata import version
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError, NothingToMeasureError
-from grammar.files import digest_json, write_json
+from grammar.files import digest_json, remove_leftovers_in, write_json
+from grammar.locks import exclusive
 from truesource.config.run import RunConfig
 from truesource.config.sources import ModelEntry
 from truesource.provenance import now, provenance
@@ -203,7 +203,8 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the run folder: {error.strerror or error}", folder) from error
-    with _alone(folder):
+    with exclusive(folder):
+        remove_leftovers_in(folder, deep=True)
         state = _read_state(state_file) if not force else {}
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
@@ -279,22 +280,6 @@ def _is_whole(folder: Path, files: dict[str, int]) -> bool:
     return bool(files) and all(
         (folder / name).is_file() and (folder / name).stat().st_size == size for name, size in files.items()
     )
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second process out of a run folder; the system frees the lock however the first one ends."""
-    try:
-        import fcntl
-    except ImportError:  # not a POSIX system
-        yield
-        return
-    with (folder / ".lock").open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError("another process is at work on this run; wait for it or stop it", folder) from None
-        yield
 
 
 def _read_state(path: Path) -> dict[str, Any]:

@@ -14,9 +14,10 @@ import torch
 
 from generator.plan import Shard, plan_shards
 from generator.sampler import random_state
-from generator.unfinished import is_made, locked, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from grammar.errors import InputError
-from grammar.files import atomic_path, digest_file, digest_json, write_json, write_text
+from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
+from grammar.locks import exclusive
 from grammar.parallel import Share, Workers
 from lmtrain.card import versions
 from lmtrain.decoding.card import samples_card
@@ -106,7 +107,8 @@ def make_samples(
     shards = plan_shards({SPLIT: n}, shard_size)
     at_work = Workers(workers)
     with writing(path, "samples"):
-        with locked(path, wait=share is not None):
+        with exclusive(path, wait=share is not None):
+            remove_leftovers(path)
             if share is not None and is_made(path, record):
                 return SampleFolder.load(path)
             refuse_occupied(path, force, "folder of samples")
@@ -116,7 +118,7 @@ def make_samples(
                 return SampleFolder.load(path)
         if len(write_missing(drawing, shards, at_work, share)) < len(shards):
             return None
-        with locked(path, wait=True):
+        with exclusive(path, wait=True):
             if not is_made(path, record):
                 _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
         return SampleFolder.load(path)

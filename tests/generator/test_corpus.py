@@ -349,7 +349,7 @@ def test_occupied_path(pcfg, corpus, tmp_path):
     with pytest.raises(InputError, match="not a corpus and will not be replaced"):
         sample(pcfg, other / "chapter.tex", force=True)
     assert (other / "chapter.tex").read_text() == "all of it"
-    with pytest.raises(InputError, match="cannot write the corpus"):
+    with pytest.raises(InputError, match="cannot write here"):
         sample(pcfg, other / "chapter.tex" / "c")
     with pytest.raises(InputError, match="name the folder"):
         sample(pcfg, ".", force=True)

@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from other_process import locked_elsewhere
 from reference_inference import all_strings, derivations, rules_of
 from scipy import stats
 
@@ -18,7 +19,6 @@ from generator.making import make_corpus
 from generator.plan import Plan, plan_shards, sentences_for
 from generator.sampler import Sampler
 from generator.spelling import Columns, Spelling
-from generator.unfinished import locked
 from generator.unique import deal
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -252,7 +252,7 @@ def test_interrupted_and_resumed(pcfg, tmp_path, monkeypatch, overlap):
 
 
 def test_two_runs_at_once(pcfg, tmp_path):
-    with locked(tmp_path / "c", wait=False), pytest.raises(InputError, match="another run is making this corpus now"):
+    with locked_elsewhere(tmp_path / "c"), pytest.raises(InputError, match="another process is writing this"):
         sample(pcfg, tmp_path / "c", {"train": 10})
     sample(pcfg, tmp_path / "c", {"train": 10})
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 from command_line import Command
-from filelock import FileLock
+from other_process import locked_elsewhere
 
 from evaluation.scaling.cells import Cell
 from evaluation.scaling.fits import fit_all
@@ -295,7 +295,7 @@ def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Co
     assert command(*CALL, "sweep.yaml", "--shard", "0/2").code == 0
     cells = here / "runs" / "toy" / "cells"
     (other,) = [name for name in read_plan(here / "runs" / "toy")["cells"] if "-n20-" in name]
-    with FileLock(cells / f".{other}.lock"):
+    with locked_elsewhere(cells / other):
         found = command(*CALL, "sweep.yaml")
     assert found.code == 0 and "1 of 2 cells are not finished and left out" in found.err
     assert [path.name for path in cells.glob("gpt2*")] != [] and not (cells / other).exists()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_process import locked_elsewhere
 from tiny_run import BANK
 
 from grammar.errors import InputError
@@ -254,11 +255,8 @@ def test_what_a_kill_leaves_at_the_very_start_is_no_stranger(fresh: Path) -> Non
 
 
 def test_two_processes_cannot_share_a_run(copy: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    with (copy / "runs" / "toy" / ".lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="another process is at work on this run"):
-            run(copy)
+    with locked_elsewhere(copy / "runs" / "toy"), pytest.raises(InputError, match="another process is writing this"):
+        run(copy)
     assert run(copy) == []
 
 

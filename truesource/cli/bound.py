@@ -72,8 +72,8 @@ def command(
     from grammar.parallel import Share
     from grammar.parallel import Workers as Hands
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files, hold
     from truesource.cli.inputs import (
-        claim_file,
         exclusion_of,
         list_lines,
         read_sentences,
@@ -85,8 +85,7 @@ def command(
     if vocabulary is not None and frame != "paper":
         raise InputError("--vocabulary needs --frame paper, which leaves out the words that are not in it")
     words = None if vocabulary is None else read_words(vocabulary)
-    if json is not None:
-        claim_file(json, force)
+    claim_files(json, force=force)
     if token_scores is not None:
         if grammar is not None or corpus is not None:
             raise InputError("--token-scores takes the place of a grammar and a corpus; leave those out")
@@ -106,6 +105,8 @@ def command(
     hands = Hands(workers, scheduler)
     if next_ and output is not None:
         raise InputError("--next is for small inputs; leave -o out")
+    if output is not None and shard is None:
+        hold(output)
     pcfg = PCFG.load(grammar)
     warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)

@@ -81,14 +81,13 @@ def command(
         write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
         return
     from grammar.formats import check_format, load_grammar, save_grammar, target_files
-    from truesource.cli.inputs import claim_file
+    from truesource.cli.claims import claim_files
 
     for name in (source_format, target_format):
         if name is not None:
             check_format(name)
     files = target_files(target, target_format)
-    for file in files:
-        claim_file(file, force)
+    outputs = claim_files(*files, force=force)
     pcfg = load_grammar(source, normalise=normalise, format=source_format, start=start)
     if level is not None:
         from grammar.estimate import project
@@ -99,5 +98,6 @@ def command(
 
         pcfg, cost = prune(pcfg, threshold)
         echo(str(cost))
-    save_grammar(pcfg, target, force=force, format=target_format)
+    with outputs.together():
+        save_grammar(pcfg, target, force=True, format=target_format)
     echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")

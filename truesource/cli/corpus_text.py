@@ -20,9 +20,9 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
     from generator.corpus import Corpus
     from grammar.files import atomic_path
     from grammar.progress import meter
-    from truesource.cli.inputs import claim_file
+    from truesource.cli.claims import claim_files
 
-    claim_file(target, force)
+    claim_files(target, force=force)
     corpus = Corpus.load(source)
     n = corpus.n_sentences(split)
     plain = target.name.removesuffix(".gz").endswith(".txt")

@@ -63,9 +63,9 @@ def command(
 
     A call that was stopped goes on where it was when given again. On a CPU each worker computes in one thread.
     """
-    from grammar.files import refuse_existing
     from grammar.parallel import Share
     from lmtrain.decoding.settings import Decoding
+    from truesource.cli.claims import claim_folder
 
     how = Decoding(
         decoding,
@@ -83,7 +83,7 @@ def command(
     )
     share = None if shard is None else Share.parse(shard)
     if share is None:
-        refuse_existing(output, force)
+        claim_folder(output, force=force)
     from lmtrain.decoding.making import make_samples  # torch, after the quick checks
 
     made = make_samples(model, n, how, output, seed=seed, workers=workers, share=share, force=force)

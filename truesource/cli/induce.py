@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grammar.errors import InputError
+from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
-from truesource.cli.inputs import claim_file
 from truesource.cli.options import Force, Seed
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def command(
         int, typer.Option(min=1, help="Most EM iterations with --start-from; a gain below 1e-6 stops, too.")
     ] = 50,
     trace: Annotated[
-        Path | None, typer.Option(help="A JSON line per EM iteration, written after every phase (.jsonl).")
+        Path | None,
+        typer.Option(help="A JSON line per EM iteration, written after every phase (.jsonl)."),
     ] = None,
     force: Force = False,
 ) -> None:
@@ -94,8 +95,7 @@ def command(
         raise InputError("--iterations: of --start-from; a treebank is fitted in --cycles of splitting and merging")
     if "cycles" in explicit and method is not Method.SPLIT_MERGE:
         raise InputError(f"--cycles: of the method split-merge; {method} splits nothing")
-    if trace is not None:
-        claim_file(trace, force)
+    outputs = claim_files(output, trace, force=force)
     if start_from:
         from truesource.cli.reestimate import reestimate
 
@@ -107,7 +107,7 @@ def command(
             brackets=brackets,
             held_out=held_out,
             trace=trace,
-            force=force,
+            outputs=outputs,
         )
         return
     import shutil
@@ -121,7 +121,6 @@ def command(
     from grammar.formats import save_grammar
     from grammar.treebank import Binarisation, Treebank
 
-    claim_file(output, force)
     config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
     binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)
     bank = Treebank.read(treebank)
@@ -134,19 +133,22 @@ def command(
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
     if config.cycles or config.lexicon == "parse" or others is not None:
         folder = checkpoint if config.cycles else None
-        record = None if trace is None else partial(write_json_lines, trace)
+        record = None
+        if trace is not None and not output.exists():  # beside an old grammar, it comes with the new one
+            record = partial(write_json_lines, trace)
         found = split_merge(binarised, config, seed=seed, held_out=others, checkpoint=folder, on_phase=record)
-        pcfg = found.pcfg
-        if trace is not None:
-            write_json_lines(trace, found.trace)
+        pcfg, iterations_done = found.pcfg, found.trace
     elif trace is not None:
         raise InputError("relative frequencies are counted at once: there is no --trace of them")
     else:
-        pcfg = relative_frequency(binarised)
+        pcfg, iterations_done = relative_frequency(binarised), ()
     labels = tuple(binarisation.coarse(label) for label in pcfg.labels)
     pcfg = replace(pcfg, labels=labels).with_meta(method=str(method), binarisation=asdict(binarisation))
     require_consistent(pcfg)
-    save_grammar(pcfg, output, force=force)
+    with outputs.together():
+        save_grammar(pcfg, output, force=True)
+        if trace is not None:
+            write_json_lines(trace, iterations_done)
     shutil.rmtree(checkpoint, ignore_errors=True)
     for line in _found(pcfg):
         echo(line)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grammar.errors import InputError
-from grammar.files import refuse_existing
 from truesource.cli.console import echo
 
 if TYPE_CHECKING:
@@ -189,22 +187,6 @@ def list_lines(numbers: Sequence[int], most: int = 5) -> str:
     """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
     listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"line{'s' if len(numbers) > 1 else ''} {listed}"
-
-
-def claim_file(path: Path, force: bool) -> None:
-    """Refuse a file that cannot be written, before any work is done for it.
-
-    Raises:
-        InputError: it exists and ``force`` is false, it is a folder, or its folder cannot be written to.
-    """
-    if path.is_dir():
-        raise InputError("this is a folder; name a file to write", path)
-    refuse_existing(path, force)
-    above = path.absolute().parent
-    while not above.exists() and above != above.parent:
-        above = above.parent
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise InputError("cannot write here: it is not a folder, or not one of yours", above)
 
 
 def parse_splits(text: str, total: int) -> dict[str, int]:

@@ -41,10 +41,10 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json
     from grammar.formats import load_grammar
-    from truesource.cli.inputs import claim_file, read_sentences
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import read_sentences
 
-    if json is not None:
-        claim_file(json, force)
+    claim_files(json, force=force)
     if text is None and lengths is not None:
         raise InputError("--lengths needs a TEXT to look at")
     condition = None if lengths is None else LengthRange.parse(lengths)

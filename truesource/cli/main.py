@@ -1,79 +1,77 @@
-"""The entry point: verbs, and errors as one sentence."""
+"""The entry point: every failure ends in one sentence and an exit code. Heavy imports come after Ctrl-C is handled."""
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
-from typing import Annotated
+from contextlib import suppress
+from pathlib import Path
 
-import typer
+from grammar.errors import InputError
+from grammar.printable import terminal
+from truesource.cli.failures import explain
+from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
 
-from truesource.cli import (
-    bound,
-    cite,
-    convert,
-    demo,
-    evaluate,
-    generate,
-    induce,
-    inspect,
-    parse,
-    report,
-    run,
-    sample,
-    score,
-    train,
-    vary,
-)
-from truesource.cli.console import echo, log_handler
-
-INTERRUPTED = 130  #: exit code after Ctrl-C
-
-app = typer.Typer(
-    name="truesource",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    help="""Compare language models with the exact distribution of the language they were trained on.
-
-    Start with **truesource demo**. The steps one by one: **induce** a grammar from a treebank, **sample** a corpus
-    from it, **train** language models, **score** them against the exact truth.
-    """,
-)
-
-for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
-    app.command(module.NAME)(module.command)
-app.add_typer(evaluate.app, name=evaluate.NAME)
-
-
-def _version(value: bool) -> None:
-    if value:
-        from importlib.metadata import version
-
-        echo(f"truesource {version('truesource')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
-) -> None:
-    logging.basicConfig(level=logging.WARNING, handlers=[log_handler()])
-    logging.getLogger("truesource").setLevel(logging.WARNING if quiet else logging.INFO)
+FAILED = 2  #: exit code
+ExitCode = str | int | None  #: as `sys.exit` takes it
 
 
 def main() -> None:
-    """Run the command. Bad input ends in one sentence and exit code 2, Ctrl-C in 130."""
-    from grammar.errors import InputError
+    """Run the command.
 
-    try:
+    Exit codes: 2 after bad input, where the machine ran out of something (disk, memory, open files, threads), or where
+    the reader of the output has gone; 130 after Ctrl-C. Any other error is a bug, and ends in a traceback.
+    """
+    with Interrupts() as interrupts:
+        code: ExitCode = 0
+        try:
+            _run()
+        except SystemExit as stop:
+            code = stop.code
+            if isinstance(stop.__context__, BrokenPipeError):  # typer has ended the command for it, in silence
+                code = _failed(stop.__context__)
+        except BaseException as error:
+            if not interrupts.count and not isinstance(error, KeyboardInterrupt):
+                code = _failed(error)
+                if code is None:
+                    raise
+            else:  # an interrupted import or library may raise anything
+                code = INTERRUPTED
+        if code == INTERRUPTED:
+            say(STOPPED)
+        sys.exit(_flushed(code))
+
+
+def _run() -> None:
+    from truesource.cli.app import app
+    from truesource.cli.claims import call_scope
+
+    with call_scope(sys.argv[1:]):
         app(standalone_mode=True)
-    except InputError as error:
-        echo(f"truesource: {error}", err=True)
-        sys.exit(2)
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:  # typer makes this of KeyboardInterrupt
-            echo("truesource: stopped; what was finished is kept, run the same command again to go on", err=True)
-        raise
+
+
+def _failed(error: BaseException) -> int | None:
+    """Say what has failed; the exit code, or None after a bug."""
+    sentence = str(error) if isinstance(error, InputError) else explain(error)
+    if sentence is None:
+        return None
+    say(f"truesource: {terminal(sentence)}")
+    return FAILED
+
+
+def _flushed(code: ExitCode) -> ExitCode:
+    """Write out what standard output still holds, which may fail; the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_output()
+        return code or _failed(error)
+    except (ValueError, AttributeError):  # it is closed, or there is none
+        return code
+    return code
+
+
+def _drop_output() -> None:
+    """Let what cannot be written go, so that Python does not fail over it once more at its end."""
+    with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -60,7 +60,8 @@ def command(
     from grammar.tree import Tree
     from grammar.treebank import Treebank, splice
     from grammar.unknown import put_words, read_words
-    from truesource.cli.inputs import claim_file, list_lines
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import list_lines
 
     def best(sentence: list[str]) -> Tree:
         return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
@@ -71,7 +72,7 @@ def command(
         found = posterior(pcfg, sentence)
         return splice((max_rule_tree if method is Method.MAX_RULE else max_span_tree)(found)[0])
 
-    claim_file(output, force)
+    claim_files(output, force=force)
     pcfg = PCFG.load(grammar)
     if method is not Method.VITERBI:
         tables(pcfg.exact)  # a grammar that has no unary closure fails here, not at every sentence

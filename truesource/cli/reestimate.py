@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from grammar.outputs import Outputs
 from truesource.cli.console import echo
-from truesource.cli.inputs import claim_file
 
 
 def reestimate(
@@ -17,7 +17,7 @@ def reestimate(
     brackets: str | None,
     held_out: str | None,
     trace: Path | None,
-    force: bool,
+    outputs: Outputs,
 ) -> None:
     """Inside-outside EM over the sentences of one of ``unbracketed`` (none known) and ``brackets`` (a treebank).
 
@@ -33,7 +33,6 @@ def reestimate(
     from grammar.treebank import Treebank
     from truesource.cli.inputs import read_sentences
 
-    claim_file(output, force)
     start = load_grammar(start_from)
     known = others = None
     if unbracketed is not None:
@@ -45,9 +44,7 @@ def reestimate(
         sentences, known = bank.sentences(), [tree_brackets(tree) for tree in bank]
         if held_out is not None:
             others = Treebank.read(held_out).sentences()
-    call = digest_json([start.digest, sentences, known, others, iterations])[
-        :12
-    ]  # other settings never meet its checkpoint
+    call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # others never meet its checkpoint
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     found = inside_outside(
         start,
@@ -70,9 +67,10 @@ def reestimate(
             " impossible and left out"
         )
     require_consistent(found.pcfg)
-    save_grammar(found.pcfg, output, force=force)
-    if trace is not None:
-        write_json_lines(trace, found.trace)
+    with outputs.together():
+        save_grammar(found.pcfg, output, force=True)
+        if trace is not None:
+            write_json_lines(trace, found.trace)
     shutil.rmtree(checkpoint, ignore_errors=True)
     following = f"truesource bound {output} {unbracketed}" if unbracketed else f"truesource inspect {output}"
     echo(f"Wrote {output}: {found.pcfg!r}. Next: {following}")

@@ -87,11 +87,18 @@ def command(
     from grammar.parallel import Share
     from grammar.parallel import Workers as AtWork
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files, claim_folder
     from truesource.cli.inputs import parse_splits
     from truesource.cli.vary import read_changes
 
     if (n is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
+    share = None if shard is None else Share.parse(shard)
+    outputs = None
+    if share is None and variant:
+        outputs = claim_files(folder=output, force=force)
+    elif share is None:
+        claim_folder(output, force=force)
     pcfg = PCFG.load(grammar)
     condition = LengthRange.parse(lengths)
     if condition is None:
@@ -102,12 +109,12 @@ def command(
     columns = Columns(trees, string_logprob, ids)
     plan = Plan(parse_splits(split, n), seed, condition, overlap, max_height, columns, shard_size)
     at_work = AtWork(workers, scheduler)
-    share = None if shard is None else Share.parse(shard)
     if heads is not None and not variant:
         raise InputError("--heads: for --variant head-initial and head-final; leave it out")
     if variant:
         changes = read_changes(variant, heads)
-        corpus, output = _make_variants(pcfg, changes, plan, output, at_work, share, force)
+        resumed = outputs is not None and outputs.resumed
+        corpus, output = _make_variants(pcfg, changes, plan, output, at_work, share, force, resumed)
     else:
         made = make_corpus(
             pcfg, plan, output, workers=at_work, share=share, force=force, exact_correction=exact_correction
@@ -138,13 +145,22 @@ def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
 
 
 def _make_variants(
-    pcfg: PCFG, changes: list[Change], plan: Plan, output: Path, workers: AtWork, share: Share | None, force: bool
+    pcfg: PCFG,
+    changes: list[Change],
+    plan: Plan,
+    output: Path,
+    workers: AtWork,
+    share: Share | None,
+    force: bool,
+    resumed: bool,
 ) -> tuple[Corpus | None, Path]:
     """The corpus of the original, and where it is."""
     from generator.parallel_corpora import sample_variants
     from truesource.cli.vary import print_table
 
-    variants, made = sample_variants(pcfg, changes, plan, output, workers=workers, share=share, force=force)
+    variants, made = sample_variants(
+        pcfg, changes, plan, output, workers=workers, share=share, force=force or resumed, keep=resumed
+    )
     if share is None or share.index == 0:
         print_table(variants[0].original, variants)
     for name, corpus in made.items():

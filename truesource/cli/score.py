@@ -35,8 +35,8 @@ def command(
     from grammar.conditioning import LengthRange
     from grammar.files import write_json
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files
     from truesource.cli.inputs import (
-        claim_file,
         exclusion_of,
         read_sentences,
         warn_of_conditions,
@@ -48,8 +48,7 @@ def command(
     from truesource.report.words import impossible
 
     preset_frame(frame, "causal")  # before anything is read
-    if json is not None:
-        claim_file(json, force)
+    claim_files(json, force=force)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)

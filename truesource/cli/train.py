@@ -46,6 +46,7 @@ def command(
 
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
     """
+    import os
     import re
 
     from pydantic import ValidationError
@@ -53,8 +54,8 @@ def command(
     from generator.corpus import Corpus
     from generator.text import read_sentences
     from grammar.errors import InputError
-    from grammar.files import refuse_existing
     from grammar.records import explain
+    from truesource.cli.claims import claim_folder
     from truesource.config.reading import parse_value
     from truesource.config.sources import ModelEntry
 
@@ -72,7 +73,8 @@ def command(
         entry = ModelEntry(name=label, preset=preset, **values)
     except ValidationError as error:
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
-    refuse_existing(output, force)
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
+        claim_folder(output, force=force)
     source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
     probe = None
     if oracle is not None:

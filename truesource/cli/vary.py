@@ -41,37 +41,36 @@ def command(
     """
     from grammar.conditioning import LengthRange
     from grammar.doctor import require_consistent
-    from grammar.files import refuse_existing, write_json
+    from grammar.files import write_json
     from grammar.pcfg import PCFG
     from grammar.variants import measure
     from grammar.variants.spec import file_names
-    from truesource.cli.inputs import claim_file
+    from truesource.cli.claims import claim_files
 
     changes = read_changes(variant, heads)
     condition = LengthRange.parse(lengths)
-    refuse_existing(output, force)
     files = [
         output / name
         for name in ("original.npz", *(f"{name}.npz" for name in file_names([change.spec for change in changes])))
     ]
-    for file in (*files, *([] if json is None else [json])):
-        claim_file(file, force)
+    outputs = claim_files(json, folder=output, force=force)
     pcfg = PCFG.load(grammar)
     require_consistent(pcfg, grammar)
     original = measure(pcfg, condition)
     made = [change(pcfg, condition, original=original) for change in changes]
-    for file, result in zip(files, (pcfg, *(found.pcfg for found in made)), strict=True):
-        result.save(file, force=force)
     print_table(original, made)
-    if json is not None:
-        record = {
-            "grammar": str(grammar),
-            "digest": pcfg.digest,
-            "lengths": None if condition is None else str(condition),
-            "original": {"file": files[0].name, **original.as_dict()},
-            "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
-        }
-        write_json(json, record)
+    record = {
+        "grammar": str(grammar),
+        "digest": pcfg.digest,
+        "lengths": None if condition is None else str(condition),
+        "original": {"file": files[0].name, **original.as_dict()},
+        "variants": [{"file": file.name, **v.as_dict()} for file, v in zip(files[1:], made, strict=True)],
+    }
+    with outputs.together(*files):
+        for file, result in zip(files, (pcfg, *(found.pcfg for found in made)), strict=True):
+            result.save(file, force=True)
+        if json is not None:
+            write_json(json, record)
     echo(
         f"Wrote {', '.join(map(str, files if json is None else (*files, json)))}."
         f" Next: truesource sample {files[1]} -n 100000 --lengths {lengths} -o corpus/"

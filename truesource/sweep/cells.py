@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grammar.errors import InputError
+from grammar.locks import BusyError, exclusive
 from grammar.parallel import Share
 from grammar.records import read_record
 from truesource.report.words import duration
@@ -79,20 +79,20 @@ def train_cells(
     trained, left, begun = 0, missing, time.perf_counter()
     for number, cell in own:
         title, there = f"[{number}/{len(cells)}] {cell}", cell_folder(folder, cell.id).exists()
-        with _alone(cell_folder(folder, cell.id)) as alone:
-            if not alone:
-                log.info("%s: another process is at work on it", title)
-                left -= not there
-                continue
-            try:
+        try:
+            with exclusive(cell_folder(folder, cell.id)):
                 if not is_trained(folder, cell):
                     _train(folder, data, cell, title)
                 finish(cell)
-            except InputError as error:
-                log.warning("%s failed: %s", title, error)
-                failures.append(Failure(cell, str(error)))
-                left -= not there
-                continue
+        except BusyError:
+            log.info("%s: another process is at work on it", title)
+            left -= not there
+            continue
+        except InputError as error:
+            log.warning("%s failed: %s", title, error)
+            failures.append(Failure(cell, str(error)))
+            left -= not there
+            continue
         if not there:
             trained, left = trained + 1, left - 1
             seconds = time.perf_counter() - begun
@@ -108,24 +108,6 @@ def _train(folder: Path, data: Data, cell: PlannedCell, title: str) -> None:
     goes_on = target.with_name(f"{target.name}.partial").is_dir()
     log.info("%s%s", title, " (goes on)" if goes_on else "")
     train(data.of(cell), cell.model, cell.training, target, seed=cell.seed, tokenizer=data.tokenizer, force=True)
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[bool]:
-    """Whether no other process holds this cell; the system frees it however that one ends."""
-    from filelock import FileLock, Timeout
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.with_name(f".{target.name}.lock"), timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
 
 
 def strangers(folder: Path, cells: Sequence[PlannedCell]) -> list[Path]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grammar.errors import InputError
-from grammar.files import write_json
+from grammar.files import remove_leftovers_in, write_json
+from grammar.locks import exclusive
 from grammar.parallel import Share
 from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
@@ -49,17 +50,17 @@ def execute(
     data = Data(config, corpus)
     scoring = Scoring(config, pcfg, corpus, data)
     cells = data.cells()
-    write_json(folder / "config.json", config.model_dump(mode="json"))
-    write_json(
-        folder / "sweep.json",
-        {
-            "title": config.title or config.name,
-            "seed": config.seed,
-            "replicates": config.evaluation.replicates,
-            "evaluation": scoring.digest,
-            "cells": {cell.id: cell.shape for cell in cells},
-        },
-    )
+    record = {
+        "title": config.title or config.name,
+        "seed": config.seed,
+        "replicates": config.evaluation.replicates,
+        "evaluation": scoring.digest,
+        "cells": {cell.id: cell.shape for cell in cells},
+    }
+    with exclusive(folder, wait=True):  # several jobs write the same
+        remove_leftovers_in(folder, deep=False)
+        write_json(folder / "config.json", config.model_dump(mode="json"))
+        write_json(folder / "sweep.json", record)
     failures = train_cells(folder, data, cells, share, lambda cell: scoring.keep(folder, cell))
     return folder, strangers(folder, cells), failures
 
@@ -93,8 +94,6 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
 
     if isinstance(config.corpus, str):
         return Corpus.load(_resolve(config.corpus, base))
-    from filelock import FileLock
-
     from generator.making import make_corpus
     from generator.plan import Plan
     from generator.spelling import Columns
@@ -106,7 +105,6 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
     plan = Plan(
         asked.splits, config.seed, asked.lengths, columns=Columns(trees=asked.trees), shard_size=asked.shard_size
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".sampling.lock"):  # of several jobs that start together, the first samples
+    with exclusive(folder / "corpus", wait=True):  # of several jobs that start together, the first samples
         make_corpus(pcfg, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)
     return Corpus.load(folder / "corpus")

@@ -17,7 +17,7 @@ from evaluation.measures.perplexity import perplexities
 from evaluation.score import digest_sentences
 from generator.frame import preset_frame
 from grammar.errors import InputError
-from grammar.files import atomic_path, digest_file, digest_json, write_json
+from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Scoring:
 
         model_folder = cell_folder(folder, cell.id)
         target = folder / "scores" / f"{cell.id}.json"
+        for file in (target, target.with_suffix(".npz")):
+            remove_leftovers(file)
         weights = digest_file(model_folder / "model.safetensors")
         known = read_scores(target)
         if known is not None and known["weights"] == weights and known["evaluation"] == self.digest:

@@ -91,14 +91,13 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
 
     asked = [name for name in BY if name in {part.strip() for part in by.split(",")}]
     if len(asked) < len([part for part in by.split(",") if part.strip()]):
         raise InputError(f"--by takes {', '.join(BY)}, by commas; got {by!r}")
-    for file in (json, plot):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, plot, force=force)
     table = PENN if classes is None else read_classes(classes)
     text, drawn = read_sentences(corpus, split)
     own = None if samples is None else read_samples(samples)
@@ -129,15 +128,16 @@ def command(
     main = found.scores.get("kl") or found.scores["kl_infinite"]
     echo(f"{main.name}|{main.signature}")
     wrote = []
-    if json is not None:
-        write_json(json, records)
-        wrote.append(str(json))
-    if plot is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_divergence import divergence_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, records)
+            wrote.append(str(json))
+        if plot is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_divergence import divergence_figure
 
-        write_text(plot, standalone(divergence_figure(found)))
-        wrote.append(str(plot))
+            write_text(plot, standalone(divergence_figure(found)))
+            wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: {_next(model, found, own is not None)}")
 

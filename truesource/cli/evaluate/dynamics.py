@@ -87,7 +87,8 @@ def command(
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
     from lmtrain.snapshots import checkpoints
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
     from truesource.dynamics import measure_checkpoints, sampled_trees
 
     parts = {part.strip() for part in by.split(",") if part.strip()}
@@ -97,9 +98,7 @@ def command(
     if plot is not None and measure == "kl" and (contexts == 0 or frame != "default"):
         why = "--contexts is 0" if contexts == 0 else f"it is of all positions, and --frame {frame} leaves some out"
         raise InputError(f"there is no exact KL to draw: {why}; take --measure mean")
-    for file in (json, plot):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, plot, force=force)
     table = PENN if classes is None else read_classes(classes)
     checkpoints(model)
     text, drawn = read_sentences(corpus, split)
@@ -139,15 +138,16 @@ def command(
         echo(sentence)
     echo(f"{found.score('all', 0, len(found.steps) - 1, 'log_ratio')}")
     wrote = []
-    if json is not None:
-        write_json(json, found.records())
-        wrote.append(str(json))
-    if plot is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_dynamics import dynamics_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, found.records())
+            wrote.append(str(json))
+        if plot is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_dynamics import dynamics_figure
 
-        write_text(plot, standalone(dynamics_figure(found.as_record(), measure, shown)))
-        wrote.append(str(plot))
+            write_text(plot, standalone(dynamics_figure(found.as_record(), measure, shown)))
+            wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: truesource evaluate divergence {model} {corpus} --oracle {oracle} --by class")
 

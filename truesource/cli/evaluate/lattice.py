@@ -66,14 +66,14 @@ def command(
     from evaluation.tokenisation.documents import Unreadable
     from grammar.errors import InputError
     from grammar.files import write_json
+    from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.tokenisation import warn_of_texts
-    from truesource.cli.inputs import claim_file, read_documents
+    from truesource.cli.inputs import read_documents
     from truesource.tokenisation import PROPOSALS, builder_for
 
     if scores is not None and scores not in PROPOSALS:
         raise InputError(f"--scores takes {', '.join(PROPOSALS)}; got {scores!r}")
-    if json is not None:
-        claim_file(json, force)
+    claim_files(json, force=force)
     documents, _ = read_documents(text, split)
     from lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
 

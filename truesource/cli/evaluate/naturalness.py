@@ -57,12 +57,10 @@ def command(
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
+    from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.sources import read_source
-    from truesource.cli.inputs import claim_file
 
-    for file in (json, figure):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, figure, force=force)
     condition = LengthRange.parse(lengths)
     read = [read_source(given, n=n, seed=seed, lengths=condition, split=split) for given in (reference, *sources)]
     names = [source.name for source in read]
@@ -83,15 +81,16 @@ def command(
     )
     _print(found, read)
     wrote = []
-    if json is not None:
-        write_json(json, found.records())
-        wrote.append(str(json))
-    if figure is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_naturalness import naturalness_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, found.records())
+            wrote.append(str(json))
+        if figure is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_naturalness import naturalness_figure
 
-        write_text(figure, standalone(naturalness_figure(found)))
-        wrote.append(str(figure))
+            write_text(figure, standalone(naturalness_figure(found)))
+            wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     grammar = next((given for given, s in zip(sources, read[1:], strict=True) if s.pcfg is not None), None)
     step = "cite" if grammar is None else f"sample {grammar.rpartition('=')[2]} -n 100000 -o corpus/"

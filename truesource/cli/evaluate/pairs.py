@@ -82,16 +82,14 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.pairs_tables import print_measures, print_pairs, print_parts
-    from truesource.cli.inputs import claim_file
 
     if model is None and pairs is None:
         raise InputError("name a model to score, or --pairs FILE to keep the pairs")
     if model is None and (json is not None or figure is not None):
         raise InputError("--json and --figure are of a model's scores; name a model, or leave them out")
-    for file in (pairs, json, figure):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(pairs, json, figure, force=force)
     names = None if phenomena is None else tuple(part.strip() for part in phenomena.split(","))
     condition = LengthRange.parse(lengths)
     if given is not None:
@@ -112,11 +110,9 @@ def command(
         )
         pcfg = PCFG.load(oracle)
         found = _make(pcfg, condition, settings)
-    wrote = []
-    if pairs is not None:
-        write_pairs(pairs, found)
-        wrote.append(str(pairs))
     if model is None:
+        assert pairs is not None
+        write_pairs(pairs, found)
         print_pairs(found)
         echo(
             f"Wrote {len(found):,} pairs to {pairs}."
@@ -132,15 +128,20 @@ def command(
     records = measured.records()
     print_measures(records)
     print_parts(records)
-    if json is not None:
-        write_json(json, records)
-        wrote.append(str(json))
-    if figure is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_pairs import pairs_figure
+    wrote = []
+    with outputs.together():
+        if pairs is not None:
+            write_pairs(pairs, found)
+            wrote.append(str(pairs))
+        if json is not None:
+            write_json(json, records)
+            wrote.append(str(json))
+        if figure is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_pairs import pairs_figure
 
-        write_text(figure, standalone(pairs_figure(measured.objective, {measured.model: records})))
-        wrote.append(str(figure))
+            write_text(figure, standalone(pairs_figure(measured.objective, {measured.model: records})))
+            wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: truesource score {model} CORPUS --oracle {oracle}")
 

@@ -77,8 +77,9 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files
     from truesource.cli.evaluate import pplu_tables as tables
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
 
     source = unigram or ("test" if oracle is None else "oracle")
     if (source in ("train", "model")) != (reference is not None):
@@ -89,9 +90,7 @@ def command(
         raise InputError("--reduce counts every position; leave --frame paper out")
     if figure is not None and not reduce:
         raise InputError("--figure draws the curves of --reduce; give both")
-    for file in (json, figure):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, figure, force=force)
     text, drawn = read_sentences(corpus, split)
     text = text[:sentences]
     counted = [] if reference is None else read_sentences(reference, "train")[0]
@@ -136,15 +135,16 @@ def command(
 
         records += tables.print_ranks(rank_sentences(found, text), found, rank)
     wrote = []
-    if json is not None:
-        write_json(json, records)
-        wrote.append(str(json))
-    if figure is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_pplu import reduction_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, records)
+            wrote.append(str(json))
+        if figure is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_pplu import reduction_figure
 
-        write_text(figure, standalone(reduction_figure(curves)))
-        wrote.append(str(figure))
+            write_text(figure, standalone(reduction_figure(curves)))
+            wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     whole_words = oracle is not None and trained.vocabulary is not None
     step = f"evaluate divergence {model} {corpus} --oracle {oracle}" if whole_words else "cite"

@@ -78,13 +78,12 @@ def command(
     from grammar.conditioning import LengthRange
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
-    from truesource.cli.inputs import claim_file, read_sentences, warn_of_other_grammar
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import read_sentences, warn_of_other_grammar
     from truesource.probing import Task, parse_layers, probe_model
 
     task = Task(target, given, right, parse_layers(layers), checkpoints, pieces, correlations)
-    for file in (json, figure):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, figure, force=force)
     text, drawn = read_sentences(corpus, split)
     pcfg = PCFG.load(oracle)
     warn_of_other_grammar(corpus, pcfg)
@@ -106,15 +105,16 @@ def command(
         _print_steps(found)
     _print_best(found)
     wrote = []
-    if json is not None:
-        write_json(json, found.records())
-        wrote.append(str(json))
-    if figure is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_probing import probing_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, found.records())
+            wrote.append(str(json))
+        if figure is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_probing import probing_figure
 
-        write_text(figure, standalone(probing_figure(found.records())))
-        wrote.append(str(figure))
+            write_text(figure, standalone(probing_figure(found.records())))
+            wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: {_next(found, model, corpus, oracle)}")
 

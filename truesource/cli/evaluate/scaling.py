@@ -44,11 +44,10 @@ def command(
     """
     from grammar.errors import InputError
     from grammar.parallel import Share
-    from truesource.cli.inputs import claim_file
+    from truesource.cli.claims import claim_files
 
     share = Share() if shard is None else Share.parse(shard)
-    if json is not None:
-        claim_file(json, force)
+    claim_files(json, force=force)
     failures: list[Failure] = []
     if sweep.is_dir():
         if set_ or shard is not None:
@@ -70,7 +69,8 @@ def command(
 def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
     """Show and write what there is of a sweep; ``shared``: other jobs may be at work on the rest."""
     from grammar.errors import InputError
-    from grammar.files import write_json
+    from grammar.files import remove_leftovers_in, write_json
+    from grammar.locks import exclusive
     from truesource.report.scaling import build_scaling_report
     from truesource.sweep.results import read_sweep
 
@@ -92,10 +92,13 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
         )
     show(found)
     records = found.records()
-    write_json(folder / "scaling.json", records)
+    with exclusive(folder, wait=True):  # of several jobs that end together, one writes after the other
+        for place in (folder, folder / "figures"):
+            remove_leftovers_in(place, deep=False)
+        write_json(folder / "scaling.json", records)
+        report = build_scaling_report(found, folder)[-1]
     if json is not None:
         write_json(json, records)
-    report = build_scaling_report(found, folder)[-1]
     also = "" if json is None else f" and {json}"
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 

@@ -101,7 +101,7 @@ def command(
     from grammar.conditioning import LengthRange
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
-    from truesource.cli.inputs import claim_file
+    from truesource.cli.claims import claim_files
 
     if (oracle is None) == (reference is None):
         raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
@@ -109,9 +109,7 @@ def command(
         raise InputError("the paper compares with a text: --variant paper goes with --reference, not with --oracle")
     if vocabulary and oracle is None:
         raise InputError("--vocabulary goes with --oracle; with --reference, words are compared as they are")
-    for file in (json, figure):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, figure, force=force)
     condition = None if lengths is None else LengthRange.parse(lengths)
     if oracle is not None:
         condition = condition_of(sources, lengths)
@@ -127,15 +125,16 @@ def command(
     for note in found.notes:
         echo(note, err=True)
     wrote = []
-    if json is not None:
-        write_json(json, found.records())
-        wrote.append(str(json))
-    if figure is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_tendencies import tendencies_figure
+    with outputs.together():
+        if json is not None:
+            write_json(json, found.records())
+            wrote.append(str(json))
+        if figure is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_tendencies import tendencies_figure
 
-        write_text(figure, standalone(tendencies_figure(found)))
-        wrote.append(str(figure))
+            write_text(figure, standalone(tendencies_figure(found)))
+            wrote.append(str(figure))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: truesource cite")
 

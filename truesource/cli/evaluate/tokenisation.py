@@ -132,8 +132,9 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
+    from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
-    from truesource.cli.inputs import claim_file, read_documents, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_documents, warn_of_conditions, warn_of_other_grammar
     from truesource.tokenisation import (
         PROPOSALS,
         builder_for,
@@ -152,9 +153,7 @@ def command(
         raise InputError(f"--proposal takes {', '.join(PROPOSALS)}; got {proposal!r}")
     if not 0.0 <= tolerance <= 1.0:
         raise InputError(f"--tolerance is from 0 to 1, got {tolerance:g}")
-    for file in (json, table, words, plot):
-        if file is not None:
-            claim_file(file, force)
+    outputs = claim_files(json, table, words, plot, force=force)
     changes = tuple(out_of_domain or ())
     if changes and oracle is None:
         raise InputError("--out-of-domain changes the grammar of the text; name it with --oracle")
@@ -197,13 +196,6 @@ def command(
         if not reason.startswith("no piece spells"):  # said above
             echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
     show(measured)
-    wrote = []
-    if json is not None:
-        write_json(json, measured.records())
-        wrote.append(str(json))
-    if table is not None:
-        write_rows(table, measured.rows())
-        wrote.append(str(table))
     tables = make_tables(
         trained,
         found,
@@ -219,18 +211,24 @@ def command(
     scores = measured.ppl[measured.marginal]
     signed = scores.get("ppl", scores["bits_per_character"])
     echo(f"{signed.name}|{signed.signature}")
-    if json is not None and (more := tables.records()):
-        write_json(json, measured.records() + more)
-    if words is not None and tables.words is not None:
-        write_rows(words, tables.words.rows())
-        wrote.append(str(words))
-    if plot is not None:
-        from truesource.report.figures import standalone
-        from truesource.report.figures_tokenisation import tokenisation_figure
+    wrote = []
+    with outputs.together():
+        if json is not None:
+            write_json(json, measured.records() + tables.records())
+            wrote.append(str(json))
+        if table is not None:
+            write_rows(table, measured.rows())
+            wrote.append(str(table))
+        if words is not None and tables.words is not None:
+            write_rows(words, tables.words.rows())
+            wrote.append(str(words))
+        if plot is not None:
+            from truesource.report.figures import standalone
+            from truesource.report.figures_tokenisation import tokenisation_figure
 
-        gaps = [] if measured.gaps is None else measured.gaps.records()
-        write_text(plot, standalone(tokenisation_figure(measured.records() + tables.records(), gaps)))
-        wrote.append(str(plot))
+            gaps = [] if measured.gaps is None else measured.gaps.records()
+            write_text(plot, standalone(tokenisation_figure(measured.records() + tables.records(), gaps)))
+            wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: {_next(model, text, oracle)}")
 
