@@ -51,9 +51,9 @@ def claimed(targets: Sequence[str | Path], call: str, *, force: bool) -> Iterato
         own = {place for place in named if _call_of(place) == call}
         _clear(named, own, force)
         before = {place: _identity(place) for place in named}
-        _note_down(named, call)
         finished = False
         try:
+            _note_down(named, call)
             yield Outputs(tuple(named), bool(own))
             finished = True
         except SystemExit as stop:

@@ -4,8 +4,8 @@
 
 FOLDER is what the call finds. The call is made once to its end; then again and again in fresh copies of the folder, in
 which it gets the signal just before its first, second, ... change to the disk, and is then made once more. Prints, as
-JSON, what the whole call left and, for every stop: where it was, how it ended, how the same call ended after it, and
-what is then another file, or has other bytes.
+JSON, what the whole call left and, for every stop: where it was, how it ended, what it left, how the same call ended
+after it, and what is then another file, or has other bytes.
 
 Processes are forked, so that the libraries are imported once.
 """
@@ -115,6 +115,7 @@ def main() -> None:
             status, ended = forked(stopped, note)
             if not where.exists():
                 break
+            left = {name: text.decode("latin-1") for name, text in contents(here).items()}
             _, (again, told) = forked(lambda: call(arguments), note)
             there = contents(here)
             stops.append(
@@ -122,6 +123,7 @@ def main() -> None:
                     "where": where.read_text(encoding="utf-8"),
                     "status": status,
                     "ended": ended,
+                    "left": left,
                     "again": again,
                     "told": told,
                     "differ": sorted(n for n in whole.keys() | there.keys() if whole.get(n) != there.get(n)),
