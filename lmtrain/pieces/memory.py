@@ -16,6 +16,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from lmtrain.architectures.states import States
+from lmtrain.cache import cache_of_one_token, without_cache
 from lmtrain.data import pack
 from lmtrain.pieces.cutter import Ints
 
@@ -214,8 +215,7 @@ class WholeTexts:
         texts = [np.append(some, token) for some, token in zip(held, tokens.tolist(), strict=True)]
         table, own = pack(texts, int(tokens[0]))
         ids = torch.from_numpy(table).to(self._model.device)
-        options = {"use_cache": False} if "use_cache" in inspect.signature(self._model.forward).parameters else {}
-        logits = self._model(input_ids=ids, **options).logits
+        logits = self._model(input_ids=ids, **without_cache(self._model)).logits
         last = torch.from_numpy(own.sum(axis=1) - 1).to(logits.device)
         return logits[torch.arange(len(texts), device=logits.device), last], texts, int(own.sum())
 
@@ -227,11 +227,7 @@ class WholeTexts:
 @torch.inference_mode()
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
     """How a network remembers, found by running it at a few tokens."""
-    parameters = inspect.signature(model.forward).parameters
-    if not {"past_key_values", "use_cache"} <= set(parameters):
-        return WholeTexts
-    token = torch.tensor([[int(model.get_input_embeddings().weight.shape[0]) // 2]], device=model.device)
-    kept = model(input_ids=token, use_cache=True).past_key_values
+    kept = cache_of_one_token(model)
     if isinstance(kept, States):
         return FixedStates
     layers = kept.layers if isinstance(kept, DynamicCache) else []
@@ -243,7 +239,8 @@ def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | t
 def reads_padded(model: PreTrainedModel) -> bool:
     """Whether a transformer reads texts of different lengths together as it reads each alone."""
     size = int(model.get_input_embeddings().weight.shape[0])
-    a, b, c = [token for token in range(size) if token != getattr(model.config, "pad_token_id", None)][-3:]
+    pad = getattr(model.config, "pad_token_id", None)
+    a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]
     texts = [np.array([a, b, c, a, a]), np.array([b, a])]
     memory = KeyValues(model)
     held: list[Ints] = []

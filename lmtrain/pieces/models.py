@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,6 +15,7 @@ from generator.language_model import Objective, TokenScores
 from generator.piece_model import Floats, Ints, PieceTokenizer
 from grammar.errors import InputError
 from lmtrain.architectures import ARCHITECTURES
+from lmtrain.cache import without_cache
 from lmtrain.data import Batch
 from lmtrain.decoding.decode import Alphabet
 from lmtrain.decoding.network import NetworkStepper
@@ -188,14 +188,14 @@ class MaskedPieceModel(_PieceModel):
 
 @contextmanager
 def _at_head(model: nn.Module, head: str) -> Iterator[Callable[[nn.Module, Batch], Tensor]]:
-    options = _options(model)
+    options = without_cache(model)
     with predictor(model, head) as predict:
         yield lambda network, batch: predict(network, batch, **options)
 
 
 @contextmanager
 def _everywhere(model: nn.Module) -> Iterator[Callable[[nn.Module, Batch], Tensor]]:
-    options = _options(model)
+    options = without_cache(model)
 
     def predict(network: nn.Module, batch: Batch) -> Tensor:
         inputs = {key: value for key, value in batch.items() if key not in ("positions", "targets")}
@@ -203,7 +203,3 @@ def _everywhere(model: nn.Module) -> Iterator[Callable[[nn.Module, Batch], Tenso
         return logits.flatten(0, 1).index_select(0, batch["positions"])
 
     yield predict
-
-
-def _options(model: nn.Module) -> dict[str, bool]:
-    return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}

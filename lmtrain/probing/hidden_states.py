@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from grammar.errors import InputError
 from grammar.progress import meter
+from lmtrain.cache import without_cache
 from lmtrain.data import Ints, by_length, pack
 from lmtrain.models import CausalModel, MaskedModel, TrainedModel
 from lmtrain.pieces.cutter import Marks
@@ -182,7 +182,6 @@ def _extracted(
 def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...], Tensor]:
     """Output of each layer for a batch of sentences, (B, L, D), and where their own tokens stand in B times L."""
     network = model.model.eval()
-    options = {"use_cache": False} if "use_cache" in inspect.signature(network.forward).parameters else {}
     before, after, _, pad = text.marks
     left, right = np.array(before, dtype=np.int64), np.array(after, dtype=np.int64)
     filler = pad if text.masked or not before else before[0]  # stands on the right, where no causal network looks
@@ -191,7 +190,9 @@ def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...]
     if text.masked and not own.all():
         inputs["attention_mask"] = torch.from_numpy(own.astype(np.int64)).to(network.device)
     with torch.inference_mode():
-        states: tuple[Tensor, ...] | None = network(**inputs, output_hidden_states=True, **options).hidden_states
+        states: tuple[Tensor, ...] | None = network(
+            **inputs, output_hidden_states=True, **without_cache(network)
+        ).hidden_states
     if states is None:
         raise InputError(f"{model.name} does not show its hidden states, so it cannot be probed")
     column = np.arange(table.shape[1])

@@ -12,6 +12,8 @@ import torch
 from transformers import (
     BloomConfig,
     BloomForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
     MambaConfig,
@@ -19,7 +21,10 @@ from transformers import (
     MistralConfig,
     MistralForCausalLM,
     PreTrainedModel,
+    RecurrentGemmaConfig,
+    RecurrentGemmaForCausalLM,
 )
+from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
 from generator.piece_model import PieceWalker, TokenisedModel
@@ -117,6 +122,55 @@ def test_a_walker_reads_as_the_network_does(name: str) -> None:
     assert len({*map(len, texts.values())}) > 2
     expected = [float(plain(network, text)[V.eos]) for text in texts.values()]
     assert walker.log_end(numbers) == pytest.approx(expected, abs=1e-10)
+
+
+class NoCache(PreTrainedModel):
+    """A network that takes what it could be given back, and returns nothing of the kind."""
+
+    config_class = GPT2Config
+
+    def __init__(self, config: GPT2Config) -> None:
+        super().__init__(config)
+        self.inner = GPT2LMHeadModel(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> Any:
+        return self.inner.get_input_embeddings()
+
+    def forward(self, input_ids: Any, past_key_values: Any = None, use_cache: bool = False) -> CausalLMOutput:
+        assert past_key_values is None
+        return CausalLMOutput(logits=self.inner(input_ids=input_ids, use_cache=False).logits)
+
+
+def without_cache() -> dict[str, Callable[[], PreTrainedModel]]:
+    gemma = {"vocab_size": SIZE, "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "lru_width": 16}
+    return {
+        "own": lambda: NoCache(GPT2Config(vocab_size=SIZE, n_embd=16, n_layer=1, n_head=2, n_positions=30)),
+        "recurrent_gemma": lambda: RecurrentGemmaForCausalLM(
+            RecurrentGemmaConfig(**gemma, intermediate_size=32, attention_window_size=30)
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["own", "recurrent_gemma"])
+def test_networks_that_return_no_cache_read_whole_texts(name: str) -> None:
+    """RecurrentGemma keeps its states within itself, in 32 bits."""
+    torch.manual_seed(0)
+    network = shaken(without_cache()[name]())
+    assert memory_of(network) is WholeTexts
+    model: TokenisedModel = piece_model(network)
+    rows = [np.array(row, dtype=np.int64) for row in ([5, 7, 6], [], [9], [8, 5, 5, 10])]
+    found, expected = walked(model.walker(), rows), model.log_probs(rows)
+    assert found == pytest.approx(expected, abs=1e-5)
+    text = (5, 7, 6, V.eos)
+    assert expected[0] == pytest.approx(sum(float(plain(network, text[:i])[t]) for i, t in enumerate(text)), abs=1e-5)
+    stepper = model.stepper()  # type: ignore[attr-defined]
+    first = stepper.start(3)
+    assert first[2] == pytest.approx(plain(network, ()), abs=1e-5)
+    stepper.extend(torch.tensor([0, 1, 2]), torch.tensor([5, 8, 9]))
+    after = stepper.extend(torch.tensor([2, 0]), torch.tensor([7, 6]))
+    for row, read in zip(after, ((9, 7), (5, 6)), strict=True):
+        assert row == pytest.approx(plain(network, read), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", [*CAUSAL, "mamba"])
