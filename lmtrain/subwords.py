@@ -24,9 +24,9 @@ from generator.language_model import Objective
 from grammar.errors import InputError
 from lmtrain.config import ModelConfig
 from lmtrain.pieces.cutter import Marks, Pieces
+from lmtrain.pieces.marking import MARKER
 from lmtrain.tokenizer import SPECIALS, UNK, Vocabulary, build_tokenizer, count_words, with_specials
 
-MARKER = "▁"
 SubwordKind = Literal["bpe", "unigram"]
 
 

@@ -11,8 +11,7 @@ from tokenizers import Tokenizer
 
 from generator.piece_model import Ints, PieceInventory, PieceKind, PieceText
 from grammar.errors import InputError
-from lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
-from lmtrain.subwords import MARKER
+from lmtrain.pieces.marking import MARKER, PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 
 KINDS: dict[str, PieceKind] = {"Unigram": "unigram", "BPE": "bpe", "WordPiece": "wordpiece"}
 BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))

@@ -15,6 +15,8 @@ end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,8 @@ def read_pieces(source: Any) -> PieceTokenizer:
 
     Args:
         source: a fast tokeniser of ``transformers``, a ``tokenizers.Tokenizer``, a ``tokenizer.json`` file, a folder
-            that holds one (read as ``transformers`` does where it has a configuration), or a SentencePiece ``.model``.
+            that holds one (read as ``transformers`` does where it has a configuration), or ``vocab.json`` with
+            ``merges.txt``, or ``vocab.txt`` (see `lmtrain.pieces.tokenizer_folder`), or a SentencePiece ``.model``.
 
     Raises:
         InputError: there is no such file, it cannot be read, `sentencepiece` is needed and not installed, words are
@@ -63,30 +66,31 @@ def _read_path(path: Path) -> PieceTokenizer:
 
 
 def _read_folder(folder: Path) -> PieceTokenizer:
-    if not (folder / "tokenizer.json").is_file():
-        models = sorted(folder.glob("*.model"))
-        hint = f"; name {models[0]} for the SentencePiece model" if models else ""
-        raise InputError(f"the folder has no tokenizer.json{hint}", folder)
-    if not any((folder / name).is_file() for name in ("tokenizer_config.json", "config.json")):
-        return _read_json(folder / "tokenizer.json")
-    from lmtrain.loading import load_tokenizer
+    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+    from lmtrain.pieces.tokenizer_folder import read_plain
 
-    return _located(load_tokenizer(folder), folder)
+    found = read_plain(folder)
+    if found is not None:
+        with _located(folder):
+            return HuggingFacePieces(*found)
+    from lmtrain.loading import load_tokenizer  # torch
+
+    tokenizer = load_tokenizer(folder)
+    with _located(folder):
+        return read_pieces(tokenizer)
 
 
 def _read_json(path: Path) -> PieceTokenizer:
-    from tokenizers import Tokenizer
+    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+    from lmtrain.pieces.tokenizer_folder import read_tokenizer_json
 
+    with _located(path):
+        return HuggingFacePieces(read_tokenizer_json(path))
+
+
+@contextmanager
+def _located(path: Path) -> Iterator[None]:
     try:
-        backend = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises Exception itself
-        first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"the tokeniser cannot be loaded: {first}", path) from error
-    return _located(backend, path)
-
-
-def _located(source: Any, path: Path) -> PieceTokenizer:
-    try:
-        return read_pieces(source)
+        yield
     except InputError as error:
         raise error if error.path else InputError(str(error), path) from error

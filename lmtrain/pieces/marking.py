@@ -13,6 +13,7 @@ from grammar.errors import InputError
 from grammar.files import digest_json
 
 PROBE = "a b"
+MARKER = "▁"  #: U+2581, which SentencePiece and the tokenisers trained here write for a space
 
 
 class Entry(NamedTuple):

@@ -19,7 +19,7 @@ from transformers import PreTrainedTokenizerFast
 from generator.language_model import Objective
 from grammar.errors import InputError
 from lmtrain.pieces.cutter import Flags, Ints, Marks, Pieces
-from lmtrain.subwords import MARKER
+from lmtrain.pieces.marking import MARKER
 from lmtrain.whole_words import parts_of
 
 

@@ -190,9 +190,8 @@ def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...]
     if text.masked and not own.all():
         inputs["attention_mask"] = torch.from_numpy(own.astype(np.int64)).to(network.device)
     with torch.inference_mode():
-        states: tuple[Tensor, ...] | None = network(
-            **inputs, output_hidden_states=True, **without_cache(network)
-        ).hidden_states
+        output = network(**inputs, output_hidden_states=True, **without_cache(network))
+    states: tuple[Tensor, ...] | None = getattr(output, "hidden_states", None)
     if states is None:
         raise InputError(f"{model.name} does not show its hidden states, so it cannot be probed")
     column = np.arange(table.shape[1])

@@ -331,7 +331,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
         read_pieces(tmp_path / "nothing")
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(InputError, match=r"the folder has no tokenizer\.json \("):
+    with pytest.raises(InputError, match=r"the folder has no tokenizer\.json, vocab\.json"):
         read_pieces(empty)
     (empty / "spiece.model").write_bytes(b"")
     with pytest.raises(InputError, match=r"name .*spiece\.model for the SentencePiece model"):

@@ -34,8 +34,9 @@ from lmtrain.ngram.pieces import NgramPieceModel
 from lmtrain.ngram.smoothing import Smoothing, adjust
 from lmtrain.ngram.stream import read_stream
 from lmtrain.ngram.trie import count_ngrams
+from lmtrain.pieces.marking import MARKER
 from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.subwords import MARKER, SubwordVocabulary, build_subword_tokenizer
+from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 from lmtrain.training import train
 
 Sentences = list[list[str]]

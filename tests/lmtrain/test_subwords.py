@@ -13,7 +13,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from grammar.errors import InputError
 from lmtrain.config import ModelConfig
-from lmtrain.subwords import MARKER, SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
+from lmtrain.pieces.marking import MARKER
+from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
 from lmtrain.tokenizer import SPECIALS, Vocabulary
 
 WORDS = [
