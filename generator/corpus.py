@@ -180,6 +180,11 @@ class Corpus:
         texts = (table.column("text") for table in self._tables(split, ["text"]))
         return CodedSentences.split(texts, self._key["original_words"])
 
+    def token_counts(self, split: str) -> NDArray[np.int64]:
+        """Tokens of each sentence, its end not counted, (n,)."""
+        counts = [table.column("n_tokens").to_numpy() for table in self._tables(split, ["n_tokens"])]
+        return np.concatenate(counts).astype(np.int64)
+
     def log_probs(self, split: str) -> NDArray[np.float64]:
         """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -25,7 +26,7 @@ def provenance(seed: int, started: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in PACKAGES},
-        "command": " ".join(["truesource", *sys.argv[1:]]),
+        "command": shlex.join(["truesource", *sys.argv[1:]]),
         "seed": seed,
         "started": started,
         "finished": now(),

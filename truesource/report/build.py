@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ PARTS: dict[str, tuple[str, Callable[[RunFolder], Any]]] = {
     "dynamics": ("What is learned when", dynamics_section),
     "probing": ("What the layers know", probing_section),
 }
+ALARM = 0.001  #: p-value of the test of lengths below which a reader is asked to look into it
+FEWEST_WORDS = 10  #: different words from which frequency against rank is drawn
 KINDS = {"binary": "two children", "unary": "one child", "lexical": "a word"}
 
 
@@ -78,6 +80,8 @@ def _render(context: dict[str, Any], run: Path) -> str:
     environment.filters.update(
         number=words.number,
         duration=words.duration,
+        file_names=words.file_names,
+        command_line=words.command_line,
         yaml=lambda value: yaml.safe_dump(value, sort_keys=False, allow_unicode=True),
         svg=Markup,
     )
@@ -90,7 +94,7 @@ def _render(context: dict[str, Any], run: Path) -> str:
 
 
 def _context(run: RunFolder) -> dict[str, Any]:
-    models, name = run.models, run.config.get("name") or run.path.name
+    models, name, table = run.models, run.config.get("name") or run.path.name, _table(run)
     found = {part: (title, make(run)) for part, (title, make) in PARTS.items()}
     notes = unmeasured(run)
     further = [(part, title) for part, (title, content) in found.items() if content or part in notes]
@@ -106,9 +110,10 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "corpus": _corpus(run),
         "curves": _curves(run),
         "bounded": _bounded(run),
-        "table": _table(run),
+        "table": table,
+        "other_words": _other_words(table),
         "left_out": words.left_out,
-        "forest": figures_models.forest_figure(run.results) if models else None,
+        "forest": figures_models.forest_figure([row for _, rows in table for row in rows]) if models else None,
         "scatters": _scatters(run),
         "parts": {part: content for part, (_, content) in found.items()},
         **{part: content for part, (_, content) in found.items()},
@@ -123,6 +128,8 @@ def _grammar(run: RunFolder) -> dict[str, Any]:
     entropy, length = found.get("derivational_entropy"), found.get("mean_length")
     finite = run.pcfg.exact.spectral_radius < 1.0
     tree = typical_tree(run.corpus.trees(_shown_split(run))) if run.corpus.record["call"]["trees"] else None
+    trees = run.pcfg.meta.get("held_out", {}).get("trees")
+    possible = figures_grammar.possible_held_out(run.trace, trees)
     kinds = [
         (kind, name, frequent_rules(run.pcfg, kind))
         for kind, name in KINDS.items()
@@ -134,7 +141,8 @@ def _grammar(run: RunFolder) -> dict[str, Any]:
         "entropy_per_token": entropy / length if entropy is not None and length else None,
         "kinds": kinds,
         "binarised": any(label.startswith("@") for label in run.pcfg.labels),
-        "trace": figures_grammar.trace_figure(run.trace),
+        "trace": figures_grammar.trace_figure(run.trace, trees),
+        "held_out_trees": None if not possible or trees is None else (min(possible), max(possible), trees),
         "substates": figures_grammar.substates_figure(run.pcfg),
         "spectrum": figures_grammar.spectrum_figure(run.pcfg),
         "filter": run.pcfg.meta.get("filter"),
@@ -146,7 +154,7 @@ def _corpus(run: RunFolder) -> dict[str, Any]:
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
     sentences = some_sentences(run.corpus, split)
     lengths = run.corpus.lengths
-    counts = np.bincount([len(s) for s in sentences])
+    counts = np.bincount(run.corpus.token_counts(split))
     high = min(LONGEST, max(len(counts) - 1, lengths.high + 4 if lengths else 0))
     free = run.pcfg.exact.length_pmf(high)
     exact = run.pcfg.exact.length_pmf(high, lengths) if lengths else free
@@ -160,12 +168,14 @@ def _corpus(run: RunFolder) -> dict[str, Any]:
     return {
         "split": split,
         "read": len(sentences),
+        "sentences": run.corpus.n_sentences(split),
+        "alarm": ALARM,
         "lengths": lengths,
         "range_mass": run.pcfg.exact.range_mass(lengths) if lengths else None,
         "length_figure": figures_corpus.length_figure(shown, exact, free, lengths),
         "length_test": _fit(counts, run.pcfg.exact.length_pmf(len(counts) - 1, lengths)),
         "bank_figure": figures_corpus.treebank_length_figure(bank, run.pcfg.exact.length_pmf(long)) if bank else None,
-        "zipf_figure": figures_corpus.zipf_figure(tokens, expected),
+        "zipf_figure": figures_corpus.zipf_figure(tokens, expected) if len(tokens) >= FEWEST_WORDS else None,
         "types": len(tokens),
         "tokens": int(tokens.sum()),
         "samples": _samples(run, lengths),
@@ -237,6 +247,16 @@ def _scatters(run: RunFolder) -> list[tuple[Record, str, dict[str, float]]]:
                 (row, figures_models.scatter_figure(number, row["model"], table["model"], table["oracle"]), note)
             )
     return drawn
+
+
+def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
+    """Whether a model has another bound than the oracle's own row: it has fewer words, or other sentences."""
+    return any(
+        abs(row["bound"] / rows[0]["bound"] - 1.0) > words.PERFECT
+        for _, rows in table
+        for row in rows
+        if rows[0]["model"] == "oracle"
+    )
 
 
 def _table(run: RunFolder) -> list[tuple[str, list[Record]]]:

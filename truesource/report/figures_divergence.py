@@ -12,13 +12,16 @@ from evaluation.divergence.calibration import Reliability
 from evaluation.divergence.compare import Divergence
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 
+LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
 LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
 def divergence_figure(found: Divergence, salt: str = "divergence") -> str:
     """The reliability diagram, and where it is finite the divergence by position and sentence length, as ``<svg>``."""
-    tables = [(by, found.tables.get(by, [])) for by in ("position", "length")]
-    tables = [(by, rows) for by, rows in tables if any("kl" in row.scores for row in rows)]
+    tables = [
+        (by, [row for row in found.tables.get(by, []) if _enough(found, by, row)]) for by in ("position", "length")
+    ]
+    tables = [(by, rows) for by, rows in tables if rows]
     with figure(9.4 if tables else 4.8, 4.2, salt) as drawn:
         if tables:
             parts: Any = drawn.subfigures(1, 2, width_ratios=(1.0, 1.05))
@@ -80,7 +83,7 @@ def _places(drawn: Any, found: Divergence, tables: Sequence[tuple[str, Sequence[
     panels = drawn.subplots(len(tables), 1, squeeze=False)[:, 0]
     whole = found.scores.get("kl") or found.scores.get("kl_where_finite")
     for axes, (by, rows) in zip(panels, tables, strict=True):
-        there = [(int(row.group), row.scores["kl"]) for row in rows if "kl" in row.scores]
+        there = [(int(row.group), row.scores["kl"]) for row in rows]
         x = [place for place, _ in there]
         value = [score.value for _, score in there]
         ends = np.array([[score.low, score.high] for _, score in there], dtype=np.float64)
@@ -88,7 +91,7 @@ def _places(drawn: Any, found: Divergence, tables: Sequence[tuple[str, Sequence[
             axes.axhline(whole.value, color=QUIET, linewidth=1.1, linestyle=(0, (4, 3)))
         axes.fill_between(x, ends[:, 0], ends[:, 1], color=MODEL, alpha=0.18, linewidth=0)
         axes.plot(x, value, color=MODEL, marker="o", markersize=3.6, linewidth=1.4)
-        axes.set_ylim(0.0, 1.15 * float(np.median(ends[:, 1])) if _wide(ends[:, 1]) else None)
+        axes.set_ylim(bottom=0.0)
         axes.set_xlim(x[0] - 0.5, x[-1] + 0.5)
         axes.set_xlabel("position in the sentence" if by == "position" else "words in the sentence")
         axes.set_ylabel("KL, nats a token")
@@ -98,6 +101,10 @@ def _places(drawn: Any, found: Divergence, tables: Sequence[tuple[str, Sequence[
         panels[0].set_title(f"dashed: mean {whole.value:.4f}; bands: 95%", fontsize=9, color=QUIET)
 
 
-def _wide(high: Any) -> bool:
-    """Whether one interval would squash all others."""
-    return bool(high.max() > 4.0 * np.median(high))
+def _enough(found: Divergence, by: str, row: Row) -> bool:
+    """Whether a position or length has an interval: a divergence, in so many sentences that resampling them says one.
+
+    A sentence has one context at a position, and one a word (and one for its end, if the model is causal) in all.
+    """
+    each = 1 if by == "position" else int(row.group) + (found.objective == "causal")
+    return "kl" in row.scores and row.tokens >= LEAST_SENTENCES * each

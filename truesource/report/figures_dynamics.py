@@ -242,6 +242,8 @@ def _places(drawn: Any, record: Record, places: Sequence[str], measure: str) -> 
         value, low, high = _ends(curves, measure)
         share = np.array(curves["tokens"]) / sum(curves["tokens"])
         shown = [g for g, name in enumerate(curves["names"]) if share[g] >= SMALL and np.isfinite(value[-1, g])]
+        if low is not None:  # groups in fewer than ten sentences have no interval
+            shown = [g for g in shown if np.isfinite(low[-1, g])]
         inner = [g for g in shown if curves["names"][g] != END]
         x = np.arange(len(inner))
         axes.axhline(0.0, color=TRUTH, linewidth=1.5)

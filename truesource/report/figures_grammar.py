@@ -21,14 +21,29 @@ KINDS = (
 )
 
 
-def trace_figure(trace: Sequence[Record]) -> str | None:
-    """Log-likelihood per token against EM steps, phases shaded, number of states below; None without a trace."""
+def possible_held_out(trace: Sequence[Record], trees: int | None) -> list[int] | None:
+    """How many of the held-out trees the grammar can make at each step; None where a step does not say."""
+    missing = [row.get("held_out_impossible") for row in trace if row["log_likelihood"] is not None]
+    known = [trees - n for n in missing if trees is not None and n is not None]
+    return known if known and len(known) == len(missing) else None
+
+
+def trace_figure(trace: Sequence[Record], held_out_trees: int | None = None) -> str | None:
+    """Log-likelihood per token against EM steps, phases shaded, below it the number of states; None without a trace.
+
+    Args:
+        trace: a record a step.
+        held_out_trees: how many there are; then the number that is possible at each step is drawn too.
+    """
     rows = [row for row in trace if row["log_likelihood"] is not None]
     if not rows:
         return None
     at = range(len(rows))
-    with figure(9.4, 3.9, "trace") as drawn:
-        top, below = drawn.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    possible = possible_held_out(trace, held_out_trees)
+    with figure(9.4, 3.9 if possible is None else 4.7, "trace") as drawn:
+        top, below, *more = drawn.subplots(
+            2 if possible is None else 3, 1, sharex=True, height_ratios=[3, 1] if possible is None else [3, 1, 1]
+        )
         _shade(top, below, rows)
         top.plot(
             at, [row["log_likelihood"] for row in rows], color=MODEL, marker="o", markersize=2.5, label="training trees"
@@ -43,7 +58,12 @@ def trace_figure(trace: Sequence[Record]) -> str | None:
             below.step(at, [row["substates"] for row in rows], color=QUIET, where="post")
         below.set_ylabel("states")
         below.set_ylim(bottom=0)
-        below.set_xlabel("steps of expectation-maximisation")
+        for axes in more:
+            axes.step(at, possible, color=TRUTH, where="post")
+            axes.set_ylim(0, 1.05 * (held_out_trees or 1))
+            axes.set_ylabel("held-out trees\nin the mean")
+            axes.grid(axis="y")
+        (more or [below])[-1].set_xlabel("steps of expectation-maximisation")
         below.set_xlim(-0.5, len(rows) - 0.5)
         below.grid(axis="y")
         return to_svg(drawn, "trace", "Log-likelihood of the treebank during induction")

@@ -1,4 +1,4 @@
-"""Figures of naturalness: word frequencies with fitted laws, sentence lengths, agreement of n-grams."""
+"""Figures of naturalness: word frequencies with fitted laws, sentence lengths, n-grams in common."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def lengths_figure(found: Naturalness) -> str:
 
 
 def ngrams_figure(found: Naturalness) -> str:
-    """Spearman's rho of n-gram counts with one half of the reference, and that of its other half as a line."""
+    """Share of n-gram tokens in common with one half of the reference, and that of its other half as a line."""
     with figure(9.4, 3.2, "natngrams") as drawn:
         _ngrams(drawn, found)
-        return to_svg(drawn, "natngrams", "Rank correlation of n-gram counts with the reference")
+        return to_svg(drawn, "natngrams", "Share of n-gram tokens in common with the reference")
 
 
 def _colour(found: Naturalness, name: str) -> str:
@@ -135,8 +135,8 @@ def _lengths(drawn: Any, found: Naturalness) -> None:
             )
         axes.set_xlim(seen[0] - 0.8, seen[-1] + 0.8)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_ylim(bottom=0)
         axes.grid(axis="y")
+    panels.flat[0].set_ylim(bottom=0)  # of all, once all that they share is drawn
     _hide(panels, len(others))
     most = max(panels.flat[: len(others)], key=lambda axes: len(axes.get_legend_handles_labels()[1]))
     drawn.legend(*most.get_legend_handles_labels(), loc="outside upper right", ncols=3)
@@ -149,7 +149,7 @@ def _ngrams(drawn: Any, found: Naturalness) -> None:
     others = [name for name in found.scores if name != found.reference]
     width = 0.8 / len(others)
     for i, name in enumerate(others):
-        rows = [(n, found.scores[name].get(f"ngram_spearman_{n}")) for n in range(1, 5)]
+        rows = [(n, found.scores[name].get(f"ngram_shared_tokens_{n}")) for n in range(1, 5)]
         there = [(n, score) for n, score in rows if score is not None]
         axes.bar(
             [n - 0.4 + width * (i + 0.5) for n, _ in there],
@@ -159,13 +159,13 @@ def _ngrams(drawn: Any, found: Naturalness) -> None:
             label=name,
         )
     for n in range(1, 5):
-        score = found.scores[found.reference].get(f"ngram_spearman_{n}")
+        score = found.scores[found.reference].get(f"ngram_shared_tokens_{n}")
         if score is not None:
             label = f"{found.reference}, one half against the other" if n == 1 else None
             axes.plot([n - 0.46, n + 0.46], [score.value] * 2, color="#111827", linewidth=1.6, label=label)
-    axes.axhline(0.0, color="#9CA3AF", linewidth=0.8)
     axes.set_xticks(range(1, 5), [f"{n}-grams" for n in range(1, 5)])
-    axes.set_ylabel("Spearman's rho of counts")
+    axes.set_ylabel("share of tokens in common")
+    axes.set_ylim(0.0, 1.0)
     axes.set_xlim(0.45, 4.55)
     axes.grid(axis="y")
-    axes.legend(loc="best")
+    drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=4)

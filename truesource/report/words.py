@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from truesource.report.folder import Record
@@ -46,6 +48,26 @@ def count(n: int, noun: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def file_names(text: str) -> str:
+    """A list of files without the folders of absolute paths, which are of no use on another machine."""
+    return ", ".join(map(_file_name, text.split(", ")))
+
+
+def command_line(text: str) -> str:
+    """A command with absolute paths as in `file_names`."""
+    try:
+        parts = shlex.split(text)
+    except ValueError:  # written without quotes
+        parts = text.split()
+    return shlex.join(map(_file_name, parts))
+
+
+def _file_name(word: str) -> str:
+    option, equals, path = word.rpartition("=")
+    local = PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute() or path.startswith("~")
+    return option + equals + PureWindowsPath(path).name if local else word  # both kinds of slash
 
 
 def interval(record: Record, name: str, places: int = 3) -> str:

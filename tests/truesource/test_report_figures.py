@@ -1,0 +1,129 @@
+"""What figures of the report show, and that all of it lies inside their frames."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evaluation.divergence.breakdown import Row
+from evaluation.naturalness.compare import compare_naturalness
+from evaluation.score import Score
+from truesource.report import figures_divergence, figures_naturalness
+from truesource.report.figures import figure
+from truesource.report.figures_grammar import possible_held_out, trace_figure
+from truesource.report.words import command_line, file_names
+
+
+def row(group: int, sentences: int, value: float, *, each: int = 1) -> Row:
+    score = Score("kl", value, "s", 0.9 * value, 1.5 * value)
+    return Row(str(group), float(sentences * each), 0, {"kl": score})
+
+
+def inside(axes: Any) -> bool:
+    """Whether every point of every curve, bar and band lies within the limits."""
+    low, high = axes.get_ylim()
+    ends = [line.get_ydata() for line in axes.get_lines()]
+    ends += [[bar.get_height()] for bar in axes.patches]
+    ends += [path.vertices[:, 1] for band in axes.collections for path in band.get_paths()]
+    values = np.concatenate([np.asarray(end, dtype=np.float64) for end in ends])
+    return bool((values >= low - 1e-12).all() and (values <= high + 1e-12).all())
+
+
+def test_a_divergence_that_grows_stays_in_its_frame() -> None:
+    rows = [row(position, 60, 0.01 * 1.5**position) for position in range(20)]
+    found = SimpleNamespace(scores={"kl": rows[3].scores["kl"]})
+    with figure(4, 4, "x") as drawn:
+        figures_divergence._places(drawn, found, [("position", rows)])  # type: ignore[arg-type]
+        (axes,) = drawn.axes
+        assert inside(axes) and len(axes.get_lines()[-1].get_xdata()) == 20
+
+
+@pytest.mark.parametrize(
+    ("by", "objective", "each"), [("position", "causal", 1), ("length", "causal", 6), ("length", "masked", 5)]
+)
+def test_few_sentences_have_no_place_in_a_figure(by: str, objective: str, each: int) -> None:
+    found = SimpleNamespace(objective=objective)
+    enough = [figures_divergence._enough(found, by, row(5, n, 1.0, each=each)) for n in (1, 9, 10, 11)]  # type: ignore[arg-type]
+    assert enough == [False, False, True, True]
+    assert not figures_divergence._enough(found, by, Row("5", 1000.0, 3, {}))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def natural() -> Any:
+    """Texts of which the second has one length far more often than any other has."""
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(30)]
+
+    def text(lengths: list[int]) -> list[list[str]]:
+        return [list(rng.choice(words, n)) for n in lengths]
+
+    spread = [int(n) for n in rng.integers(2, 9, 200)]
+    return compare_naturalness({"trees": text(spread), "raw": text(spread), "peak": text([3] * 200)}, "trees", seed=1)
+
+
+def test_no_panel_of_lengths_loses_a_point(natural: Any) -> None:
+    with figure(9, 4, "x") as drawn:
+        figures_naturalness._lengths(drawn, natural)
+        panels = [axes for axes in drawn.axes if axes.get_visible()]
+        assert len(panels) == 2 and all(map(inside, panels))
+        assert max(axes.get_lines()[0].get_ydata().max() for axes in panels) == 1.0
+
+
+def test_n_grams_are_drawn_as_shares_that_are_shared(natural: Any) -> None:
+    with figure(9, 4, "x") as drawn:
+        figures_naturalness._ngrams(drawn, natural)
+        (axes,) = drawn.axes
+        heights = [bar.get_height() for bar in axes.patches]
+        scores = [natural.scores[s].get(f"ngram_shared_tokens_{n}") for s in ("raw", "peak") for n in range(1, 5)]
+        wanted = [score.value for score in scores if score is not None]
+        assert len(wanted) > 4 and heights == wanted and min(heights) >= 0.0 and max(heights) <= 1.0 and inside(axes)
+
+
+def test_the_held_out_trees_of_each_step_are_counted() -> None:
+    trace = [
+        {
+            "cycle": 1,
+            "phase": "split",
+            "log_likelihood": -3.0,
+            "held_out": -4.0,
+            "held_out_impossible": n,
+            "substates": 3,
+        }
+        for n in (7, 5, 6)
+    ]
+    assert possible_held_out(trace, 10) == [3, 5, 4]
+    assert possible_held_out(trace, None) is None
+    assert possible_held_out([{**trace[0], "held_out_impossible": None}, *trace], 10) is None
+    drawn, plain = trace_figure(trace, 10), trace_figure(trace)
+    assert drawn is not None and plain is not None
+    assert "held-out trees" in drawn and drawn.count("axes_") > plain.count("axes_")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("/home/me/my bank/wsj_00.mrg, ../b.mrg", "wsj_00.mrg, ../b.mrg"),
+        ("/x/{a,b}/*.mrg.gz", "*.mrg.gz"),
+        ("C:\\\\banks\\\\a.mrg", "a.mrg"),
+        ("sampled from the embedded English grammar", "sampled from the embedded English grammar"),
+    ],
+)
+def test_folders_of_a_treebank_are_not_printed(text: str, wanted: str) -> None:
+    assert file_names(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "truesource run '/a/my b/toy.yaml' --runs=/scratch/me/runs --set x=3/4",
+            "truesource run toy.yaml --runs=runs --set x=3/4",
+        ),
+        ("truesource run ~/toy.yaml it's", "truesource run toy.yaml 'it'\"'\"'s'"),
+    ],
+)
+def test_folders_of_a_command_are_not_printed(text: str, wanted: str) -> None:
+    assert command_line(text) == wanted
