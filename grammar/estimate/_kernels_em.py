@@ -81,8 +81,11 @@ def _products(full, present, j, c, splits, n_splits, lefts, acc):
 
 
 @njit(cache=True, nogil=True)
-def _normalise(full, present, allowed, top, shift, scale):
-    """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have."""
+def _normalise(full, present, allowed, top, shift, scale, lost):
+    """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have.
+
+    Marks in ``lost`` the sentences of which a weight is too small to be kept.
+    """
     scale[:] = 0.0
     for a in range(full.shape[0]):
         if present[a]:
@@ -94,6 +97,7 @@ def _normalise(full, present, allowed, top, shift, scale):
             shift[w] = top[w] + power
             scale[w] = math.ldexp(1.0, -power)
         else:
+            lost[w] |= allowed[w] and scale[w] > 0.0
             shift[w] = NOTHING
             scale[w] = 0.0
     for a in range(full.shape[0]):
@@ -101,6 +105,7 @@ def _normalise(full, present, allowed, top, shift, scale):
             some = False
             for w in range(scale.size):
                 value = full[a, w] * scale[w]
+                lost[w] |= scale[w] > 0.0 and full[a, w] > 0.0 and value < SMALLEST
                 full[a, w] = value if value >= SMALLEST else 0.0
                 some |= value >= SMALLEST
             present[a] = some
@@ -128,7 +133,8 @@ def inside(
 
     Returns:
         full (spans, S, W), unary chains included; present (spans, S), the states of each span that are not zero;
-        shift (spans, W), see above. Rows of ``full`` that are not present hold anything.
+        shift (spans, W), see above; lost (W,), whether a weight was too small beside others to be kept. Rows of
+        ``full`` that are not present hold anything.
     """
     n, width = words.shape
     n_states = by_left.size - 1
@@ -136,6 +142,7 @@ def inside(
     full = np.empty((n_spans, n_states, width))  # rows are filled where present; most never are
     present = np.zeros((n_spans, n_states), dtype=np.bool_)
     shift = np.full((n_spans, width), NOTHING)
+    lost = np.zeros(width, dtype=np.bool_)
     bare = np.zeros((n_states, width))
     flags = np.zeros(n_states, dtype=np.bool_)
     acc, scale = np.zeros(width), np.zeros(width)
@@ -186,11 +193,11 @@ def inside(
                             full[span, a] = 0.0
                         for w in range(width):
                             full[span, a, w] += weight * bare[b, w]
-            _normalise(full[span], present[span], allowed[span], top, shift[span], scale)
+            _normalise(full[span], present[span], allowed[span], top, shift[span], scale, lost)
             for a in range(n_states):
                 begins[i, a] |= present[span, a]
                 ends[a] |= present[span, a]
-    return full, present, shift
+    return full, present, shift, lost
 
 
 @njit(cache=True, nogil=True)

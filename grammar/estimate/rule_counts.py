@@ -20,6 +20,7 @@ FloatArray = NDArray[np.float64]
 Span = tuple[int, int]
 Sentences = Sequence[Sequence[str]]
 Brackets = Sequence[Sequence[Span]]
+LOST = 1e-9  #: share of a sentence's probability that charts may lose
 WIDTH = 32  #: most sentences in a batch: wider ones compute more zeros, narrower ones read the rules more often
 
 
@@ -101,7 +102,11 @@ class Text:
                 self._work.append(Batch(words, tuple(map(tuple, some))))
 
     def counts(self, pcfg: PCFG, description: str = "expected counts", *, rules: bool = True) -> RuleCounts:
-        """The E-step; without ``rules``, only the log probabilities (the counts are then zero)."""
+        """The E-step; without ``rules``, only the log probabilities (the counts are then zero).
+
+        Raises:
+            InputError: charts have no room for more than 1e-9 of the probability of a sentence.
+        """
         from grammar.estimate import _kernels_em
 
         exact = pcfg.exact
@@ -113,12 +118,19 @@ class Text:
 
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
             n = len(batch.words)
-            charts = _kernels_em.inside(batch.words, self._allowed(batch), *tables)
+            allowed = self._allowed(batch)
+            *charts, lost = _kernels_em.inside(batch.words, allowed, *tables)
             full, present, shift = charts
             whole = (n * (n - 1) // 2, pcfg.start)
             with np.errstate(divide="ignore"):
                 log_prob = np.log(full[whole] if present[whole] else np.zeros(len(batch.members)))
             log_prob += shift[whole[0]] * np.log(2.0)
+            for w in np.flatnonzero(lost).tolist():
+                if log_prob[w] < exact.wide.log_prob(batch.words[:, w], allowed[:, w]) - LOST:
+                    raise InputError(
+                        f"sentence {batch.members[w][0] + 1} has parts whose weights are further apart than 1e250, too"
+                        " far for expected counts; leave it out"
+                    )
             if not rules:
                 return log_prob, ()
             weights = np.array([len(members) for members in batch.members], dtype=np.float64)

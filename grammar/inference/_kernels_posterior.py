@@ -29,8 +29,11 @@ def _room(array, needed):
 
 
 @njit(cache=True, nogil=True)
-def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touched):
-    """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power."""
+def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touched, lost):
+    """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power.
+
+    Sets ``lost[0]`` where a product underflows.
+    """
     top = np.int64(-(2**62))
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
@@ -53,6 +56,8 @@ def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touc
                         touched[n_touched] = p
                         n_touched += 1
                     acc[p] += value
+                elif row[pair_right[p]] > 0.0:
+                    lost[0] = True
     return n_touched, top
 
 
@@ -77,7 +82,8 @@ def inside(
 
     Returns:
         inside (spans, S), unary chains included; bare (spans, S), the same without chains above the symbol;
-        shift (spans,), see above; listed (spans, S) and count (spans,), the states of each span not zero.
+        shift (spans,), see above; listed (spans, S) and count (spans,), the states of each span not zero; whether
+        any weight was too small beside others to be kept.
     """
     n = words.size
     n_states = by_left.size - 1
@@ -89,6 +95,7 @@ def inside(
     count = np.zeros(n_spans, dtype=np.int32)
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
+    lost = np.zeros(1, dtype=np.bool_)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
@@ -99,11 +106,13 @@ def inside(
                     for r in range(lex_start[word], lex_start[word + 1]):
                         bare[span, lex_parent[r]] = lex_prob[r]
             else:
-                n_touched, top = _products(i, j, full, shift, listed, count, by_left, pair_right, acc, touched)
+                n_touched, top = _products(i, j, full, shift, listed, count, by_left, pair_right, acc, touched, lost)
                 for x in range(n_touched):
                     p = touched[x]
                     for r in range(rule_start[p], rule_start[p + 1]):
-                        bare[span, parent[r]] += prob[r] * acc[p]
+                        weight = prob[r] * acc[p]
+                        lost[0] |= weight == 0.0
+                        bare[span, parent[r]] += weight
                     acc[p] = 0.0
             for b in range(n_states):
                 weight = bare[span, b]
@@ -121,13 +130,14 @@ def inside(
                 bare[span, a] = bare[span, a] * first * second
                 value = full[span, a] * first * second
                 if value < SMALLEST:
+                    lost[0] |= full[span, a] > 0.0
                     full[span, a] = 0.0
                     bare[span, a] = 0.0
                 else:
                     full[span, a] = value
                     listed[span, count[span]] = a
                     count[span] += 1
-    return full, bare, shift, listed, count
+    return full, bare, shift, listed, count, lost[0]
 
 
 @njit(cache=True, nogil=True)

@@ -130,14 +130,16 @@ def length_masses(high, leafm, leafe, left, right, rule_start, parent, pm, pe, u
 
 
 @njit(cache=True, nogil=True)
-def inside_column(m, e, j, word, by_left, right, rule_start, parent, pm, pe, u_start, u_column, um, ue, lex):
-    """Inside weights of every span (i, j+1), longest last; ``word`` is number j's. Charts m, e are (spans, S)."""
+def inside_column(m, e, j, word, allowed, by_left, right, rule_start, parent, pm, pe, u_start, u_column, um, ue, lex):
+    """Inside weights of the spans (i, j+1) that are ``allowed`` (j+1,), longest last; charts m, e are (spans, S)."""
     n_states = by_left.size - 1
     accm, acce = np.zeros(right.size), np.zeros(right.size, np.int64)
     barem, baree = np.zeros(n_states), np.zeros(n_states, np.int64)
     lex_start, lex_parent, lexm, lexe = lex
     end = j + 1
     for i in range(j, -1, -1):
+        if not allowed[i]:
+            continue
         barem[:] = 0.0
         span = end * j // 2 + i
         if i == j:

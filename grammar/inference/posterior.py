@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
+LOST = 1e-10  #: share of a sentence's probability that charts may lose
 
 
 class ParentRows(NamedTuple):
@@ -205,7 +206,8 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
     """Inside and outside charts of one sentence, in O(n^3 P + n^2 R) for P child pairs and R binary rules.
 
     Raises:
-        InputError: the grammar cannot make the sentence, or its charts do not fit the memory of this machine.
+        InputError: the grammar cannot make the sentence, its charts do not fit the memory of this machine, or more
+            than 1e-10 of its probability is in derivations that they have no room for.
     """
     from grammar.inference import _kernels_posterior
 
@@ -218,11 +220,18 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 28)  # three float64 and an int32
     binary = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
     charts = _kernels_posterior.inside(words, *known.closure, *binary, *lexicon)
-    full, bare, shift, listed, count = charts
+    full, bare, shift, listed, count, lost = charts
     root = n * (n - 1) // 2
-    if not full[root, pcfg.start] > 0.0:
+    kept = float(full[root, pcfg.start])
+    log_prob = math.log(kept) + int(shift[root]) * math.log(2.0) if kept > 0.0 else -math.inf
+    exactly = float(exact.string_log_probs([sentence])[0]) if lost else log_prob
+    if exactly == -math.inf:
         raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
-    log_prob = math.log(full[root, pcfg.start]) + int(shift[root]) * math.log(2.0)
+    if log_prob < exactly - LOST:
+        raise InputError(
+            f"the parts of the sentence {' '.join(sentence)!r} have weights further apart than 1e250, too far for a"
+            f" posterior (its log probability, {exactly:.6g} nats, is known); leave it out"
+        )
     closed = _kernels_posterior.outside(full, shift, listed, count, n, pcfg.start, *known.closure, *binary)
     return Posterior(pcfg, tuple(sentence), log_prob, full, bare, closed, shift, listed, count)
 

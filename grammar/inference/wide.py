@@ -97,12 +97,20 @@ class WideCharts:
             self._free = self._star(logs, "left-corner closure")
         return self._free
 
-    def _inside(self, words: NDArray[np.int32]) -> Weights:
+    def log_prob(self, words: NDArray[np.int32], allowed: NDArray[np.bool_]) -> float:
+        """Ln P(sentence) over derivations whose spans are ``allowed`` (spans,), ``words`` (n,); -inf without any."""
+        n, chart = len(words), self._inside(words, allowed)
+        at = n * (n - 1) // 2, self._exact.pcfg.start
+        return float(Weights(chart.m[at], chart.e[at]).logs())
+
+    def _inside(self, words: NDArray[np.int32], allowed: NDArray[np.bool_] | None = None) -> Weights:
         n = len(words)
         require_memory(n, BYTES * n * (n + 1) // 2 * self._size)
         chart = Weights.zeros(n * (n + 1) // 2, self._size)
         for j in range(n):
-            kernels.inside_column(*chart, j, words[j], *self._rules, *self._closure, self._lexicon)
+            first = (j + 1) * j // 2
+            here = np.ones(j + 1, np.bool_) if allowed is None else allowed[first : first + j + 1].copy()
+            kernels.inside_column(*chart, j, words[j], here, *self._rules, *self._closure, self._lexicon)
         return chart
 
     def leaves(self, words: NDArray[np.int32]) -> tuple[FloatArray, bool]:
@@ -150,7 +158,8 @@ class WideCharts:
             if joint == -math.inf:
                 break
             conditional[j], before = joint - before, joint
-            kernels.inside_column(*chart, j, words[j], *self._rules, *self._closure, self._lexicon)
+            every = np.ones(j + 1, np.bool_)
+            kernels.inside_column(*chart, j, words[j], every, *self._rules, *self._closure, self._lexicon)
             whole = (j + 1) * j // 2, pcfg.start
             if lengths is None or j + 1 in lengths:
                 stop[j + 1] = float(Weights(chart.m[whole], chart.e[whole]).logs()) - before

@@ -424,3 +424,16 @@ def test_the_verb_wants_a_treebank_or_text_and_a_grammar(
     some = str(tmp_path / "some")
     assert run_induce(monkeypatch, "-o", tmp_path / "new.npz", *given.replace("SOME", some).split()) == 2
     assert "either a treebank, or --start-from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("brackets", [None, [[(0, 300)]]])
+def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_impossible(brackets: object) -> None:
+    """The last word decides between two left recursions, of which a^n favours the other by a factor of 9 a word."""
+    pcfg = PCFG.from_text(
+        "S -> A Y 0.5 | B W 0.5\nA -> A X 0.9 | X X 0.1\nB -> B Z 0.9 | Z Z 0.1\n"
+        "X -> a 0.9 | b 0.1\nZ -> a 0.1 | b 0.9\nY -> y 1\nW -> w 1"
+    )
+    with pytest.raises(InputError, match="sentence 2 has parts whose weights are further apart than 1e250"):
+        expected_rule_counts(pcfg, [["a", "a", "y"], ["a"] * 300 + ["w"]], brackets=brackets and [[], *brackets])
+    counts = expected_rule_counts(pcfg, [["a"] * 300 + ["y"], ["a"] * 300])  # what is lost here leads nowhere
+    assert counts.impossible == (2,)

@@ -210,3 +210,30 @@ def test_sentences_without_a_tree_are_refused(sentence: list[str]) -> None:
 def test_spans_outside_the_sentence_are_refused(span: tuple[int, int]) -> None:
     with pytest.raises(InputError, match="is no span"):
         posterior(CYCLES, ["a", "b"]).symbols(*span)
+
+
+def left_garden_path() -> PCFG:
+    """The last word decides between two left recursions, of which a^n favours the other by a factor of 9 a word."""
+    return PCFG.from_text(
+        "S -> A Y 0.5 | B W 0.5\nA -> A X 0.9 | X X 0.1\nB -> B Z 0.9 | Z Z 0.1\n"
+        "X -> a 0.9 | b 0.1\nZ -> a 0.1 | b 0.9\nY -> y 1\nW -> w 1"
+    )
+
+
+def test_weights_too_far_apart_are_refused_and_never_called_impossible() -> None:
+    pcfg = left_garden_path()
+    near = posterior(pcfg, ["a"] * 200 + ["w"])
+    assert near.log_prob == pytest.approx(math.log(0.05) + 198 * math.log(0.9) - 200 * math.log(10.0), rel=1e-12)
+    assert near.label_probs(0, 200) == {"B": pytest.approx(1.0, rel=1e-10)}
+    with pytest.raises(InputError, match=r"further apart than 1e250.*-725\.169 nats, is known"):
+        posterior(pcfg, ["a"] * 300 + ["w"])
+    with pytest.raises(InputError, match="cannot make the sentence"):
+        posterior(pcfg, ["a"] * 300)
+
+
+def test_tiny_rules_have_a_posterior() -> None:
+    """Weights below 1e-250 of their span that lead nowhere cost nothing."""
+    pcfg = PCFG.from_text("S -> A B 1\nA -> a 1 | b 1e-280\nB -> a 1e-290 | b 1\nC -> b 1e-270 | c 1")
+    found = posterior(pcfg, ["a", "b"])
+    assert found.log_prob == pytest.approx(0.0, abs=1e-12)
+    assert found.label_probs(1, 2) == {"B": pytest.approx(1.0, rel=1e-12)}
