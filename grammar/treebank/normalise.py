@@ -11,12 +11,12 @@ from typing import Literal
 
 from grammar.bracketing import is_word_label
 from grammar.conditioning import LengthRange
+from grammar.conventions import CONVENTIONS, NAMES, Ledger, Name, generalised
 from grammar.errors import InputError
 from grammar.tree import Tree
 from grammar.treebank.traverse import fold
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
-EMPTY = "-NONE-"  #: preterminal label of a trace or another word that is not there
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
 
 #: Endings that a signature names where three letters or more stand before; the first that fits.
@@ -39,7 +39,6 @@ _ENDINGS = (
     "s",
 )
 _OTHER_SPACE = re.compile(r"\s")
-_TAG = re.compile(r"(.[^-=]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,10 @@ class Normalisation:
     """
 
     strip_empty: bool = True
-    """Remove preterminals labelled ``-NONE-`` (traces), and every node that becomes empty."""
+    """Remove what the convention says is no word, such as traces (``-NONE-``), and every node that becomes empty."""
     strip_functions: bool = True
-    """Cut labels at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``); a first character stays (``-LRB-``), and so do
-    the quoted words that label themselves (``'x-a'``)."""
+    """Cut labels to the category, as the convention says: Penn's at the first ``-`` or ``=`` (``NP-SBJ=2``: ``NP``),
+    but a first character stays (``-LRB-``). Quoted words that label themselves (``'x-a'``) stay in every convention."""
     root: str | None = "ROOT"
     """Label of the top of every tree, put above a top with another one; None leaves tops as they are."""
     root_aliases: tuple[str, ...] = ("", "TOP", "S1", "VROOT")
@@ -74,12 +73,17 @@ class Normalisation:
     """Words seen fewer times than this, in the trees that are kept, are replaced as ``unknown`` says."""
     unknown: Literal["keep", "unk", "signature"] = "keep"
     """What rare words become: ``<unk>``, or a class by form (`signature`), such as ``<unk-ing>``."""
+    convention: Name = "penn"
+    """How the treebank is annotated (`grammar.conventions`): which words are none, what of a label is the
+    category, which lines between trees are skipped. ``plain`` takes words and labels as they are."""
 
     def __post_init__(self) -> None:
         if self.unaries not in ("keep", "same", "collapse"):
             raise InputError(f"unaries are kept by 'keep', 'same' or 'collapse', not {self.unaries!r}")
         if self.unknown not in ("keep", "unk", "signature"):
             raise InputError(f"rare words become 'unk' or 'signature' (or 'keep'), not {self.unknown!r}")
+        if self.convention not in NAMES:
+            raise InputError(f"there is no convention {self.convention!r}; choose one of {', '.join(NAMES)}")
         if self.root == "":
             raise InputError("the root label cannot be empty; give a label, or None to leave tops as they are")
         if (self.rare_below > 1) != (self.unknown != "keep"):
@@ -88,8 +92,12 @@ class Normalisation:
                 " replacing rare words needs rare_below of 2 or more and unknown 'unk' or 'signature'"
             )
 
-    def apply(self, tree: Tree) -> Tree | None:
+    def apply(self, tree: Tree, ledger: Ledger | None = None) -> Tree | None:
         """The normalised tree, or None when no word is left; lengths and rare words are not looked at.
+
+        Args:
+            tree: as it was read.
+            ledger: takes down what was dropped and what was cut.
 
         Raises:
             InputError: a word is not the only child of its node.
@@ -98,12 +106,19 @@ class Normalisation:
         def combine(node: Tree, values: list[Tree | None]) -> Tree | None:
             top = node is tree
             label = self._label(node.label, top)
+            short = _category(node.label, self.convention) if self.strip_functions else node.label
+            if ledger is not None and short != node.label:
+                ledger.cut[node.label, short] += 1
             if len(node.children) > 1 and len(values) < len(node.children):
                 raise InputError(f"a word stands beside other children of {node.label!r}; it must be an only child")
             if not values:
-                return self._preterminal(node, label)
+                return self._preterminal(node, label, short, ledger)
             children = [value for value in values if value is not None]
             if not children:
+                return None
+            if self.strip_empty and _is_no_constituent(short, self.convention):
+                if ledger is not None:
+                    ledger.dropped[generalised(short)] += sum(len(child.leaves()) for child in children)
                 return None
             if len(children) == 1 and (not label or self._swallows(label, children[0], top)):
                 return children[0] if not label or label == children[0].label else Tree(label, children[0].children)
@@ -125,12 +140,19 @@ class Normalisation:
         return None
 
     def _label(self, label: str, top: bool) -> str:
-        label = _cut(label) if self.strip_functions else label
+        label = _category(label, self.convention) if self.strip_functions else label
         return self.root if top and self.root is not None and label in self.root_aliases else label
 
-    def _preterminal(self, node: Tree, label: str) -> Tree | None:
-        if not node.children or (self.strip_empty and label == EMPTY):
+    def _preterminal(self, node: Tree, label: str, short: str, ledger: Ledger | None) -> Tree | None:
+        if not node.children:
             return None
+        if self.strip_empty:
+            word = str(node.children[0])
+            by_label = _is_no_constituent(short, self.convention)
+            if by_label or _is_no_word(word, self.convention):
+                if ledger is not None:
+                    ledger.dropped[generalised(short if by_label else word)] += 1
+                return None
         words = tuple(_clean_word(str(word), self.lowercase) for word in node.children)
         return node if label == node.label and words == node.children else Tree(label, words)
 
@@ -149,9 +171,19 @@ def _clean_word(word: str, lowercase: bool) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _cut(label: str) -> str:
-    match = None if label.startswith("-") or is_word_label(label) else _TAG.match(label)
+def _category(label: str, convention: Name) -> str:
+    match = None if is_word_label(label) else re.match(CONVENTIONS[convention].category, label)
     return label if match is None else match[0]
+
+
+@lru_cache(maxsize=100_000)
+def _is_no_constituent(label: str, convention: Name) -> bool:
+    return re.fullmatch(CONVENTIONS[convention].nodes, label, re.DOTALL) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _is_no_word(word: str, convention: Name) -> bool:
+    return re.fullmatch(CONVENTIONS[convention].words, word, re.DOTALL) is not None
 
 
 def signature(word: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from grammar.bracketing import unescaped
+from grammar.conventions import CONVENTIONS
 from grammar.errors import InputError
 from grammar.tree import Tree
 from grammar.unpacking import read_lines as unpacked_lines
@@ -56,7 +57,7 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     raise InputError("there is no such file", path)
 
 
-def read_file(path: str | Path) -> Iterator[tuple[int, Tree]]:
+def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[int, Tree]]:
     """Yield (line the tree starts at, tree) for each tree of a file, gzipped when its name ends in ``.gz``.
 
     Words and labels stay as they are in the file (``-LRB-`` too) but for the escapes of `grammar.bracketing`; an
@@ -67,7 +68,7 @@ def read_file(path: str | Path) -> Iterator[tuple[int, Tree]]:
             `read_lines`).
     """
     path = Path(path)
-    return read_lines(_decoded_lines(path), path)
+    return read_lines(_decoded_lines(path), path, skipped)
 
 
 def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
@@ -75,7 +76,9 @@ def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int
     return read_lines(text.split("\n"), source)
 
 
-def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
+def read_lines(
+    lines: Iterable[str], source: str | Path | None = None, skipped: str | None = None
+) -> Iterator[tuple[int, Tree]]:
     """Parse lines of a bracketing of one or many trees, a line holding many trees or a part of one.
 
     A whole tree without words, ``()``, ``(())`` or ``(ROOT )``, as parsers write where they fail, has no children.
@@ -83,6 +86,7 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
     Args:
         lines: the text, cut at line ends.
         source: name for error messages.
+        skipped: regular expression of the starts of lines between trees that are none (`Convention.lines`).
 
     Raises:
         InputError: with the line, for a bracket that is never closed, a stray closing bracket, text
@@ -94,7 +98,10 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
     families: list[list[Tree | str]] = []  # children so far of every open node
     starts: list[int] = []
     hollow = 0  # line of an empty node that is all of an open tree so far
+    is_skipped = re.compile(skipped or r"(?!)").match
     for number, line in enumerate(lines, 1):
+        if not labels and is_skipped(line):
+            continue
         for token in _TOKENS(line):
             if token[0] == "(":
                 if token[-1] != ")":
@@ -136,7 +143,7 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
                     continue
             else:
                 if not labels:
-                    raise InputError(f"text outside brackets: {token[:40]!r}", source, number)
+                    raise InputError(f"text outside brackets: {token[:40]!r}{_hint(line)}", source, number)
                 if families[-1]:
                     raise _beside(token, labels[-1], source, number)
                 if labels[-1]:
@@ -155,6 +162,12 @@ def read_lines(lines: Iterable[str], source: str | Path | None = None) -> Iterat
             source,
             starts[0],
         )
+
+
+def _hint(line: str) -> str:
+    """Which conventions skip such a line."""
+    names = [name for name, convention in CONVENTIONS.items() if re.match(convention.lines, line)]
+    return f"; the convention {' or '.join(names)} skips such lines" if names else ""
 
 
 def _childless(label: str, source: str | Path | None, line: int) -> InputError:

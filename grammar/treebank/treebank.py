@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
 from grammar.errors import InputError
 from grammar.files import atomic_path, refuse_existing
 from grammar.progress import meter
@@ -48,6 +50,8 @@ class Treebank:
     trees: tuple[Tree, ...]
     source: str = "memory"  #: file, pattern or library it was read from
     refused: tuple[Refusal, ...] = field(default=(), repr=False)
+    ledger: Ledger = field(default_factory=Ledger, repr=False)  #: what normalisation dropped and cut, refused trees too
+    convention: Name | None = None  #: what it was read by
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -88,7 +92,8 @@ class Treebank:
             InputError: no such file, a bracketing that is broken (with file and line), or no tree.
         """
         name = ", ".join(map(str, [source] if isinstance(source, (str, Path)) else source))
-        files = ((str(path), read_file(path)) for path in find_files(source))
+        skipped = CONVENTIONS["plain" if normalise is None else normalise.convention].lines
+        files = ((str(path), read_file(path, skipped)) for path in find_files(source))
         return cls._gather(files, name, normalise, limit)
 
     @classmethod
@@ -161,12 +166,13 @@ class Treebank:
             raise InputError(f"a limit of {limit} trees leaves no treebank; give 1 or more")
         trees: list[Tree] = []
         refused: list[Refusal] = []
+        ledger = Ledger()
         with no_garbage_collection(), meter("reading trees") as progress:
             located = chain.from_iterable(((name, line, tree) for line, tree in part) for name, part in files)
             for number, (name, line, tree) in enumerate(located, 1):
                 if number % _PROGRESS_STEP == 0:
                     progress.advance(_PROGRESS_STEP)
-                kept = (tree if tree.children else None) if normalise is None else normalise.apply(tree)
+                kept = (tree if tree.children else None) if normalise is None else normalise.apply(tree, ledger)
                 reason = NO_WORDS if kept is None else None if normalise is None else normalise.refusal(kept)
                 if kept is None or reason is not None:
                     refused.append(Refusal(str(reason), name, line))
@@ -176,7 +182,7 @@ class Treebank:
                     break
             if normalise is not None and normalise.unknown != "keep":
                 trees = replace_unknown(trees, frequent_words(trees, normalise.rare_below), normalise.unknown)
-        return cls(tuple(trees), source, tuple(refused))
+        return cls(tuple(trees), source, tuple(refused), ledger, None if normalise is None else normalise.convention)
 
     # -- what can be done with it ---------------------------------------------------------------------
 
@@ -201,6 +207,12 @@ class Treebank:
     def statistics(self) -> statistics.TreebankStatistics:
         """Sizes, labels, rules, shapes, refusals."""
         return statistics.count(self.trees, (refusal.reason for refusal in self.refused))
+
+    def signs_of_others(self) -> dict[Name, Counter[str]]:
+        """Words and labels that were kept and look like markers of another convention than the one read by."""
+        names = Counter(word for tree in self.trees for word in tree.leaves())
+        names.update(node.label for tree in self.trees for node in tree.subtrees())
+        return signs_of_others(names.items(), self.convention or "plain")
 
     @cached_property
     def digest(self) -> str:

@@ -87,10 +87,10 @@ def test_a_guess_is_refused_and_the_refusal_says_how_to_give_the_head() -> None:
     ("label", "children", "head"),
     [
         ("VP", "V NP", 0), ("VP", "Vt NP", 0), ("VP", "NP V", 1), ("S", "NP V", 1), ("S", "NP VBZ", 1),
-        ("PP", "P NP", 0), ("PP", "NP P", 1), ("NP", "D N", 1), ("NP", "Det N", 1), ("NP", "N PP", 0), ("DP", "D NP", 0),
-        ("SBAR", "WDT S", 0), ("S", "NP VP '.'", 1), ("NP-SBJ", "DT NN", 1), ("UCP", "NP ADJP", 0), ("FRAG", ", RB", 1),
-        ("VP", "Foo NP", None), ("S", "NPs VPs", None), ("S", "'a' S 'b'", None), ("XP", "X YP", None),
-        ("NP", "D A", None), ("S", "D N", None), ("PP", "'of' NP", None),
+        ("PP", "P NP", 0), ("PP", "NP P", 1), ("NP", "D N", 1), ("NP", "Det N", 1), ("NP", "N PP", 0),
+        ("DP", "D NP", 0), ("SBAR", "WDT S", 0), ("S", "NP VP '.'", 1), ("NP-SBJ", "DT NN", 1), ("UCP", "NP ADJP", 0),
+        ("FRAG", ", RB", 1), ("VP", "Foo NP", None), ("S", "NPs VPs", None), ("S", "'a' S 'b'", None),
+        ("XP", "X YP", None), ("NP", "D A", None), ("S", "D N", None), ("PP", "'of' NP", None),
     ],
 )  # fmt: skip
 def test_the_table_knows_labels_of_its_own_only(label: str, children: str, head: int | None) -> None:

@@ -304,3 +304,29 @@ def test_figures_of_the_grammar() -> None:
         assert f"rules to {kind}" in spectrum
     assert "rules to one child" not in spectrum_figure(PCFG.from_text("S -> S S 0.5 | a 0.5"))
     assert substates_figure(split) == drawn
+
+
+def test_conventions_of_treebanks(here: Path, command: Command) -> None:
+    """What reading drops and cuts is said; markers of another convention are a warning, until it is named."""
+    (here / "swb.mrg").write_text(
+        "*x*  notice\n( (CODE (SYM SpeakerA7) (. .)))\n"
+        "( (S (NP-SBJ (PRP he)) (VP (VBZ walks) (NP (-NONE- *T*-1))) (-DFL- E_S)))\n" * 3
+    )
+    call = ("induce", "swb.mrg", "--method", "relative-frequency", "--force", "-o")
+    code, out, err = command(*call, "as-penn.npz")
+    assert code == 0
+    assert (
+        "convention penn: dropped 3 words (-NONE- 3); cut 3 labels from 1 different to 1 (such as NP-SBJ to NP)" in out
+    )
+    assert "Warning: 9 words or labels were kept that look like markers of the convention switchboard" in err
+    assert "--convention switchboard" in err
+    code, out, err = command(*call, "new.npz", "--convention", "switchboard")
+    assert (code, err) == (0, "")
+    assert "convention switchboard: dropped 12 words (CODE 6, -NONE- 3, -DFL- 3); cut 3 labels" in out
+    assert PCFG.load(here / "new.npz").terminals == ("he", "walks")
+    assert "'nega' is not one of" in command(*call, "x.npz", "--convention", "nega").err
+    assert "--convention" in command("parse", "new.npz", "text.txt", "-o", "t.mrg", "--convention", "negra").err
+    brackets = ("induce", "--start-from", "new.npz", "--brackets", "swb.mrg", "--convention", "switchboard")
+    assert "convention switchboard: dropped 12 words" in command(*brackets, "--iterations", 1, "-o", "again.npz").out
+    text = ("induce", "--start-from", "new.npz", "--unbracketed", "text.txt", "--convention", "negra", "-o", "u.npz")
+    assert "--convention: of a treebank" in command(*text).err

@@ -146,5 +146,5 @@ def test_heads_are_shown_and_never_guessed(command: Command, tmp_path: Path, mon
     sample = ("sample", "g.txt", "-n", 20, "--split", "train=1", "--lengths", "2..3", "--variant", "head-initial=all")
     assert "the head is not known" in command(*sample, "-o", "c").err
     assert command(*sample, "-o", "c", "--heads", "heads.txt").code == 0
-    assert "--heads" in command("sample", "g.txt", "-n", 5, "-o", "d", "--heads", "heads.txt").err
+    assert "--heads" in command("sample", "g.txt", "-n", 5, "--split", "train=1", "-o", "d", "--heads", "heads.txt").err
     assert "--heads" in command("vary", "g.txt", "--variant", "zipf=1", "-o", "x", "--heads", "heads.txt").err

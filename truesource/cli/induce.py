@@ -12,7 +12,8 @@ import typer
 from grammar.errors import InputError
 from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Seed
+from truesource.cli.inputs import show_reading
+from truesource.cli.options import Convention, Force, Seed
 
 if TYPE_CHECKING:
     from grammar.pcfg import PCFG
@@ -56,6 +57,7 @@ def command(
             help="More of what the grammar is fitted to (of a corpus its split dev), to report the likelihood of."
         ),
     ] = None,
+    convention: Convention = "penn",
     seed: Seed = 1,
     unbracketed: Annotated[
         Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, one a line, or a corpus folder.")
@@ -95,6 +97,8 @@ def command(
         raise InputError("--iterations: of --start-from; a treebank is fitted in --cycles of splitting and merging")
     if "cycles" in explicit and method is not Method.SPLIT_MERGE:
         raise InputError(f"--cycles: of the method split-merge; {method} splits nothing")
+    if unbracketed is not None and convention != "penn":
+        raise InputError("--convention: of a treebank; sentences without trees have none")
     outputs = claim_files(output, trace, force=force)
     if start_from:
         from truesource.cli.reestimate import reestimate
@@ -105,6 +109,7 @@ def command(
             iterations,
             unbracketed=unbracketed,
             brackets=brackets,
+            convention=convention,
             held_out=held_out,
             trace=trace,
             outputs=outputs,
@@ -119,16 +124,18 @@ def command(
     from grammar.estimate import SplitMerge, relative_frequency, split_merge
     from grammar.files import digest_json, write_json_lines
     from grammar.formats import save_grammar
-    from grammar.treebank import Binarisation, Treebank
+    from grammar.treebank import Binarisation, Normalisation, Treebank
 
     config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
     binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)
-    bank = Treebank.read(treebank)
+    normalise = Normalisation(convention=convention)
+    bank = Treebank.read(treebank, normalise)
     echo(str(bank.statistics()))
+    show_reading(bank)
     for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
         echo(f"{count:,} trees refused: {reason}")
     binarised = bank.binarise(binarisation)
-    others = None if held_out is None else Treebank.read(held_out).binarise(binarisation)
+    others = None if held_out is None else Treebank.read(held_out, normalise).binarise(binarisation)
     call = digest_json([asdict(config), seed, binarised.digest, others and others.digest])[:12]
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
     if config.cycles or config.lexicon == "parse" or others is not None:

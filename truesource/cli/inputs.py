@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from evaluation.exclusion import Exclusion
     from grammar.conditioning import LengthRange
     from grammar.pcfg import PCFG
+    from grammar.treebank import Treebank
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
@@ -31,6 +32,19 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     from generator.text import read_sentences as read
 
     return read(path), None
+
+
+def show_reading(bank: Treebank) -> None:
+    """Say what reading a treebank dropped and cut, and warn of what looks like markers of another convention."""
+    if bank.ledger.dropped or bank.ledger.cut:
+        echo(f"convention {bank.convention}: {bank.ledger}")
+    for name, signs in bank.signs_of_others().items():
+        listed = ", ".join(f"{sign} {count:,}" for sign, count in signs.most_common(5))
+        echo(
+            f"Warning: {signs.total():,} words or labels were kept that look like markers of the convention {name}"
+            f" ({listed}); read the treebank with --convention {name}, or leave them if they belong to the language",
+            err=True,
+        )
 
 
 def read_documents(path: Path, split: str) -> tuple[list[str], LengthRange | None]:

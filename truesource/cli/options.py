@@ -7,11 +7,21 @@ from typing import Annotated
 
 import typer
 
+from grammar.conventions import Name
+
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed; one seed gives the same bytes everywhere.")
 ]
 Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
+Convention = Annotated[
+    Name,
+    typer.Option(
+        "--convention",
+        help="How the treebank is annotated: which words are none (traces, markers of turns), what of a label is the"
+        " category, which lines are no trees. plain: everything as it is.",
+    ),
+]
 Heads = Annotated[
     Path | None,
     typer.Option(

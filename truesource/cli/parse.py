@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force
+from truesource.cli.options import Convention, Force
 
 NAME = "parse"
 
@@ -36,6 +36,7 @@ def command(
     gold: Annotated[
         Path | None, typer.Option(help="Treebank with the trees of the same sentences: print labelled F1.")
     ] = None,
+    convention: Convention = "penn",
     longest: Annotated[
         int | None, typer.Option(min=1, help="Leave sentences of more words unparsed, and out of the F1.")
     ] = None,
@@ -58,10 +59,10 @@ def command(
     from grammar.progress import track
     from grammar.surface import surface
     from grammar.tree import Tree
-    from grammar.treebank import Treebank, splice
+    from grammar.treebank import Normalisation, Treebank, splice
     from grammar.unknown import put_words, read_words
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import list_lines
+    from truesource.cli.inputs import list_lines, show_reading
 
     def best(sentence: list[str]) -> Tree:
         return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
@@ -72,12 +73,16 @@ def command(
         found = posterior(pcfg, sentence)
         return splice((max_rule_tree if method is Method.MAX_RULE else max_span_tree)(found)[0])
 
+    if gold is None and convention != "penn":
+        raise InputError("--convention: of the trees that --gold names; leave it out")
     claim_files(output, force=force)
     pcfg = PCFG.load(grammar)
     if method is not Method.VITERBI:
         tables(pcfg.exact)  # a grammar that has no unary closure fails here, not at every sentence
     sentences = read_sentences(text)
-    wanted = None if gold is None else Treebank.read(gold)
+    wanted = None if gold is None else Treebank.read(gold, Normalisation(convention=convention))
+    if wanted is not None:
+        show_reading(wanted)
     if wanted is not None and len(wanted) != len(sentences):
         raise InputError(
             f"{len(wanted):,} gold trees for the {len(sentences):,} sentences of {text}; give as many", gold

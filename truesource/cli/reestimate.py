@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grammar.outputs import Outputs
 from truesource.cli.console import echo
+
+if TYPE_CHECKING:
+    from grammar.conventions import Name
 
 
 def reestimate(
@@ -15,6 +19,7 @@ def reestimate(
     *,
     unbracketed: Path | None,
     brackets: str | None,
+    convention: Name,
     held_out: str | None,
     trace: Path | None,
     outputs: Outputs,
@@ -30,8 +35,8 @@ def reestimate(
     from grammar.estimate.rule_counts import tree_brackets
     from grammar.files import digest_json, write_json_lines
     from grammar.formats import load_grammar, save_grammar
-    from grammar.treebank import Treebank
-    from truesource.cli.inputs import read_sentences
+    from grammar.treebank import Normalisation, Treebank
+    from truesource.cli.inputs import read_sentences, show_reading
 
     start = load_grammar(start_from)
     known = others = None
@@ -40,10 +45,12 @@ def reestimate(
         if held_out is not None:
             others, _ = read_sentences(Path(held_out), "dev")
     else:
-        bank = Treebank.read(str(brackets))
+        normalise = Normalisation(convention=convention)
+        bank = Treebank.read(str(brackets), normalise)
+        show_reading(bank)
         sentences, known = bank.sentences(), [tree_brackets(tree) for tree in bank]
         if held_out is not None:
-            others = Treebank.read(held_out).sentences()
+            others = Treebank.read(held_out, normalise).sentences()
     call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # others never meet its checkpoint
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
     found = inside_outside(

@@ -61,6 +61,8 @@ def make(run: Run) -> str:
             "statistics": statistics.as_dict(),
             "lengths": np.bincount([len(tree.leaves()) for tree in train]).tolist(),
             "refused": [{"reason": reason, "count": count} for reason, count in refused.most_common()],
+            "convention": bank.convention,
+            "reading": bank.ledger.as_dict(),
             "held_out": 0 if held_out is None else len(held_out),
             "truth": _truth(config),
         },

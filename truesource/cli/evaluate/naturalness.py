@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import console, echo
-from truesource.cli.options import Force, Json, Lengths, Seed, SplitName
+from truesource.cli.options import Convention, Force, Json, Lengths, Seed, SplitName
 
 if TYPE_CHECKING:
     from evaluation.naturalness.compare import Naturalness
@@ -39,6 +39,7 @@ def command(
     ],
     n: Annotated[int, typer.Option("--n", "-n", min=2, help="Sentences to draw from a grammar.")] = 10_000,
     lengths: Lengths = "6..25",
+    convention: Convention = "penn",
     split: SplitName = "train",
     variant: Annotated[
         Kind, typer.Option(help="paper: n-grams of the reference only, and figures with the published Zipf recipe.")
@@ -62,7 +63,10 @@ def command(
 
     outputs = claim_files(json, figure, force=force)
     condition = LengthRange.parse(lengths)
-    read = [read_source(given, n=n, seed=seed, lengths=condition, split=split) for given in (reference, *sources)]
+    read = [
+        read_source(given, n=n, seed=seed, lengths=condition, split=split, convention=convention)
+        for given in (reference, *sources)
+    ]
     names = [source.name for source in read]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

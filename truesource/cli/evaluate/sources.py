@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from grammar.conventions import without_headers
 from grammar.errors import InputError
 from grammar.unpacking import read_chunks
 
 if TYPE_CHECKING:
     from grammar.conditioning import LengthRange
+    from grammar.conventions import Name
     from grammar.pcfg import PCFG
 
 _HEAD = 4096  #: bytes looked at to tell what a file is
@@ -31,7 +33,14 @@ class Source:
 
 
 def read_source(
-    given: str, *, n: int, seed: int, lengths: LengthRange | None, split: str = "train", name: str | None = None
+    given: str,
+    *,
+    n: int,
+    seed: int,
+    lengths: LengthRange | None,
+    split: str = "train",
+    name: str | None = None,
+    convention: Name = "penn",
 ) -> Source:
     """Read sentences, or draw ``n`` from a grammar.
 
@@ -42,6 +51,7 @@ def read_source(
         lengths: sentences of other lengths are left out; a grammar is conditioned on it.
         split: of a corpus folder.
         name: in place of the file's name.
+        convention: of a treebank.
 
     Raises:
         InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
@@ -54,7 +64,7 @@ def read_source(
     kind = kind_of(given)
     if kind == "grammar":
         return _draw(name, path, n, seed, lengths)
-    sentences = _read(given, kind, split)
+    sentences = _read(given, kind, split, convention)
     kept = sentences if lengths is None else [sentence for sentence in sentences if len(sentence) in lengths]
     if not kept:
         raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
@@ -78,17 +88,20 @@ def kind_of(given: str) -> str:
     if bare.endswith((".npz", ".lexicon")):
         return "grammar"
     head = next(read_chunks(path), b"")[:_HEAD].decode("utf-8-sig", errors="replace").lstrip()
-    if _BRACKETING.match(head):
+    if _BRACKETING.match(without_headers(head)):
         return "treebank"
     lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith(("#", "%"))]
     return "grammar" if lines and _RULE.match(lines[0].strip()) else "text"
 
 
-def _read(given: str, kind: str, split: str) -> list[list[str]]:
+def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]]:
     if kind == "treebank":
-        from grammar.treebank import Treebank
+        from grammar.treebank import Normalisation, Treebank
+        from truesource.cli.inputs import show_reading
 
-        return Treebank.read(given).sentences()
+        bank = Treebank.read(given, Normalisation(convention=convention))
+        show_reading(bank)
+        return bank.sentences()
     from truesource.cli.inputs import read_sentences
 
     return read_sentences(Path(given), split)[0]
