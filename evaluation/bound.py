@@ -124,6 +124,7 @@ def bound_records(
     frame: str = "default",
     vocabulary: Collection[str] | None = None,
     variant: Variant = "default",
+    left_out: Mapping[str, int] | None = None,
 ) -> list[Score]:
     """``causal_bound`` (perplexity) and ``masked_bound`` (pseudo-perplexity).
 
@@ -138,6 +139,7 @@ def bound_records(
         frame: name of the frame, see `generator.frame.preset_frame`; the default one counts all words, and the end.
         vocabulary: words outside it are unknown; None: none is.
         variant: as `sentence_records` had it.
+        left_out: entries of the signature that say which sentences were not scored, and how many.
 
     Raises:
         InputError: the grammar can make none of the sentences, or no position counts.
@@ -148,6 +150,7 @@ def bound_records(
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
     head: dict[str, object] = {} if excluded is None else {"disjoint": excluded.part}
+    head |= left_out or {}
     tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.digest[:8]}
     rows: dict[Objective, list[FloatArray]] = {}
     if "surprisal" in kept[0]:

@@ -29,7 +29,7 @@ class TooLongError(InputError):
         which = "the sentence" if number is None else f"sentence {number}"
         super().__init__(
             f"{which} has {tokens:,} tokens: its chart needs {needed / 1e9:,.1f} GB, this machine has"
-            f" {(memory() or 0) / 1e9:,.1f} GB; leave it out, or cut it up"
+            f" {(memory() or 0) / 1e9:,.1f} GB; leave it out (bound --longest WORDS), or cut it up"
         )
         self.tokens, self.needed, self.number = tokens, needed, number
 

@@ -175,22 +175,21 @@ class Charts:
             self._corners[lengths] = self._rows(self._exact.owed_corners(lengths.high))
         return 1.0 / z, self._corners[lengths]
 
-    def leaves(self, words: NDArray[np.int32], *, whole_only: bool = False) -> Leaves:
-        """Outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
+    def trial(self, words: NDArray[np.int32], lengths: LengthRange | None = None, *, outside: bool = False) -> None:
+        """Fill the charts of ``words`` (n, W) and drop them: what that takes, the scores of such sentences take."""
+        run = self._run(words, lengths)
+        if outside:
+            self._outside(run, len(words))
 
-        Args:
-            words: -1 unknown.
-            whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
-        """
+    def _outside(self, run: Pass, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
         from grammar.inference import _kernels_outside
 
-        if self._too_long(words):
-            return self._exact.charts().leaves(words, whole_only=whole_only)
-        run, p = self._run(words, None), self._pairs
+        p = self._pairs
         weights, capped = _kernels_outside.outside_leaves(
             run.inside,
             run.present,
-            len(words),
+            n,
             self._start,
             self._cap,
             *self._closure,
@@ -200,6 +199,19 @@ class Charts:
             p.parent,
             p.prob,
         )
+        return weights, capped
+
+    def leaves(self, words: NDArray[np.int32], *, whole_only: bool = False) -> Leaves:
+        """Outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
+
+        Args:
+            words: -1 unknown.
+            whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
+        """
+        if self._too_long(words):
+            return self._exact.charts().leaves(words, whole_only=whole_only)
+        run = self._run(words, None)
+        weights, capped = self._outside(run, len(words))
         whole = (run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0)
         right = self._certificate.causal(words, run, None)
         unknown = words < 0

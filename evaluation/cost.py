@@ -1,0 +1,66 @@
+"""What exact scores of long sentences will cost, before the work begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from grammar.conditioning import LengthRange
+from grammar.inference.batch import threads
+from grammar.pcfg import PCFG
+
+LONG = 200  #: words above which a sentence is called long
+PILOT = 100  #: words of a long sentence that are timed
+
+
+@dataclass(frozen=True)
+class LongSentences:
+    """The sentences of more than `LONG` words, and what their charts cost."""
+
+    count: int  #: how many
+    longest: int  #: words of the longest
+    seconds: float  #: for all of them, on this machine, measured on the beginning of the longest
+    memory: int  #: bytes of the charts of the longest
+
+    def __str__(self) -> str:
+        minutes = self.seconds / 60.0
+        if minutes < 2.0:
+            time_needed = f"{self.seconds:.0f} s"
+        else:
+            time_needed = f"{minutes:,.0f} min" if minutes < 120.0 else f"{minutes / 60.0:,.1f} h"
+        have = "1 sentence has" if self.count == 1 else f"{self.count:,} sentences have"
+        return (
+            f"{have} more than {LONG} words, the longest {self.longest:,}: about {time_needed},"
+            f" and {self.memory / 1e9:,.2g} GB of memory for the longest"
+        )
+
+
+def long_sentences(
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    lengths: LengthRange | None = None,
+    *,
+    masked: bool = True,
+    dtype: DTypeLike = np.float64,
+) -> LongSentences | None:
+    """The cost of the long sentences; None where there are none.
+
+    Time grows as the cube of the length. It is measured on the first 100 words of the longest sentence.
+    """
+    sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
+    if not sizes.size:
+        return None
+    charts = pcfg.exact.charts(dtype)
+    words = pcfg.encode(max(sentences, key=len)[:PILOT]).reshape(-1, 1)
+    charts.trial(words[:2], lengths, outside=masked)  # compiles the kernels
+    began = time.perf_counter()
+    charts.trial(words, lengths, outside=masked)
+    each = time.perf_counter() - began
+    rounds = max(float(((sizes / PILOT) ** 3).sum()) / threads(), float((sizes.max() / PILOT) ** 3))
+    longest = int(sizes.max())
+    owed = 1 if lengths is None else lengths.high
+    return LongSentences(sizes.size, longest, each * rounds, charts.bytes_per_sentence(longest, owed, masked))

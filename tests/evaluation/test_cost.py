@@ -1,0 +1,35 @@
+"""What long sentences will cost, and leaving them out."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.cost import LongSentences, long_sentences
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+
+GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
+
+
+def test_sentences_of_ordinary_length_cost_nothing_to_speak_of() -> None:
+    assert long_sentences(GRAMMAR, [["a"] * 200, ["b"]]) is None
+
+
+def test_the_cost_of_long_sentences_is_measured() -> None:
+    sentences = [["a"] * 300, ["b"] * 2000, ["a"]]
+    found = long_sentences(GRAMMAR, sentences)
+    assert found is not None
+    assert (found.count, found.longest) == (2, 2000)
+    assert found.seconds > 0.0
+    assert found.memory > 2 * 8 * 2 * 2000 * 2001 / 2  # inside and outside charts of two symbols
+    alone = long_sentences(GRAMMAR, sentences, LengthRange(1, 9), masked=False)
+    assert alone is not None
+    assert alone.memory < found.memory
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(50.0, "about 50 s"), (600.0, "10 min"), (36000.0, "10.0 h")])
+def test_the_cost_reads_well(seconds: float, words: str) -> None:
+    text = str(LongSentences(2, 3000, seconds, 3_200_000_000))
+    assert text.startswith("2 sentences have more than 200 words, the longest 3,000: ")
+    assert words in text
+    assert "3.2 GB" in text

@@ -1,0 +1,48 @@
+"""`bound` of long sentences: what they will cost, and leaving them out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+from grammar.pcfg import PCFG
+
+GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
+
+
+def test_longer_sentences_are_announced_left_out_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setattr("truesource.cli.bound.PATIENCE", 0.0)
+    grammar, text = tmp_path / "g.npz", tmp_path / "long.txt"
+    GRAMMAR.save(grammar)
+    text.write_text("a b\n" + "a " * 250 + "\nc\n", encoding="utf-8")
+    call = ("bound", grammar, text, "--lengths", "none")
+    code, out, err = command(*call)
+    assert code == 0
+    assert re.search(r"1 sentence has more than 200 words, the longest 250: about \d+ s, and .*--longest 200", err)
+    assert "longest" not in out
+    code, out, err = command(*call, "--longest", 200)
+    assert code == 0
+    assert "1 of 3 sentences have more than 200 words, left out" in err
+    assert "about" not in err
+    assert out.count("|longest:200|longer:1|") == 2
+    assert out.count("|sentences:2|") == 2
+    code, _, err = command("bound", grammar, text, "--lengths", "none", "--longest", 1, "--no-masked")
+    assert code == 0
+    text.write_text("a b\n", encoding="utf-8")
+    code, _, err = command(*call, "--longest", 1)
+    assert code == 2
+    assert "leaves nothing to score" in err
+
+
+def test_a_grammar_without_endings_gives_no_bound(tmp_path: Path, command: Command) -> None:
+    PCFG.from_text("S -> S S 0.7 | a 0.3").save(tmp_path / "grows.npz")
+    (tmp_path / "text.txt").write_text("a\na a\n", encoding="utf-8")
+    code, out, err = command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "none")
+    assert (code, out) == (2, "")
+    assert "have probability 0.428571 together, not 1" in err
+    assert command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "1..9").code == 0
