@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,35 @@ class PieceWalker(Protocol):
 
     def keep(self, contexts: Ints) -> None:
         """Forget all contexts but these."""
+
+
+@dataclass(frozen=True)
+class PathSums:
+    """What a pass over a lattice finds: its states, which are a position and a context, in order of position."""
+
+    context: Ints  #: (R,)
+    log_p: Floats  #: (R,) log of the summed probability of the paths that lead there, nats
+    mean: Floats  #: (R,) mean log probability of those paths, each with its share
+    log_best: Floats  #: (R,) that of the most probable of them
+    before: Ints  #: (R,) the state before it on that path; -1 at the beginning
+    arc: Ints  #: (R,) the last arc of that path; -1 at the beginning
+    first: Ints  #: (n+2,) states of position i are first[i] to first[i+1] - 1
+    steps: int  #: token-steps of the pass
+
+
+@runtime_checkable
+class LatticeWalker(Protocol):
+    """A walker of finite memory that passes over a whole lattice in one call."""
+
+    def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
+        """Sum over all paths of a lattice from the empty text on.
+
+        Args:
+            source: (A,) position that each arc comes from; arcs are sorted by their end.
+            first: (n+2,) arcs that end at position i are ``first[i]`` to ``first[i+1] - 1``.
+            tokens: (A,) the model's number of the piece of each arc.
+            most: states after which the pass stops; the later positions then have none.
+        """
 
 
 class TokenisedModel(Protocol):

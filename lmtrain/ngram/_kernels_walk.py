@@ -154,6 +154,90 @@ def advance(
 
 
 @njit(cache=True, nogil=True)
+def sum_paths(
+    start: Array,
+    word: Array,
+    suffix: Array,
+    log_prob: Array,
+    backoff: Array,
+    allowed: Array,
+    begin: int,
+    source: Array,
+    first: Array,
+    tokens: Array,
+    most: int,
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, int]:
+    """Forward pass over the arcs of a lattice, with the contexts of the model as states.
+
+    Args:
+        start: as for `score`.
+        word: as for `score`.
+        suffix: as for `score`.
+        log_prob: as for `score`.
+        backoff: as for `score`.
+        allowed: (C,) whether anything is expected after each context.
+        begin: context before the lattice.
+        source: (A,) position that each arc comes from; arcs are sorted by their end.
+        first: (n+2,) arcs that end at position i are ``first[i]`` to ``first[i+1] - 1``.
+        tokens: (A,) int32, of the model.
+        most: states after which the pass stops.
+
+    Returns:
+        Of each state, in order of position: its context, the log probability of all paths to it, the mean log
+        probability of these, that of the most probable one, the state before it there, and its last arc (-1: none);
+        where the states of each position begin, (n+2,); and the number of steps. No states stand at the last
+        position where the pass stopped.
+    """
+    n = len(first) - 2
+    place = np.full(len(backoff), -1, dtype=np.int64)  # last state of each context
+    node, before, arc = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
+    log_p, mean, best = np.zeros(64), np.zeros(64), np.zeros(64)
+    at = np.zeros(n + 2, dtype=np.int64)
+    node[0], before[0], arc[0] = begin, -1, -1
+    at[1] = size = 1
+    steps = 0
+    for position in range(1, n + 1):
+        for a in range(first[position], first[position + 1]):
+            for s in range(at[source[a]], at[source[a] + 1]):
+                if not allowed[node[s]]:
+                    continue
+                value, context, _ = _step(start, word, suffix, log_prob, backoff, node[s], 0, tokens[a])
+                if value == -np.inf:
+                    continue
+                steps += 1
+                new, new_mean, new_best = log_p[s] + value, mean[s] + value, best[s] + value
+                t = place[context]
+                if t >= at[position]:
+                    top = max(log_p[t], new)
+                    old_share, new_share = np.exp(log_p[t] - top), np.exp(new - top)
+                    mean[t] = (old_share * mean[t] + new_share * new_mean) / (old_share + new_share)
+                    log_p[t] = top + np.log(old_share + new_share)
+                    if new_best > best[t]:
+                        best[t], before[t], arc[t] = new_best, s, a
+                    continue
+                if size == len(node):
+                    node, before, arc = _doubled(node), _doubled(before), _doubled(arc)
+                    log_p, mean, best = _doubled(log_p), _doubled(mean), _doubled(best)
+                place[context] = size
+                node[size], before[size], arc[size] = context, s, a
+                log_p[size], mean[size], best[size] = new, new_mean, new_best
+                size += 1
+        at[position + 1] = size
+        if size > most:
+            at[position + 1 :] = size
+            break
+    return node[:size], log_p[:size], mean[:size], best[:size], before[:size], arc[:size], at, steps
+
+
+@njit(cache=True, nogil=True)
+def _doubled(array: Array) -> Array:
+    """The array at the beginning of one twice as long."""
+    longer = np.empty(2 * len(array), dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@njit(cache=True, nogil=True)
 def expect(
     start: Array,
     word: Array,

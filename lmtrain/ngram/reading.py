@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.piece_model import PathSums
 from generator.sampler import random_state
 from lmtrain.ngram import _kernels_estimate
 from lmtrain.ngram import _kernels_walk as kernels
@@ -85,6 +86,16 @@ class Reader:
         if self.strict:
             values[~self.seen[nodes]] = -np.inf
         return values, after
+
+    def sum_paths(self, source: Ints, first: Ints, tokens: NDArray[np.integer], most: int) -> PathSums:
+        """Sum over the paths of a lattice, see `generator.piece_model.LatticeWalker.sum_paths`."""
+        begin = int(self.begin(1).node[0])
+        allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
+        return PathSums(
+            *kernels.sum_paths(
+                *self._tables, allowed, begin, source.astype(np.int64), first, tokens.astype(np.int32), most
+            )
+        )
 
     @cached_property
     def seen(self) -> NDArray[np.bool_]:

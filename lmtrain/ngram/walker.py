@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.piece_model import PathSums
 from lmtrain.ngram.reading import Reader
 
 Ints = NDArray[np.int64]
@@ -42,6 +43,12 @@ class NgramWalker:
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats."""
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
+
+    def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
+        """Sum over all paths of a lattice; see `generator.piece_model.LatticeWalker`."""
+        found = self._reader.sum_paths(source, first, tokens, most)
+        self._steps += found.steps
+        return found
 
     def keep(self, contexts: Ints) -> None:
         """Nothing is remembered, so nothing is forgotten."""

@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference_ngrams import BOS, EOS, UNK, KneserNey, Mle
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 from walked_texts import walked
 
+from evaluation.tokenisation.builder import LatticeBuilder
+from evaluation.tokenisation.documents import documents
+from evaluation.tokenisation.estimate import Settings
+from evaluation.tokenisation.estimators.exact import exact_sum
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel, assemble_scores
-from generator.piece_model import Ints, PieceWalker, TokenisedModel
+from generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
 from grammar.errors import InputError
 from lmtrain.config import ModelConfig
 from lmtrain.decoding.decode import StepwiseModel, draw
@@ -379,3 +383,77 @@ def test_presets_take_either_tokeniser() -> None:
             assert (shape.tokenizer, shape.vocab_size, shape.min_count, training) == (kind, 100, 1, None)
     with pytest.raises(ValueError, match="min_count is a setting of the word tokenizer"):
         ModelEntry(name="n", model={"architecture": "ngram", "tokenizer": "bpe", "vocab_size": 100, "min_count": 2})
+
+
+def uniform_builder(model: NgramPieceModel) -> LatticeBuilder:
+    """Of lattices whose pieces all score alike."""
+    return LatticeBuilder(model.pieces.inventory, np.zeros(len(model.pieces.inventory.pieces)))
+
+
+class StepByStep:
+    """A walker that hides from `exact_sum` that its model passes over whole lattices."""
+
+    def __init__(self, walker: PieceWalker) -> None:
+        self._walker = walker
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "sum_paths":
+            raise AttributeError(name)
+        return getattr(self._walker, name)
+
+
+class Stepwise:
+    """A model read through `StepByStep`."""
+
+    def __init__(self, model: NgramPieceModel) -> None:
+        self._model = model
+
+    def walker(self) -> Any:
+        return StepByStep(self._model.walker())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CORPUS, st.integers(1, 4), st.sampled_from(SMOOTHINGS), WORDS, st.integers(1, 60))
+def test_one_pass_over_a_lattice_finds_what_steps_find(
+    corpus: Sentences, order: int, smoothing: Smoothing, word: str, most: int
+) -> None:
+    model = fit(corpus, order, smoothing)
+    known = {character for sentence in corpus for w in sentence for character in w}
+    assume(set(word) <= known)
+    found = documents(model, [f"{word} {word}"], uniform_builder(model))
+    assume(len(found))
+    document = found.documents[0]
+    results: list[Any] = []
+    for reader in (model, Stepwise(model)):
+        assert isinstance(reader.walker(), LatticeWalker) == (reader is model)
+        try:
+            results.append(exact_sum(reader, document, Settings(most_prefixes=most)))
+        except InputError as error:
+            results.append(str(error))
+    one, many = results
+    if isinstance(one, str) or isinstance(many, str):
+        assert one == many
+        return
+    assert (one.contexts, one.steps) == (many.contexts, many.steps)
+    assert one.log_dropped == many.log_dropped == -math.inf
+    if many.best is None:
+        assert (one.log_p, one.best, one.entropy) == (-math.inf, None, None)
+        return
+    assert one.log_p == pytest.approx(many.log_p, rel=1e-12, abs=1e-12)
+    assert one.log_best == pytest.approx(many.log_best, rel=1e-12, abs=1e-12)
+    assert one.entropy == pytest.approx(many.entropy, abs=1e-10)
+    ids = model.pieces.inventory.ids[document.lattice.piece[one.best]]
+    assert model.log_probs([ids])[0] == pytest.approx(one.log_best, rel=1e-12, abs=1e-12)
+
+
+def test_a_long_text_has_more_states_than_the_pass_makes_room_for_at_first() -> None:
+    model = fit([["ab", "abc", "cab"], ["bca", "aab"]], 3, "kneser_ney", size=20)
+    text = " ".join(["abcab", "cabba", "aabbc"] * 20)
+    document = documents(model, [text], uniform_builder(model)).documents[0]
+    one, many = (exact_sum(reader, document, Settings()) for reader in (model, Stepwise(model)))
+    assert one.contexts == many.contexts > 200
+    assert one.log_p == pytest.approx(many.log_p, rel=1e-12)
+    assert one.entropy == pytest.approx(many.entropy, rel=1e-9)

@@ -17,7 +17,7 @@ from evaluation.tokenisation.estimators.contexts import Budget, States
 from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.weights import log_sum
 from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import Ints, PieceWalker, TokenisedModel
+from generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
 from grammar.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
@@ -111,6 +111,8 @@ def sum_over_contexts(
     lattice = document.lattice
     walker = model.walker()
     tokens = model.pieces.inventory.ids[lattice.piece]
+    if spare == -math.inf and isinstance(walker, LatticeWalker):
+        return _in_one_pass(walker, lattice, tokens, settings)
     by_source = np.argsort(lattice.source, kind="stable")
     leaving = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 2))
     target = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
@@ -168,6 +170,33 @@ def sum_over_contexts(
         visited,
         walker.steps,
     )
+
+
+def _in_one_pass(walker: PieceWalker, lattice: Lattice, tokens: Ints, settings: Settings) -> ExactSum:
+    """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
+    assert isinstance(walker, LatticeWalker)
+    found = walker.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
+    visited = len(found.context)
+    if visited > settings.most_prefixes:
+        raise _too_many(settings)
+    last = slice(int(found.first[lattice.n]), int(found.first[lattice.n + 1]))
+    at_end = walker.log_end(found.context[last])
+    check_numbers(at_end)
+    possible = np.flatnonzero(at_end > -math.inf)
+    if not len(possible):
+        return ExactSum(-math.inf, None, -math.inf, None, -math.inf, visited, walker.steps)
+    weights = (found.log_p[last] + at_end)[possible]
+    log_p = log_sum(weights)
+    mean = float(np.exp(weights - log_p) @ (found.mean[last] + at_end)[possible])
+    log_best = (found.log_best[last] + at_end)[possible]
+    winner = int(log_best.argmax())
+    arcs = []
+    state = last.start + int(possible[winner])
+    while found.arc[state] >= 0:
+        arcs.append(int(found.arc[state]))
+        state = int(found.before[state])
+    best = np.array(arcs[::-1], dtype=np.int64)
+    return ExactSum(log_p, best, float(log_best[winner]), max(log_p - mean, 0.0), -math.inf, visited, walker.steps)
 
 
 def remembers_all(model: TokenisedModel) -> bool:
