@@ -158,6 +158,10 @@ class TokenisedModel(Protocol):
         """How many tokens stand before a text and after it: 1 or 0 each."""
 
     @property
+    def chosen_before(self) -> str | None:
+        """The token before a text, for signatures, where the user chose it; None: the model's own."""
+
+    @property
     def pieces(self) -> PieceTokenizer:
         """Its tokeniser.
 

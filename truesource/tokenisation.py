@@ -147,6 +147,25 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 
 
+def with_marks(model: Any, before: str | None, end: bool, where: Path) -> Any:
+    """The model with other tokens around a text, where they are asked for.
+
+    Args:
+        model: any.
+        before: see `lmtrain.pieces.models.CausalPieceModel.around_texts`.
+        end: whether P of a text includes its end.
+        where: its folder, for messages.
+
+    Raises:
+        InputError: it has no such token, or is no causal network of pieces.
+    """
+    if before is None and end:
+        return model
+    if not hasattr(model, "around_texts"):
+        raise InputError("--before and --no-end are for causal networks of pieces; leave them out", where)
+    return model.around_texts(before=before, end=end)
+
+
 def require_pieces(model: Any, where: Path) -> TokenisedModel:
     """The model, if its probability of a text is a sum over ways to cut it.
 

@@ -84,6 +84,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         )
     parts = {
         "model": model.name,
+        **({} if model.chosen_before is None else {"before": model.chosen_before}),
         "eos": "in" if model.around[1] else "out",
         "documents": len(kept),
         "left-out": len(left_out),

@@ -43,6 +43,8 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         InputError: counts and tokeniser are of two models.
     """
 
+    chosen_before: str | None = None  #: its own ``<bos>`` always
+
     def __init__(
         self,
         trie: Trie,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 from tokenizers.models import WordLevel
 from torch import Tensor, nn
@@ -20,7 +22,7 @@ from lmtrain.data import Batch
 from lmtrain.decoding.decode import Alphabet
 from lmtrain.decoding.network import NetworkStepper
 from lmtrain.heads import predictor
-from lmtrain.pieces.cutter import Cutter
+from lmtrain.pieces.cutter import Cutter, Marks
 from lmtrain.pieces.inventory import read_pieces
 from lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
 from lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
@@ -28,6 +30,8 @@ from lmtrain.pieces.scoring import score_causal_words, score_masked_words
 from lmtrain.pieces.walker import NetworkWalker
 from lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs
 from lmtrain.scoring import batch_budget
+
+_NAMED = ("bos", "eos", "cls", "sep", "pad")
 
 
 class _PieceModel(OpenVocabulary):
@@ -77,6 +81,34 @@ class CausalPieceModel(_PieceModel):
     """A model of each piece given those before it, as a model of words; see `lmtrain.pieces.scoring`."""
 
     objective: Objective = "causal"
+    chosen_before: str | None = None  #: the token that `around_texts` was told to put before a text
+
+    def around_texts(self, *, before: str | None = None, end: bool = True) -> Self:
+        """The same model with other tokens around a text.
+
+        Models without a token for the beginning (Qwen, Falcon) were trained on documents one after the other, so what
+        stands before a text commonly is the token that ends one: ``before="eos"``.
+
+        Args:
+            before: ``bos``, ``eos``, ``cls``, ``sep`` or ``pad``, or the token itself; None: as it is.
+            end: False leaves the end of a text out of its probability, which then is that of all texts that begin so.
+
+        Raises:
+            InputError: there is no such token.
+        """
+        marks: Marks = self.cutter.marks
+        if before is not None:
+            token = getattr(self.tokenizer, f"{before}_token", None) if before in _NAMED else before
+            number = self.tokenizer.get_vocab().get(token) if token is not None else None
+            if number is None:
+                raise InputError(f"the tokeniser of {self.name} has no token {before!r} to put before a text")
+            marks = marks._replace(before=(int(number),))
+        if not end:
+            marks = marks._replace(after=())
+        changed, cutter = copy(self), copy(self.cutter)
+        cutter.marks = marks  # type: ignore[misc]
+        changed.cutter, changed.chosen_before = cutter, before
+        return changed
 
     @property
     def reading(self) -> str:

@@ -66,7 +66,7 @@ def check_beginning(marks: Marks) -> None:
     if not marks.before:
         raise InputError(
             "the tokeniser has no token for the beginning of a text, so nothing predicts the first piece and"
-            " whole texts have no probability"
+            " whole texts have no probability; say what comes before a text, commonly its end: --before eos"
         )
 
 

@@ -96,6 +96,7 @@ class ToyPieceModel:
         self.name, self.longest, self.order = name, longest, order
         self.pieces = ToyTokenizer(inventory)
         self.around = (1, int(end))
+        self.chosen_before: str | None = None
         self._seed, self._spread, self._end_score = seed, spread, end_score
         self._forbidden = forbidden or {}
         self._known: dict[tuple[int, ...], dict[int, float]] = {}

@@ -259,6 +259,20 @@ def test_sentences_joined_to_documents_and_words_of_another_spelling(here: Path,
     assert {row["set"] for row in rows if row.get("table") == "out-of-domain"} == {"in-domain", "respell=0.5"}
 
 
+def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> None:
+    call = ("evaluate", "tokenisation", "bpe", "corpus", "--documents", "3", "--estimators", "nbest", "--samples", "4")
+    found = command(*call, "--before", "eos", "--no-end")
+    assert found.code == 0
+    assert "|before:eos|" in found.out and "|eos:out|" in found.out
+    assert "|before:" not in command(*call).out
+    for options, message in (
+        (("--before", "rubbish"), "has no token 'rubbish' to put before a text"),
+        (("--no-end", "--oracle", "toy.npz"), "which --oracle and --words need"),
+    ):
+        refused = command(*call, *options)
+        assert refused.code == 2 and message in refused.err
+
+
 def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path, command: Command) -> None:
     (here / "odd.txt").write_text("the cat\nthe heath sees\na cat\n", encoding="utf-8")
     call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")

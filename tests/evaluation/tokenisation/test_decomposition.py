@@ -59,6 +59,7 @@ class GrammarModel:
         end: bool = True,
     ) -> None:
         self.name, self.around = "grammar", (1, int(end))
+        self.chosen_before = None
         self._oracle, self._end = Oracle(grammar, lengths=lengths), end
         words = sorted(set(WORDS) | set(grammar.terminals))
         spelt = [*(MARKER + w for w in words), *(MARKER + w[0] for w in words), *(w[1:] for w in words)]

@@ -64,6 +64,17 @@ def command(
             " default: own where there are some, else fitted."
         ),
     ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before",
+            help="What comes before a text, for models without a token for the beginning: eos, or a token of theirs.",
+        ),
+    ] = None,
+    end: Annotated[
+        bool,
+        typer.Option("--end/--no-end", help="Whether P of a text includes its end; without: of all that begin so."),
+    ] = True,
     oracle: Annotated[
         Path | None,
         typer.Option("--oracle", help="The grammar that the text, a sentence a document, was drawn from."),
@@ -143,6 +154,7 @@ def command(
         impossible_exact,
         measure,
         require_pieces,
+        with_marks,
         write_rows,
     )
     from truesource.tokenisation_tables import Wanted, make_tables
@@ -159,6 +171,8 @@ def command(
         raise InputError("--out-of-domain changes the grammar of the text; name it with --oracle")
     if per_document > 1 and oracle is None:
         raise InputError("--per-document is of the distance to the truth; name the grammar with --oracle")
+    if not end and (oracle is not None or words is not None):
+        raise InputError("--no-end leaves out that a text is over, which --oracle and --words need; leave it out")
     for change in changes:
         parse_change(change)
     texts, drawn = read_documents(text, split)
@@ -170,7 +184,7 @@ def command(
         warn_of_conditions(text, split)
     from lmtrain.models import load_model  # torch, after the quick checks
 
-    trained = require_pieces(load_model(model), model)
+    trained = require_pieces(with_marks(load_model(model), before, end, model), model)
     settings = Settings(
         samples, inverse_temperature, seed, candidates, particles, tail, replicates, most_prefixes, tolerance
     )
