@@ -279,7 +279,7 @@ def format_text(pcfg: PCFG) -> str:
     lines += [
         f"%label {names[i]} {_write_symbol(label)}" for i, label in enumerate(pcfg.labels) if label != pcfg.symbols[i]
     ]
-    lines += [f"%head {line}" for line in HeadRules.of(pcfg).lines]
+    lines += [f"%head {line}" for line in HeadRules.of(pcfg).lines_about(pcfg.labels)]
     rules: list[list[str]] = [[] for _ in names]
     for (a, b, c), p in zip(pcfg.binary, np.exp(pcfg.binary_logp), strict=True):
         rules[a].append(f"{names[b]} {names[c]} {float(p)!r}")

@@ -99,8 +99,15 @@ class HeadRules:
 
     @classmethod
     def of(cls, pcfg: PCFG) -> HeadRules:
-        """The heads that the text of a grammar gave, which its ``meta`` keeps."""
-        return cls.parse((line, number) for number, line in enumerate(pcfg.meta.get("heads", ()), start=1))
+        """The heads that the text of a grammar gave, which its ``meta`` keeps.
+
+        Raises:
+            InputError: they are not lines of text, or no heads.
+        """
+        lines = pcfg.meta.get("heads", [])
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise InputError("the heads that are stored with this grammar are damaged; write the grammar again")
+        return cls.parse((line, number) for number, line in enumerate(lines, start=1))
 
     def before(self, others: HeadRules) -> HeadRules:
         """These heads, and others for what they do not answer."""
@@ -113,11 +120,23 @@ class HeadRules:
             InputError: with the labels spelled like it.
         """
         known = {category(label) for label in labels}
-        for label, children in (*self.by_rule, *((label, [x for _, x in s]) for label, s in self.by_label.items())):
-            for name in (label, *children):
-                if name not in known and not is_word_label(name):
-                    near = get_close_matches(name, known, 3, 0.4) or sorted(known)[:6]
-                    raise InputError(f"%head: no symbol is labelled {name!r}; there are {', '.join(near)}", path)
+        for name in self._names():
+            if name not in known and not is_word_label(name):
+                near = get_close_matches(name, known, 3, 0.4) or sorted(known)[:6]
+                raise InputError(f"%head: no symbol is labelled {name!r}; there are {', '.join(near)}", path)
+
+    def lines_about(self, labels: Iterable[str]) -> list[str]:
+        """The lines that name no other labels: a change of a grammar may have taken some away."""
+        known = {category(label) for label in labels}
+        return [
+            line
+            for line in self.lines
+            if all(name in known or is_word_label(name) for name in HeadRules.parse([(line, 1)])._names())
+        ]
+
+    def _names(self) -> list[str]:
+        rules = [name for label, children in self.by_rule for name in (label, *children)]
+        return rules + [name for label, steps in self.by_label.items() for name in (label, *(x for _, x in steps))]
 
     def find(self, label: str, children: Sequence[str]) -> int | None:
         """Position of the head among ``children`` (categories), from 0; None where it would be a guess."""

@@ -205,3 +205,17 @@ def test_heads_of_a_grammar_text_stay_with_the_grammar(tmp_path: Path) -> None:
     assert pcfg.digest == PCFG.from_text(FISH).digest
     other = parse_variant("head-final=all", heads("S: VP"))(pcfg)
     assert rules(other.pcfg) == {"S -> NP VP", "VP -> V NP"}
+
+
+def test_heads_of_labels_that_a_change_took_away_are_not_written() -> None:
+    pcfg = PCFG.from_text("%head VP: V\n%head PP -> *P NP\n" + WITH_PP)
+    without = parse_variant("ablate=PP")(pcfg).pcfg
+    assert "PP" not in without.labels
+    assert "%head VP: V\n" in without.to_text()
+    assert PCFG.from_text(without.to_text()).meta["heads"] == ["VP: V"]
+
+
+@pytest.mark.parametrize("damaged", ["VP: V", [1], {"VP": "V"}, None])
+def test_damaged_heads_of_a_grammar_are_refused(damaged: object) -> None:
+    with pytest.raises(InputError, match="heads that are stored with this grammar are damaged"):
+        HeadRules.of(PCFG.from_text(FISH).with_meta(heads=damaged))

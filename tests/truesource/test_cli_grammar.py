@@ -123,7 +123,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("convert blank.txt new --to earleyx", ["cannot hold the word 'a b'"]),
         ("convert toy.txt dump --to berkeley", ["will not overwrite dump.grammar without --force"]),
         ("convert toy.txt nltk.txt --to nltk", ["will not overwrite nltk.txt without --force"]),
-        ("convert absent new", ["No such file", "absent"]),
+        ("convert absent new", ["no such file", "absent"]),
         ("inspect toy.txt absent.txt", ["there is no such file"]),
         ("inspect toy.txt gap.txt", ["an empty line", "gap.txt:2"]),
         ("inspect toy.txt text.txt --lengths six", ["written 6..25"]),
