@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,6 +20,8 @@ from grammar.locks import exclusive
 from grammar.parallel import Share, Workers, run_each
 from grammar.pcfg import PCFG
 from grammar.progress import meter
+from grammar.records import holds
+from grammar.tables import Kind, read_table
 
 PART_SIZE = 5000  #: sentences a file
 END = "</s>"
@@ -147,7 +149,12 @@ def _score(
         raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)
     if any(path.name not in there for path in paths):
         return None
-    return [record for path in paths for record in _read(path, scoring.causal, scoring.masked)]
+    parts = [sentences[start : start + part_size] for start in starts]
+    return [
+        record
+        for path, part in zip(paths, parts, strict=True)
+        for record in _read(path, part, scoring.causal, scoring.masked)
+    ]
 
 
 def _unwritable(folder: Path, error: OSError) -> InputError:
@@ -168,11 +175,7 @@ def _prepare(folder: Path, plan: dict[str, Any]) -> None:
     remove_leftovers(record)
     others = folder.exists() and (not folder.is_dir() or any(not p.name.startswith(".") for p in folder.iterdir()))
     if record.exists():
-        try:
-            same = json.loads(record.read_text(encoding="utf-8")) == plan
-        except ValueError:
-            same = False
-        if not same:
+        if not holds(record, plan):
             raise InputError("holds scores of other sentences, another grammar or other settings; name another", folder)
         return
     if others:
@@ -200,24 +203,23 @@ def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: bo
         pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
-def _read(path: Path, causal: bool, masked: bool) -> list[dict[str, Any]]:
-    import math
-
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path)
-        position = table.column("position").to_numpy()
-        token = table.column("token").cast(pa.string()).to_pylist()
-        surprisal = table.column("surprisal").to_pylist() if causal else []
-        one_masked = table.column("masked_logprob").to_pylist() if masked else []
-    except (pa.ArrowInvalid, KeyError) as error:
-        raise InputError("is damaged; delete it and run again", path) from error
+def _read(path: Path, sentences: Sequence[Sequence[str]], causal: bool, masked: bool) -> list[dict[str, Any]]:
+    """The records of the sentences of a part."""
+    columns: dict[str, Kind] = {"position": "int", "token": "text"}
+    numbers = {"surprisal": causal, "masked_logprob": masked}
+    columns |= {name: "float" for name, wanted in numbers.items() if wanted}
+    remedy = "delete it and run again"
+    rows = sum(len(sentence) + 1 for sentence in sentences)
+    table = read_table(path, columns, what="this part of the scores", remedy=remedy, rows=rows, nullable=numbers)
+    if table.column("token").to_pylist() != [token for sentence in sentences for token in (*sentence, END)]:
+        raise InputError(f"this part of the scores is damaged: it has other tokens; {remedy}", path)
+    surprisal = table.column("surprisal").to_pylist() if causal else []
+    one_masked = table.column("masked_logprob").to_pylist() if masked else []
     records = []
-    starts = [i for i, p in enumerate(position.tolist()) if p == 0]
-    for start, stop in zip(starts, [*starts[1:], len(position)], strict=True):
-        record: dict[str, Any] = {"tokens": token[start : stop - 1], "possible": True}
+    start = 0
+    for sentence in sentences:
+        stop = start + len(sentence) + 1
+        record: dict[str, Any] = {"tokens": list(sentence), "possible": True}
         if causal:
             row = surprisal[start:stop]
             record["possible"] = None not in row
@@ -227,4 +229,5 @@ def _read(path: Path, causal: bool, masked: bool) -> list[dict[str, Any]]:
             record["masked_logprob"] = one_masked[start : stop - 1]
             record["possible"] = record["possible"] and None not in record["masked_logprob"]
         records.append(record)
+        start = stop
     return records

@@ -8,7 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from grammar.records import STRICT
+
+
+@with_config(STRICT)
+class ScoreRecord(TypedDict):
+    """What `Score.as_record` gives, read from disk; evaluations add keys of their own."""
+
+    name: str
+    value: float | None
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    signature: NotRequired[str]
 
 
 @dataclass(frozen=True)

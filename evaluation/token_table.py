@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluation.measures.paired import Paired
 from grammar.files import atomic_path
+from grammar.tables import Kind, read_table
 
 
 def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequence[str]]) -> None:
@@ -34,8 +35,11 @@ def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequ
 
 
 def read_token_table(path: str | Path) -> dict[str, np.ndarray]:
-    """The numeric columns of a table that `write_token_table` wrote."""
-    import pyarrow.parquet as pq
+    """The numeric columns of a table that `write_token_table` wrote.
 
-    table = pq.read_table(path, columns=["sentence", "position", "model", "oracle"])
+    Raises:
+        InputError: it is missing or damaged.
+    """
+    columns: dict[str, Kind] = {"sentence": "int", "position": "int", "model": "float", "oracle": "float"}
+    table = read_table(path, columns, what="this table of scores", remedy="score the model again")
     return {name: table.column(name).to_numpy() for name in table.column_names}

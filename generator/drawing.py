@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.corpus_record import ShardEntry
 from generator.plan import Shard
 from generator.sampler import Derivations, Sampler, random_state
 from generator.spelling import Columns, Spelling, spell
 from grammar.errors import InputError
 from grammar.files import digest_file, write_json
+from grammar.records import read_record
 
 POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
 MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
@@ -130,11 +131,13 @@ class Drawing:
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its file is still what was written."""
         try:
-            entry: dict[str, Any] = json.loads(self._work(shard, "json").read_text(encoding="utf-8"))
+            entry = read_record(self._work(shard, "json"), ShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
-            return entry if same and self._work(shard, "hashes").exists() else None
-        except (OSError, ValueError, KeyError):
+        except (OSError, InputError):
             return None
+        told = entry["file"], entry["split"], entry["sentences"]
+        same = same and told == (shard.name, shard.split, shard.sentences)
+        return dict(entry) if same and self._work(shard, "hashes").exists() else None
 
     def hashes(self, shard: Shard) -> Hashes:
         """Of the sentences of a shard, in order; drawn once more where another job has not written them yet."""

@@ -6,7 +6,6 @@ A split whose sentences may not be in a set S follows ``P(w) / (1 - P(S))``: eve
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,9 +16,11 @@ from scipy.stats import binomtest
 
 from generator.drawing import Drawing, Hashes, among
 from generator.plan import Shard
+from grammar.errors import InputError
 from grammar.files import write_json
 from grammar.parallel import Workers, run_each
 from grammar.progress import meter
+from grammar.records import read_record
 
 EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
 
@@ -82,8 +83,8 @@ def _shard_mass(drawing: Drawing, task: Task) -> tuple[str, float, int]:
     shard, new = task
     file = drawing.partial / ".work" / f"{shard.name}.mass.json"
     try:
-        mass = float(json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        mass = read_record(file, float, remedy="sum it again")
+    except InputError:
         sampler = drawing.sampler
         derivations = drawing.draw(shard)[0].take(new)
         mass = 0.0

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from grammar.errors import InputError
 from grammar.files import refuse_existing, remove_leftovers_in, replace, write_json
 from grammar.parallel import Share, Workers, run_each
 from grammar.progress import meter
+from grammar.records import holds, read_record
 
 
 class Writer(Protocol):
@@ -69,10 +69,10 @@ def refuse_occupied(path: Path, force: bool, what: str) -> None:
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:
     """Whether the result of this very call stands at ``path``."""
     try:
-        there = json.loads((path / "record.json").read_text(encoding="utf-8"))
-        return all(there.get(name) == value for name, value in record.items())
-    except (OSError, ValueError, AttributeError):
+        there = read_record(path / "record.json", dict[str, Any], remedy="make it again")
+    except InputError:
         return False
+    return all(there.get(name) == value for name, value in record.items())
 
 
 def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
@@ -82,11 +82,7 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
         InputError: jobs share the work, and there is one of another call.
     """
     plan_file = partial / ".work" / "plan.json"
-    try:
-        same = json.loads(plan_file.read_text(encoding="utf-8")) == plan
-    except (OSError, ValueError):
-        same = False
-    if not same:
+    if not holds(plan_file, plan):
         if partial.exists():
             if shared:
                 raise InputError("holds parts of another corpus; delete it, or give all jobs the same call", partial)

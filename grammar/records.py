@@ -84,6 +84,16 @@ def read_records(path: str | Path, model: type[T], *, what: str = "this line", r
             yield number, decode_record(line, model, what=what, remedy=remedy, path=path, line=number)
 
 
+def holds(path: str | Path, value: Any) -> bool:
+    """Whether a file holds this very JSON value; False where it cannot be read."""
+    found: Any
+    try:
+        found = read_record(path, Any, remedy="")
+    except InputError:
+        return False
+    return bool(found == value)
+
+
 def decode_record(
     content: bytes | str,
     model: type[T],
@@ -115,8 +125,8 @@ def decode_record(
         value = pydantic_core.from_json(content, allow_inf_nan=False)
     except ValueError as error:
         reason = str(error)
-        found = _LINE.search(reason)
-        number = line or (int(found[1]) if found and not embedded else None)
+        place = _LINE.search(reason)
+        number = line or (int(place[1]) if place and not embedded else None)
         raise InputError(f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number) from error
     if unique:
         json.loads(content, object_pairs_hook=partial(_require_unique, f"{what} is damaged", remedy, path))
@@ -125,9 +135,10 @@ def decode_record(
     kind: Any = model
     adapter: TypeAdapter[T] = _adapter(kind)
     try:
-        return adapter.validate_json(content)
+        checked: T = _ordered(adapter.validate_json(content), value)
     except ValidationError as error:
         raise InputError(f"{what} is damaged: {explain(error)}; {remedy}", path, line) from error
+    return checked
 
 
 def read_yaml(path: str | Path, *, what: str = "this file", remedy: str) -> Any:
@@ -196,6 +207,15 @@ def _content(path: Path, what: str, remedy: str) -> bytes:
 def _without_mark(content: bytes) -> bytes:
     """The content without the byte order mark that some editors write."""
     return content.removeprefix(b"\xef\xbb\xbf")
+
+
+def _ordered(found: Any, value: Any) -> Any:
+    """A checked value with its keys in the order of the file, where the model gives them in its own."""
+    if isinstance(found, dict) and isinstance(value, dict) and found.keys() == value.keys():
+        return {key: _ordered(found[key], inner) for key, inner in value.items()}
+    if isinstance(found, list) and isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
+        return [_ordered(mine, inner) for mine, inner in zip(found, value, strict=True)]
+    return found
 
 
 def _finite(value: Any) -> bool:

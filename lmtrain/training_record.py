@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, with_config
+from typing_extensions import TypedDict
 
 from grammar.records import STRICT, Count, FileName, read_record
 
@@ -27,6 +30,25 @@ class TrainingRecord(BaseModel):
     corpus_lengths: str | None = None
     corpus_digest: str | None = None
     files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `lmtrain.integrity`
+
+
+#: mean loss in nats whose perplexity is a number
+Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
+
+
+@with_config(STRICT)
+class MetricsRow(TypedDict):
+    """A line of ``metrics.jsonl``; what a probe found is kept under its names."""
+
+    step: Count
+    epoch: NotRequired[float | None]
+    tokens: NotRequired[Count | None]
+    loss: NotRequired[Loss | None]
+    lr: NotRequired[float | None]
+    dev_loss: NotRequired[Loss | None]
+    dev_ppl: NotRequired[float | None]
+    relative_ppl: NotRequired[float | None]
+    seconds: NotRequired[float]
 
 
 class FinalMetrics(BaseModel):

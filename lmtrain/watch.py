@@ -21,10 +21,12 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 from grammar.errors import InputError
 from grammar.files import write_text
 from grammar.progress import Meter
+from grammar.records import read_records
 from lmtrain import snapshots
 from lmtrain.data import to_device
 from lmtrain.distributed import any_process, is_main_process
 from lmtrain.models import TrainedModel, as_language_model
+from lmtrain.training_record import MetricsRow
 
 if TYPE_CHECKING:
     from lmtrain.run import Run
@@ -60,8 +62,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]
 
     def _begin(self, state: TrainerState) -> float | None:
         if self._path.exists():
-            lines = self._path.read_text(encoding="utf-8").splitlines()
-            self.rows = [row for row in map(json.loads, lines) if row["step"] <= state.global_step]
+            remedy = "delete the unfinished folder, or train with --force"
+            rows = [dict(row) for _, row in read_records(self._path, MetricsRow, remedy=remedy)]
+            self.rows = [row for row in rows if row["step"] <= state.global_step]
         snapshots.drop_later(self._folder, state.global_step)
         if self.rows:
             self._clock -= self.rows[-1]["seconds"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from grammar.errors import InputError, NothingToMeasureError
 from grammar.files import digest_json, remove_leftovers_in, write_json
 from grammar.locks import exclusive
+from grammar.records import read_record
 from truesource.config.run import RunConfig
 from truesource.config.sources import ModelEntry
 from truesource.provenance import now, provenance
@@ -285,11 +285,7 @@ def _is_whole(folder: Path, files: dict[str, int]) -> bool:
 def _read_state(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    try:
-        stages = dict(json.loads(path.read_text(encoding="utf-8"))["stages"])
-        whole = all({"inputs", "output", "files"} <= entry.keys() for entry in stages.values())
-    except (ValueError, KeyError, TypeError, AttributeError):
-        whole = False
-    if not whole:
-        raise InputError("the state of the run is damaged; use --force to make every stage again", path)
-    return stages
+    from truesource.report.records import StagesRecord
+
+    remedy = "use --force to make every stage again"
+    return dict(read_record(path, StagesRecord, what="the state of the run", remedy=remedy)["stages"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +18,11 @@ from grammar.errors import InputError
 from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
 from grammar.locks import exclusive
 from grammar.parallel import Share, Workers
+from grammar.records import read_record
 from lmtrain.card import versions
 from lmtrain.decoding.card import samples_card
 from lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
-from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder
+from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, ShardEntry
 from lmtrain.decoding.settings import Decoding
 from lmtrain.models import load_model
 from lmtrain.training_record import FILE, read_training
@@ -173,10 +173,12 @@ class _Drawing:
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its file is still what was written."""
         try:
-            entry: dict[str, Any] = json.loads(self._note(shard).read_text(encoding="utf-8"))
-            return entry if digest_file(self.partial / "data" / shard.name) == entry["sha256"] else None
-        except (OSError, ValueError, KeyError):
+            entry = read_record(self._note(shard), ShardEntry, remedy="draw it again")
+            same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
+        except (OSError, InputError):
             return None
+        same = same and (entry["file"], entry["sentences"]) == (shard.name, shard.sentences)
+        return dict(entry) if same else None
 
     def _note(self, shard: Shard) -> Path:
         return self.partial / ".work" / f"{shard.name}.json"

@@ -96,5 +96,5 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
     score(tmp_path / "s")
     (tmp_path / "s" / "part-00001.parquet").write_bytes(b"PAR1 cut short")
-    with pytest.raises(InputError, match=r"is damaged; delete it and run again \(.*part-00001"):
+    with pytest.raises(InputError, match=r"is damaged: .*; delete it and run again \(.*part-00001"):
         score(tmp_path / "s")

@@ -61,6 +61,12 @@ def test_a_record_is_read_with_its_unknown_keys_and_a_byte_order_mark(tmp_path: 
     assert read_record(path, Whole, remedy="make it again")["entries"] == [{"file": "a", "size": 3}]
 
 
+def test_keys_keep_the_order_of_the_file(tmp_path: Path) -> None:
+    text = '{"later": {"b": 1, "a": 2}, "entries": [{"size": 3, "x": 1, "file": "a"}], "name": "x"}'
+    (tmp_path / "record.json").write_text(text)
+    assert json.dumps(read_record(tmp_path / "record.json", Whole, remedy="r")) == text
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

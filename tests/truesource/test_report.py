@@ -292,6 +292,35 @@ def test_results_without_a_measure_are_damaged(run):
         build_report(run)
 
 
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("results.json", lambda rows: rows[0].update(bound="5.0"), r"0\.bound: "),
+        ("results.json", lambda rows: rows[0].update(tokens=True), r"0\.tokens: "),
+        ("results.json", lambda rows: rows[-1].update(model="../../secret"), "model: not a plain file name"),
+        ("stages.json", lambda record: record["stages"]["grammar"].update(seconds="1"), r"stages\.grammar\.seconds: "),
+        ("provenance.json", lambda record: record.update(cores="many"), "cores: "),
+        ("config.json", lambda record: record.update(evaluation=[]), "evaluation: "),
+    ],
+)
+def test_a_record_with_a_value_of_another_kind_is_refused(run, file, change, message):
+    record = json.loads((run / file).read_text())
+    change(record)
+    (run / file).write_text(json.dumps(record))
+    with pytest.raises(InputError, match=rf"this file is damaged: .*{message}.*; run the experiment again \(.*{file}"):
+        build_report(run)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"step": 1, "loss": "2.5"}', '{"step": "1"}', '{"step": 1, "loss": 1e5}', '{"loss": 1.0}', "[" * 100_000]
+)
+def test_a_line_of_metrics_with_a_value_of_another_kind_is_refused(run, line):
+    file = run / "models" / "causal-small" / "metrics.jsonl"
+    file.write_text(f'{{"step": 0, "loss": 3.0}}\n{line}\n')
+    with pytest.raises(InputError, match=r"metrics\.jsonl:2\)$"):
+        build_report(run)
+
+
 def test_corpus_of_another_grammar_is_refused(run):
     PCFG.from_text("S -> 'a' 1.0").save(run / "grammar" / "grammar.npz", force=True)
     with pytest.raises(InputError, match="another grammar"):

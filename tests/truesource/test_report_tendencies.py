@@ -162,7 +162,7 @@ def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, mon
     with pytest.raises(InputError, match="figure is damaged"):
         build_report(copy / "runs" / "toy")
     (copy / "runs" / "toy" / "tendencies" / "tendencies.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"this file is damaged, expecting .*tendencies\.json"):
+    with pytest.raises(InputError, match=r"this file is damaged: .*tendencies\.json"):
         build_report(copy / "runs" / "toy")
 
 

@@ -179,7 +179,7 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
     file = finished / "runs" / "toy" / "tokenisation" / "network.json"
     whole = file.read_text(encoding="utf-8")
     file.write_text('{"marginal": "exact"}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"this file is damaged, expecting .*network\.json"):
+    with pytest.raises(InputError, match=r"this file is damaged: .*network\.json"):
         page(finished)
     file.write_text(whole, encoding="utf-8")
 

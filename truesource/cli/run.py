@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,9 +34,9 @@ def command(
 
 def show(report: Path) -> None:
     """Print the table of a run and where its report is."""
-    import json
-
+    from grammar.records import read_record
     from truesource.cli.table import print_results
+    from truesource.report.records import REMEDY
 
-    print_results(json.loads((report.parent / "results.json").read_text(encoding="utf-8")))
+    print_results(read_record(report.parent / "results.json", list[dict[str, Any]], remedy=REMEDY))
     echo(f"Wrote {report}. Next: open it in a browser.")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,10 +13,30 @@ from evaluation.token_table import read_token_table
 from generator.corpus import Corpus
 from grammar.doctor import diagnose
 from grammar.errors import InputError
+from grammar.estimate.split_merge.checkpoint import TraceRow
 from grammar.pcfg import PCFG
+from grammar.records import read_record, read_records
+from lmtrain.training_record import MetricsRow
+from truesource.report.records import (
+    REMEDY,
+    ConfigRecord,
+    DivergenceRecord,
+    DynamicsRecord,
+    NaturalnessRecord,
+    PairsOfModel,
+    PairsSummary,
+    PpluRecord,
+    ProbingRecord,
+    ProvenanceRecord,
+    ResultRow,
+    StagesShown,
+    TendenciesRecord,
+    TokenisationRecord,
+)
 from truesource.report.svg import read_svg
 
 Record = Mapping[str, Any]
+T = TypeVar("T")
 PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
 STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
@@ -26,12 +45,6 @@ OPTIONAL = (
     *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
     *("parameters", "training_seconds", "tokenizer"),
 )
-#: entries that records must have
-TENDENCIES = {"against", "words", "collapsed", "samples", "notes", "records"}
-DYNAMICS = {
-    *("model", "objective", "steps", "threshold", "contexts", "frame", "tags", "tokens", "excluded"),
-    *("signature", "curves", "findings"),
-}
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
@@ -86,7 +99,7 @@ def read_run(path: Path) -> RunFolder:
     """
     if not path.is_dir():
         raise InputError("there is no such run folder", path)
-    config = _mapping(_json(path / "config.json"), path / "config.json")
+    config = _read(path / "config.json", ConfigRecord)
     pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
     corpus = Corpus.load(path / "corpus")
     if corpus.grammar_digest != pcfg.digest:
@@ -96,38 +109,38 @@ def read_run(path: Path) -> RunFolder:
     everyone = _results(path / "results.json")
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
     results = [row for row in everyone if row["relative_ppl"] is not None]
-    stages = (_optional(path / "stages.json") or {}).get("stages", {})
+    stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
     diagnosis = path / "grammar" / "diagnosis.json"
     asked = config.get("evaluation", {})
 
-    def of_models(part: str, needed: set[str], *, key: str | None = None, told: bool = False) -> dict[str, Record]:
+    def of_models(part: str, model: type[T], *, key: str | None = None) -> dict[str, T]:
         """What a stage found, where the configuration asks for it (under ``key``, if that is not its folder's name)."""
-        return _of_models(path / part, names, needed, told=told) if asked.get(key or part) else {}
+        return _of_models(path / part, names, model) if asked.get(key or part) else {}
 
     return RunFolder(
         path,
         config,
-        {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json") or {})},
+        {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},
         {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
-        _optional(path / "treebank" / "statistics.json"),
+        _optional(path / "treebank" / "statistics.json", dict[str, Any]),
         pcfg,
-        _optional(diagnosis) or diagnose(pcfg).as_dict(),
-        _lines(path / "grammar" / "trace.jsonl", ("cycle", "phase", "iteration", "log_likelihood")),
+        _optional(diagnosis, dict[str, Any]) or diagnose(pcfg).as_dict(),
+        _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,
-        {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", ("step",)))},
+        {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", MetricsRow))},
         {name: table for name in names if (table := _scores(path / "scores" / f"{name}.parquet")) is not None},
-        of_models("tokenisation", {"marginal", "bound", "documents", "left_out", "records", "gaps"}, told=True),
-        tendencies=_checked(path / "tendencies" / "tendencies.json", TENDENCIES, told=True)
+        of_models("tokenisation", TokenisationRecord),
+        tendencies=_optional(path / "tendencies" / "tendencies.json", TendenciesRecord)
         if asked.get("tendencies")
         else None,
-        pplu=of_models("pplu", {"model", "objective", "records"}),
+        pplu=of_models("pplu", PpluRecord),
         pairs=_pairs(path / "pairs", names) if asked.get("pairs") else None,
-        dynamics=of_models("dynamics", DYNAMICS),
-        probing=of_models("probing", {"model", "targets"}, key="probe"),
+        dynamics=of_models("dynamics", DynamicsRecord),
+        probing=of_models("probing", ProbingRecord, key="probe"),
         unscored=[row for row in everyone if row["relative_ppl"] is None],
-        divergence=of_models("divergence", {"model", "objective", "contexts", "excluded", "records"}),
-        naturalness=_checked(path / "naturalness" / "naturalness.json", {"reference", "sentences", "records"})
+        divergence=of_models("divergence", DivergenceRecord),
+        naturalness=_optional(path / "naturalness" / "naturalness.json", NaturalnessRecord)
         if asked.get("naturalness")
         else None,
     )
@@ -149,81 +162,40 @@ def _present(path: Path) -> Path:
     return path
 
 
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(_present(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("this file is damaged, it cannot be read as JSON; run the experiment again", path) from error
+def _read(path: Path, model: type[T]) -> T:
+    """A record that must be there."""
+    return read_record(_present(path), model, remedy=REMEDY)
 
 
-def _mapping(value: Any, path: Path) -> Record:
-    if not isinstance(value, dict):
-        raise InputError("this file is damaged, expecting a JSON object; run the experiment again", path)
-    return value
-
-
-def _optional(path: Path) -> Record | None:
-    return _mapping(_json(path), path) if path.is_file() else None
+def _optional(path: Path, model: type[T]) -> T | None:
+    """A record, None where the file is absent."""
+    return _read(path, model) if path.is_file() else None
 
 
 def _results(path: Path) -> Sequence[Record]:
-    rows: list[Record] = _json(path)
-    needed = {"model", "objective", "tokens", "signature", *MEASURES}
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and needed <= row.keys() for row in rows):
-        raise InputError(f"the results are damaged, expecting records with {', '.join(sorted(needed))}", path)
-    return [{**dict.fromkeys(OPTIONAL), **row} for row in rows]
+    return [{**dict.fromkeys(OPTIONAL), **row} for row in _read(path, list[ResultRow])]
 
 
-def _checked(path: Path, needed: set[str], *, told: bool = False) -> Record | None:
-    """A record that must have some entries, None where the file is absent; ``told``: the message names them."""
-    found = _optional(path)
-    if found is not None and not needed <= found.keys():
-        expecting = f", expecting {', '.join(sorted(needed))}" if told else ""
-        raise InputError(f"this file is damaged{expecting}; run the experiment again", path)
-    return found
-
-
-def _of_models(folder: Path, names: Sequence[str], needed: set[str], *, told: bool = False) -> dict[str, Record]:
+def _of_models(folder: Path, names: Sequence[str], model: type[T]) -> dict[str, T]:
     """The records of the models that have one."""
-    read = {name: _checked(folder / f"{name}.json", needed, told=told) for name in names}
+    read = {name: _optional(folder / f"{name}.json", model) for name in names}
     return {name: found for name, found in read.items() if found is not None}
 
 
 def _pairs(folder: Path, names: Sequence[str]) -> Record | None:
     """Minimal pairs, and the models that were asked about them."""
-    summary = _checked(folder / "summary.json", {"notes", "examples", "pairs", "oracle"}, told=True)
+    summary = _optional(folder / "summary.json", PairsSummary)
     if summary is None:
         return None
-    models = _of_models(folder / "models", names, {"objective", "left_out", "records"}, told=True)
-    return {"summary": summary, "models": models}
+    return {"summary": summary, "models": _of_models(folder / "models", names, PairsOfModel)}
 
 
-def _lines(path: Path, needed: tuple[str, ...]) -> list[Record]:
+def _lines(path: Path, model: type[T]) -> list[T]:
     """Records of a ``.jsonl`` file, none where it is absent."""
     if not path.is_file():
         return []
-    rows: list[Record] = []
-    try:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            row = json.loads(line)
-            if not isinstance(row, dict) or not set(needed) <= row.keys():
-                raise InputError(f"this line is damaged, expecting a record with {', '.join(needed)}", path, number)
-            rows.append(row)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError("this file is damaged, it cannot be read as lines of JSON", path, len(rows) + 1) from error
-    return rows
+    return [row for _, row in read_records(path, model, remedy=REMEDY)]
 
 
 def _scores(path: Path) -> dict[str, np.ndarray] | None:
-    import pyarrow as pa
-
-    if not path.is_file():
-        return None
-    try:
-        return read_token_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError("this table of scores is damaged; run the experiment again", path) from error
+    return read_token_table(path) if path.is_file() else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from grammar.files import digest_file, write_json
+from grammar.records import read_record
+from truesource.report.records import REMEDY, ResultRow
 
 if TYPE_CHECKING:
     from truesource.runner import Run
@@ -21,6 +22,7 @@ def make(run: Run) -> str:
     from truesource.report import build_report
 
     names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.models)]
-    records = [json.loads((run.folder / "scores" / f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    files = [run.folder / "scores" / f"{name}.json" for name in names]
+    records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
     return digest_file(build_report(run.folder))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import with_config
+from typing_extensions import TypedDict
 
 from evaluation.measures.bootstrap import Interval
 from evaluation.scaling.cells import AXES, Cell
@@ -16,7 +17,20 @@ from evaluation.scaling.losses import Losses
 from evaluation.scaling.scatter import Scatter
 from evaluation.score import Score, signature
 from grammar.errors import InputError
+from grammar.records import STRICT, Count, FileName, read_record
 from truesource.sweep.scores import MEASURES, read_scores, read_sums
+
+
+@with_config(STRICT)
+class PlanRecord(TypedDict):
+    """``sweep.json``; the cells by name, each with the name of its shape."""
+
+    title: str
+    seed: Count
+    replicates: Count
+    evaluation: str
+    cells: dict[FileName, str]
+
 
 LEAST_SQUARES = "least-squares-of-logs"  #: how laws of more than two parameters are fitted, in signatures
 #: numbers of a cell without interval
@@ -160,11 +174,4 @@ def read_plan(folder: Path) -> dict[str, Any]:
     path = folder / "sweep.json"
     if not folder.is_dir() or not path.is_file():
         raise InputError("this is not the folder of a sweep, sweep.json is missing; give its configuration", folder)
-    try:
-        plan = dict(json.loads(path.read_text(encoding="utf-8")))
-        missing = {"title", "seed", "replicates", "evaluation", "cells"} - plan.keys()
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError("this file is damaged; run the sweep again from its configuration", path) from error
-    if missing:
-        raise InputError(f"this file lacks {', '.join(sorted(missing))}; run the sweep again", path)
-    return plan
+    return dict(read_record(path, PlanRecord, remedy="run the sweep again from its configuration"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
 
 from evaluation.comparison import BothScored, oracle_for, score_both
 from evaluation.exclusion import Exclusion
@@ -16,8 +17,10 @@ from evaluation.measures.paired import Paired
 from evaluation.measures.perplexity import perplexities
 from evaluation.score import digest_sentences
 from generator.frame import preset_frame
+from grammar.archives import ArrayKind, read_arrays
 from grammar.errors import InputError
 from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
+from grammar.records import STRICT, Count, FileName, read_record
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
@@ -27,6 +30,72 @@ if TYPE_CHECKING:
     from truesource.sweep.config import SweepConfig
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+_WHAT = "the file of the scores of this cell"
+
+
+@with_config(STRICT)
+class IntervalRecord(TypedDict):
+    """An `evaluation.measures.bootstrap.Interval`."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@with_config(STRICT)
+class Measures(TypedDict):
+    """The measures of a cell."""
+
+    ppl: IntervalRecord
+    bound: IntervalRecord
+    relative_ppl: IntervalRecord
+    kl: IntervalRecord
+
+
+@with_config(STRICT)
+class ParametersRecord(TypedDict):
+    """Counts of parameters."""
+
+    total: Count
+    without_embeddings: Count
+
+
+@with_config(STRICT)
+class CostRecord(TypedDict):
+    """What training took, see `lmtrain.flops`."""
+
+    parameters: ParametersRecord
+    tokens: Count
+    epochs: float
+    steps: Count
+    flops: Annotated[int, Field(ge=0)]
+    rule: Annotated[int, Field(ge=0)]
+
+
+@with_config(STRICT)
+class Point(TypedDict):
+    """A snapshot on the curve of a cell."""
+
+    step: Count
+    flops: Annotated[int, Field(ge=0)]
+    kl: float
+
+
+@with_config(STRICT)
+class CellRecord(TypedDict):
+    """``scores/<cell>.json``."""
+
+    cell: FileName
+    weights: str
+    evaluation: str
+    model: str
+    sentences: Count
+    seed: Count
+    train_tokens: Count
+    cost: CostRecord
+    measures: Measures
+    parts: dict[str, Any]
+    curve: list[Point]
 
 
 class Scoring:
@@ -143,12 +212,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
     """
     if not target.is_file():
         return None
-    try:
-        record = dict(json.loads(target.read_text(encoding="utf-8")))
-        _ = record["weights"], record["evaluation"], record["measures"]["kl"]["value"], record["cost"]["flops"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError("these scores are damaged; delete them, they will be made again", target) from error
-    return record
+    return dict(read_record(target, CellRecord, what=_WHAT, remedy="delete it, it will be made again"))
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -158,10 +222,8 @@ def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
         InputError: it is missing or damaged.
     """
     path = target.with_suffix(".npz")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return np.asarray(archive["sums"], dtype=np.float64)
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise InputError(
-            "these scores are damaged; delete them and their .json, they will be made again", path
-        ) from error
+    remedy = "delete it and its .json, they will be made again"
+    sums = read_arrays(path, {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)["sums"]
+    if not np.isfinite(sums).all():
+        raise InputError(f"{_WHAT} is damaged: it has a number that is not finite; {remedy}", path)
+    return sums.astype(np.float64)

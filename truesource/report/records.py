@@ -1,0 +1,218 @@
+"""Records of a run folder, as its stages write them and the report reads them; keys that are not here are kept."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from evaluation.score import ScoreRecord
+from grammar.records import STRICT, Count, FileName, InnerPath
+
+REMEDY = "run the experiment again"
+
+
+@with_config(STRICT)
+class ResultRow(TypedDict):
+    """A row of ``results.json`` and content of ``scores/<model>.json``, see `evaluation.comparison`."""
+
+    model: FileName
+    objective: Literal["causal", "masked"]
+    tokens: Count
+    signature: str
+    ppl: float | None
+    bound: float | None
+    relative_ppl: float | None
+    rho: float | None
+    r2_pearson: float | None
+    r2_identity: float | None
+    ppl_low: NotRequired[float | None]
+    ppl_high: NotRequired[float | None]
+    bound_low: NotRequired[float | None]
+    bound_high: NotRequired[float | None]
+    relative_ppl_low: NotRequired[float | None]
+    relative_ppl_high: NotRequired[float | None]
+    rho_low: NotRequired[float | None]
+    rho_high: NotRequired[float | None]
+    r2_pearson_low: NotRequired[float | None]
+    r2_pearson_high: NotRequired[float | None]
+    r2_identity_low: NotRequired[float | None]
+    r2_identity_high: NotRequired[float | None]
+    bound_unconditioned: NotRequired[float | None]
+    bound_unconditioned_low: NotRequired[float | None]
+    bound_unconditioned_high: NotRequired[float | None]
+    sentences: NotRequired[Count | None]
+    excluded: NotRequired[Count | None]
+    impossible_model: NotRequired[Count | None]
+    impossible_oracle: NotRequired[Count | None]
+    parameters: NotRequired[Count | None]
+    training_seconds: NotRequired[float | None]
+    tokenizer: NotRequired[str | None]
+
+
+@with_config(STRICT)
+class ConfigRecord(TypedDict):
+    """``config.json``, the resolved configuration; a run checks all of it when it reads the YAML file."""
+
+    name: NotRequired[str | None]
+    title: NotRequired[str | None]
+    evaluation: NotRequired[dict[str, Any]]
+
+
+@with_config(STRICT)
+class ProvenanceRecord(TypedDict):
+    """``provenance.json``, see `truesource.provenance`."""
+
+    truesource: NotRequired[str | None]
+    python: NotRequired[str | None]
+    platform: NotRequired[str | None]
+    cores: NotRequired[Count | None]
+    seed: NotRequired[int | None]
+    command: NotRequired[str | None]
+    started: NotRequired[str | None]
+    finished: NotRequired[str | None]
+    packages: NotRequired[dict[str, str] | None]
+
+
+@with_config(STRICT)
+class NoteRecord(TypedDict):
+    """Why a stage found nothing to measure."""
+
+    reason: str
+
+
+@with_config(STRICT)
+class _StageTimes(TypedDict):
+    seconds: NotRequired[float | None]
+    finished: NotRequired[str | None]
+    skipped: NotRequired[bool | None]
+    unmeasured: NotRequired[NoteRecord | None]
+
+
+@with_config(STRICT)
+class StageRecord(_StageTimes):
+    """A stage in ``stages.json``: digests of what went in and came out, and the sizes of its files in bytes."""
+
+    inputs: str
+    output: str
+    files: dict[InnerPath, Count]
+
+
+@with_config(STRICT)
+class StageShown(_StageTimes):
+    """What the report shows of a stage."""
+
+    output: NotRequired[str | None]
+
+
+@with_config(STRICT)
+class StagesRecord(TypedDict):
+    """``stages.json``."""
+
+    stages: dict[str, StageRecord]
+
+
+@with_config(STRICT)
+class StagesShown(TypedDict):
+    """``stages.json`` as the report reads it."""
+
+    stages: dict[str, StageShown]
+
+
+@with_config(STRICT)
+class TokenisationRecord(TypedDict):
+    """``tokenisation/<model>.json``."""
+
+    marginal: str
+    bound: Any
+    documents: Any
+    left_out: Any
+    records: list[ScoreRecord]
+    gaps: Any
+
+
+@with_config(STRICT)
+class TendenciesRecord(TypedDict):
+    """``tendencies/tendencies.json``."""
+
+    against: Any
+    words: Any
+    collapsed: Any
+    samples: list[dict[str, Any]] | dict[str, Any]
+    notes: Any
+    records: list[ScoreRecord]
+
+
+@with_config(STRICT)
+class PpluRecord(TypedDict):
+    """``pplu/<model>.json``."""
+
+    model: str
+    objective: str
+    records: list[ScoreRecord]
+
+
+@with_config(STRICT)
+class DynamicsRecord(TypedDict):
+    """``dynamics/<model>.json``."""
+
+    model: str
+    objective: str
+    steps: list[Count]
+    threshold: float
+    contexts: Any
+    frame: Any
+    tags: Any
+    tokens: Any
+    excluded: Any
+    signature: str
+    curves: Any
+    findings: Any
+
+
+@with_config(STRICT)
+class ProbingRecord(TypedDict):
+    """``probing/<model>.json``."""
+
+    model: str
+    targets: Any
+
+
+@with_config(STRICT)
+class DivergenceRecord(TypedDict):
+    """``divergence/<model>.json``."""
+
+    model: str
+    objective: str
+    contexts: Count
+    excluded: Count
+    records: list[ScoreRecord]
+
+
+@with_config(STRICT)
+class NaturalnessRecord(TypedDict):
+    """``naturalness/naturalness.json``."""
+
+    reference: Any
+    sentences: Any
+    records: list[ScoreRecord]
+
+
+@with_config(STRICT)
+class PairsSummary(TypedDict):
+    """``pairs/summary.json``."""
+
+    notes: Any
+    examples: Any
+    pairs: Any
+    oracle: Any
+
+
+@with_config(STRICT)
+class PairsOfModel(TypedDict):
+    """``pairs/models/<model>.json``."""
+
+    objective: str
+    left_out: Any
+    records: list[ScoreRecord]
