@@ -1,0 +1,109 @@
+"""Failing system calls and tight limits: full disks, no descriptors, no memory, no threads, read-only folders."""
+
+from __future__ import annotations
+
+import random
+import resource
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import outcome
+import traced
+import world
+
+#: what may fail, and how
+ERRORS = {
+    "write": ("ENOSPC", "EIO", "EDQUOT", "EFBIG"),
+    "pwrite64": ("ENOSPC", "EIO", "EDQUOT"),
+    "ftruncate": ("ENOSPC", "EIO"),
+    "fsync": ("EIO", "ENOSPC"),
+    "openat": ("EMFILE", "ENFILE", "EACCES", "EROFS", "ENOSPC", "EIO", "ENOMEM"),
+    **dict.fromkeys(("mkdir", "mkdirat"), ("ENOSPC", "EROFS", "EACCES")),
+    **dict.fromkeys(("rename", "renameat", "renameat2", "link", "linkat"), ("EIO", "EROFS", "EACCES", "ENOSPC")),
+    **dict.fromkeys(("unlink", "unlinkat", "rmdir"), ("EIO", "EROFS", "EACCES")),
+}
+FINE = ("a sentence, then right", "not noticed, right")
+
+
+def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only: int | None) -> int:
+    """Let one system call fail, or set one limit; then call again without: a sentence first, then the right bytes."""
+    traced.present()
+    outcome.preload()
+    base, scratch = folder / "world", folder / "failing"
+    plans: dict[str, tuple[list[traced.Event], dict[str, str]]] = {}
+    table: Counter[str] = Counter()
+    for case in range(number) if only is None else [only]:
+        rng = random.Random(f"{seed}-{case}")
+        verb = rng.choice([verb for verb in verbs if verb.made])
+        if verb.name not in plans:
+            outcome.copied(base, scratch)
+            seen = traced.events(scratch, verb)
+            mine = [e for e in seen if traced.inside(e, scratch) and e.call in ERRORS]
+            plans[verb.name] = mine, outcome.results(scratch, verb)
+        events, expected = plans[verb.name]
+        outcome.copied(base, scratch)
+        if rng.random() < 0.6 and events:
+            event = rng.choice([e for e in events if e.changes] or events) if rng.random() < 0.8 else rng.choice(events)
+            error = rng.choice(ERRORS[event.call])
+            what = f"{error} at {event.call} {event.number}: {event.text[:150]}"
+            failed = traced.disturbed(scratch, verb, event, f"error={error}")
+        else:
+            what, limit = _limit(rng)
+            failed = outcome.call(scratch, verb, limit)
+        kind = _kind(scratch, verb, failed, expected)
+        table[kind] += 1
+        if kind not in FINE or only is not None:
+            print(f"case {case}: {verb.name}, {what}: {kind}")
+            print("    " + "\n    ".join(failed.err.strip().splitlines()[-3:])[:600], flush=True)
+            if only is not None:
+                print(failed)
+    if only is None:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{sum(table.values())} failures: " + ", ".join(f"{k} {n}" for k, n in table.most_common()))
+    return int(any(kind not in FINE for kind in table))
+
+
+def _limit(rng: random.Random) -> tuple[str, Callable[[], None]]:
+    how = rng.choice(("size of files", "descriptors", "memory", "full standard output"))
+    if how == "size of files":
+        most = rng.choice((0, 100, 1000, 10_000, 50_000))
+        return f"files of at most {most} bytes", lambda: _set(resource.RLIMIT_FSIZE, most)
+    if how == "descriptors":
+        most = rng.choice((4, 6, 8, 12, 16, 24))
+        return f"at most {most} descriptors", lambda: _set(resource.RLIMIT_NOFILE, most)
+    if how == "memory":
+        more = rng.choice((0, 2**20, 2**24, 2**26, 2**28))
+        return f"at most {more / 2**20:g} MiB more memory", lambda: _set(resource.RLIMIT_AS, _mapped() + more)
+    return "standard output is a full device", _full_output
+
+
+def _set(which: int, most: int) -> None:
+    resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
+
+
+def _mapped() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _full_output() -> None:
+    import os
+
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+
+
+def _kind(folder: Path, verb: world.Verb, failed: outcome.Outcome, expected: dict[str, str]) -> str:
+    if failed.fault is not None:
+        return failed.fault
+    noticed = failed.code != 0
+    again = outcome.call(folder, verb)
+    if again.fault is not None:
+        return f"second call: {again.fault}"
+    if again.code and not ("without --force" in again.err and outcome.results(folder, verb) == expected):
+        return f"refused to go on: {again.err.strip().splitlines()[-1][:200]}"
+    if left := outcome.litter(folder, verb):
+        return f"litter: {left[:3]}"
+    if outcome.results(folder, verb) != expected:
+        return "other bytes"
+    return "a sentence, then right" if noticed else "not noticed, right"

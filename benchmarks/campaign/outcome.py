@@ -1,0 +1,156 @@
+"""One call of the command, and what is to be said of how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import world
+
+LIMIT = 400  #: seconds of wall time for one call
+MEMORY = 8 * 2**30  #: bytes of address space that a call may take beyond what is mapped at its start
+#: files whose content tells when and how fast something ran, and keys that do
+TIMED = re.compile(r"(provenance\.json|stages\.json|report\.html|metrics\.jsonl|\.lock)$")
+TIMED_KEY = re.compile(r"seconds|started|finished|duration|per_second|command|created")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with this ending whatever the input: a traceback, a hang, a death, more than one sentence."""
+        if self.code == -signal.SIGALRM:
+            return "hang"
+        if "Traceback" in self.err or "Traceback" in self.out:
+            return "traceback"
+        if self.code < 0:
+            return f"died of {signal.Signals(-self.code).name}"
+        if self.code not in (0, 2):
+            return f"exit code {self.code}"
+        if self.code == 2 and "truesource: " not in self.err and "Usage:" not in self.err:
+            return "no sentence"
+        if re.search(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]", self.out + self.err):
+            return "control characters"
+        return None
+
+
+def preload() -> None:
+    """Import what every verb needs, so that a case is a fork and not a start."""
+    import datasets  # noqa: F401
+    import matplotlib.pyplot  # noqa: F401
+    import numba  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
+    import scipy.stats  # noqa: F401
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, Trainer  # noqa: F401
+
+    import lmtrain.models
+    import lmtrain.training  # noqa: F401
+    import truesource.cli.main  # noqa: F401
+
+
+def copied(source: Path, target: Path) -> None:
+    """A copy of the world, of hard links: what is changed must be replaced, not written to."""
+    if target.exists():
+        shutil.rmtree(target)
+    shutil.copytree(source, target, copy_function=os.link, symlinks=True)
+    (target / "out").mkdir(exist_ok=True)
+
+
+def call(folder: Path, verb: world.Verb, before: Callable[[], None] | None = None) -> Outcome:
+    """Call a verb in a forked child of this process, which has the heavy libraries already."""
+    log_out, log_err = folder / ".stdout", folder / ".stderr"
+    begun = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        _child(folder, verb, log_out, log_err, before)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    out, err = (path.read_text(encoding="utf-8", errors="replace") for path in (log_out, log_err))
+    log_out.unlink()
+    log_err.unlink()
+    return Outcome(code, out, err, time.perf_counter() - begun)
+
+
+def _child(folder: Path, verb: world.Verb, log_out: Path, log_err: Path, before: Callable[[], None] | None) -> None:
+    code = 99
+    try:
+        os.chdir(folder)
+        for number, path in ((1, log_out), (2, log_err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(LIMIT)
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
+        if before is not None:
+            before()
+        sys.argv = ["truesource", *verb.args]
+        from truesource.cli.main import main
+
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
+        code = 1
+    os._exit(code)
+
+
+def results(folder: Path, verb: world.Verb) -> dict[str, str]:
+    """Digest of every file that a verb made, without what tells the time."""
+    found = {}
+    for name in verb.made:
+        place = folder / name
+        files = [place] if place.is_file() else sorted(p for p in place.rglob("*") if p.is_file())
+        for file in files:
+            if not TIMED.search(file.name):
+                found[str(file.relative_to(folder))] = hashlib.sha256(_untimed(file)).hexdigest()
+    return found
+
+
+def _untimed(file: Path) -> bytes:
+    data = file.read_bytes()
+    if file.suffix == ".json":
+        try:
+            return json.dumps(_without_times(json.loads(data)), sort_keys=True).encode()
+        except ValueError:
+            return data
+    return data
+
+
+def _without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_times(inner) for key, inner in value.items() if not TIMED_KEY.search(key)}
+    return [_without_times(inner) for inner in value] if isinstance(value, list) else value
+
+
+def litter(folder: Path, verb: world.Verb) -> list[str]:
+    """Temporary files inside results, or beside them where no later call will find them."""
+    names = [str(p.relative_to(folder)) for p in (folder / "out").rglob("*")]
+    names += [str(p.relative_to(folder)) for p in folder.iterdir() if p.name.startswith(".")]
+    return [n for n in names if re.search(r"\.(partial|retired|tmp|work)(/|$)", n) or re.search(r"(^|/)tmp\w{8}$", n)]

@@ -1,0 +1,111 @@
+"""Calls of the command under strace: which system calls touch files, and what happens when one of them goes wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import outcome
+import world
+
+#: system calls that change files, and those that only open them
+CHANGING = [
+    *("write", "pwrite64", "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir"),
+    *("link", "linkat", "ftruncate", "fsync"),
+]
+WATCHED = ["openat", "flock", *CHANGING]
+_HERE = re.compile(r"AT_FDCWD<[^>]*>")
+_RELATIVE = re.compile(r'^\W*"[^/"]')  #: the first argument is a path that does not start at the root
+_EVENT = re.compile(r"^(\d+) +(\w+)\((.*)")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One system call of the main thread: the ``number``-th of its name, counted from 1."""
+
+    call: str
+    number: int
+    text: str
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes something on the disk."""
+        return self.call in CHANGING or "O_WRONLY" in self.text or "O_RDWR" in self.text
+
+
+def present() -> None:
+    """Stop where strace is not installed."""
+    if shutil.which("strace") is None:
+        raise SystemExit("this campaign needs strace; install it (apt-get install strace)")
+
+
+def events(folder: Path, verb: world.Verb) -> list[Event]:
+    """The watched calls of an undisturbed run, in order, from the first to the last that is about the folder."""
+    log = folder.with_name("trace.log")
+    done = _strace(folder, verb, ["-y", "-o", str(log), "-e", f"trace={','.join(WATCHED)}"])
+    if done.code:
+        raise SystemExit(f"{verb.name} fails without damage: {done.out}{done.err}")
+    counts: Counter[str] = Counter()
+    found: list[Event] = []
+    main: str | None = None
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        match = _EVENT.match(line)
+        if match is None:
+            continue
+        main = main or match[1]
+        if match[1] == main:
+            counts[match[2]] += 1
+            event = Event(match[2], counts[match[2]], match[3])
+            if found or inside(event, folder):
+                found.append(event)
+    log.unlink()
+    while found and not inside(found[-1], folder):
+        found.pop()
+    return found
+
+
+def inside(event: Event, folder: Path) -> bool:
+    """Whether the call is about a file below the folder: by its absolute name, or by one relative to it."""
+    text = _HERE.sub("", event.text)
+    return f"{folder}/" in text or (event.call != "write" and _RELATIVE.search(text) is not None)
+
+
+def disturbed(folder: Path, verb: world.Verb, event: Event, what: str) -> outcome.Outcome:
+    """Call the verb so that at ``event`` comes ``what``: ``signal=SIGKILL`` or ``error=ENOSPC``."""
+    return _strace(
+        folder,
+        verb,
+        ["-o", "/dev/null", "-e", f"trace={event.call}", "-e", f"inject={event.call}:{what}:when={event.number}"],
+    )
+
+
+def _strace(folder: Path, verb: world.Verb, options: list[str]) -> outcome.Outcome:
+    words = ["strace", "-f", "--seccomp-bpf", *options, sys.executable, "-m", "truesource", *verb.args]
+    process = subprocess.Popen(
+        words,
+        cwd=folder,
+        env=world.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=3 * outcome.LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return outcome.Outcome(-signal.SIGALRM, "", "", 0.0)
+    return outcome.Outcome(process.returncode, out, "\n".join(_own(err)), 0.0)
+
+
+def _own(err: str) -> list[str]:
+    return [line for line in err.splitlines() if not line.startswith("strace:")]
