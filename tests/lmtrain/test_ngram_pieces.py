@@ -343,6 +343,9 @@ def test_the_tokeniser_must_be_that_of_the_counts(tmp_path: Path) -> None:
     train(Source(), ModelConfig(architecture="ngram"), None, tmp_path / "w", seed=1)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "m" / name).write_bytes((tmp_path / "w" / name).read_bytes())
+    with pytest.raises(InputError, match="not the one that training wrote"):
+        load_model(tmp_path / "m")
+    (tmp_path / "m" / "training.json").unlink()
     with pytest.raises(InputError, match="not the one of this n-gram model"):
         load_model(tmp_path / "m")
     with pytest.raises(InputError, match="of two models"):
