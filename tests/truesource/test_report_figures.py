@@ -11,7 +11,7 @@ import pytest
 from evaluation.divergence.breakdown import Row
 from evaluation.naturalness.compare import compare_naturalness
 from evaluation.score import Score
-from truesource.report import figures_divergence, figures_naturalness
+from truesource.report import figures_divergence, figures_naturalness, tendencies
 from truesource.report.figures import figure
 from truesource.report.figures_grammar import possible_held_out, trace_figure
 from truesource.report.words import command_line, file_names
@@ -127,3 +127,11 @@ def test_folders_of_a_treebank_are_not_printed(text: str, wanted: str) -> None:
 )
 def test_folders_of_a_command_are_not_printed(text: str, wanted: str) -> None:
     assert command_line(text) == wanted
+
+
+def test_what_chance_never_gives_is_no_multiple_of_it() -> None:
+    record = {"name": "symbols_ks", "value": 0.25, "chance_high": 0.0, "p": 0.5, "draws": 19, "signature": ""}
+    assert tendencies._multiple(record, tendencies._far(record)) == "by chance there is no difference at all"
+    assert tendencies._multiple({**record, "chance_high": 0.1}, 2.5).startswith("KS 2.5 times what chance exceeds")
+    types = {"name": "types", "value": 4.0, "chance_mean": 4.0, "chance_low": 4.0, "chance_high": 4.0}
+    assert tendencies._far(types) == 0.0 and tendencies._far({**types, "value": 3.0}) == float("inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -164,7 +165,9 @@ def _beyond_all(record: Record) -> bool:
 def _multiple(record: Record, far: float) -> str:
     """What the multiple of a distance is of, and whether any draw comes near."""
     times = f"{far:,.0f}" if far >= 9.95 else f"{far:.1f}"
-    if record["name"] == "types":
+    if math.isinf(far):
+        text = "by chance there is no difference at all"
+    elif record["name"] == "types":
         text = f"{times} times half the width of the middle 95% of chance"
     else:
         text = f"{KIND.get(record['name'], 'KS')} {times} times what chance exceeds in 1 case of 40"
@@ -182,9 +185,10 @@ def _far(record: Record) -> float:
     Of a number: its difference from the mean by chance, over half the width of the middle 95%.
     """
     if record["name"] == "types":
-        half = max(record["chance_high"] - record["chance_low"], 1e-12) / 2
-        return float(abs(record["value"] - record["chance_mean"]) / half)
-    return float(record["value"] / max(record["chance_high"], 1e-12))
+        half = (record["chance_high"] - record["chance_low"]) / 2
+        away = abs(record["value"] - record["chance_mean"])
+        return float(away / half) if half > 0.0 else math.inf if away > 0.0 else 0.0
+    return float(record["value"] / record["chance_high"]) if record["chance_high"] > 0.0 else math.inf
 
 
 def _words(measure: str, row: Findings, other: str, rows: Mapping[str, Findings]) -> str:
