@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +40,6 @@ class TraceRow(TypedDict):
     held_out: float | None
     held_out_impossible: Count
     rules: Count
-    seconds: float
 
 
 @with_config(STRICT)
@@ -60,7 +58,7 @@ class Reestimated:
     Each record of the trace has ``iteration`` (0 is the grammar given), ``log_likelihood`` (nats per token of the
     possible sentences; ends of sentences are not tokens), ``objective`` (the same with the prior's share, which
     rises at every iteration), ``impossible`` (sentences), ``held_out`` (nats per token of those held-out sentences
-    that are possible; None without any), ``held_out_impossible`` (sentences), ``rules`` (of the grammar), ``seconds``.
+    that are possible; None without any), ``held_out_impossible`` (sentences), ``rules`` (of the grammar).
     """
 
     pcfg: PCFG
@@ -121,14 +119,13 @@ def inside_outside(
     if folder is not None and (found := _load(folder, key, pcfg)) is not None:
         done, pcfg, trace = found
     for iteration in range(done, iterations + 1):
-        began = time.perf_counter()
         last = iteration == iterations
         counts = text.counts(pcfg, f"inside-outside {iteration}", rules=not last)
         record = _record(pcfg, iteration, text, counts, prior, unseen)
         gain = record["objective"] - trace[-1]["objective"] if trace else np.inf
         converged = bool(tolerance > 0.0 and gain < tolerance)
         following = pcfg if last or converged else reestimate(pcfg, counts, prior)
-        trace.append({**record, "seconds": time.perf_counter() - began})
+        trace.append(record)
         if last or converged:
             break
         pcfg = following
@@ -203,7 +200,7 @@ def _with_rules(pcfg: PCFG, arrays: Sequence[NDArray[Any]]) -> PCFG:
 def _record(
     pcfg: PCFG, iteration: int, text: Text, counts: RuleCounts, prior: float, unseen: Text | None
 ) -> dict[str, Any]:
-    """One line of the trace, but for the time."""
+    """One line of the trace."""
     score, tokens = text.score(counts)
     if tokens == 0:
         raise InputError("the grammar can make none of the sentences (brackets respected); start from another grammar")

@@ -123,7 +123,7 @@ def test_the_trace_has_a_line_for_every_iteration(here: Path, command: Command) 
     records = [json.loads(line) for line in (here / "t.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(records) == 1 + 51 + 21 + 11
     assert records[-1]["phase"] == "smooth"
-    assert {"log_likelihood", "held_out", "substates", "rules", "seconds"} <= records[0].keys()
+    assert {"log_likelihood", "held_out", "substates", "rules"} <= records[0].keys()
     pcfg = PCFG.load(here / "new.npz")
     assert records[-1]["log_likelihood"] == pytest.approx(pcfg.meta["log_likelihood_per_token"], rel=1e-5)
     assert "--force" in command("induce", "bank.mrg", "-o", "other.npz", "--trace", "t.jsonl").err

@@ -440,7 +440,7 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
         time.sleep(0.005)
     process.send_signal(number)
     _, err = process.communicate(timeout=120)
-    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert process.returncode == (130 if number == signal.SIGINT else -number), err
     assert "Traceback" not in err
     if number == signal.SIGINT:
         assert "truesource: stopped; what was finished is kept" in err

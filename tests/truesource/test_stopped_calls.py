@@ -34,18 +34,25 @@ def stopped_everywhere(signal: str, template: Path, line: str) -> tuple[list[str
     return found["whole"], found["stops"]
 
 
+CALLS = (
+    "convert toy.txt new --to berkeley",
+    "induce bank.mrg -o new.npz --trace new.jsonl --cycles 1",
+    "vary toy.txt --variant mirror=all --lengths 2..4 -o new --json new.json",
+    "sample toy.txt -n 30 --split train=1 --shard-size 20 --lengths 2..8 -o new",
+    "sample toy.txt -n 20 --split train=1 --lengths 2..8 --variant mirror=all -o new",
+    "bound toy.txt text.txt -o new --json new.json",
+)
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("signal", "line"),
     [
-        "convert toy.txt new --to berkeley",
-        "vary toy.txt --variant mirror=all --lengths 2..4 -o new --json new.json",
-        "induce bank.mrg -o new.npz --trace new.jsonl --cycles 1",
-        "sample toy.txt -n 30 --split train=1 --shard-size 20 --lengths 2..8 -o new",
-        "sample toy.txt -n 20 --split train=1 --lengths 2..8 --variant mirror=all -o new",
-        "bound toy.txt text.txt -o new --json new.json",
+        *(("SIGKILL", line) for line in CALLS[:2]),
+        ("SIGINT", CALLS[0]),
+        *(pytest.param("SIGKILL", line, marks=pytest.mark.slow) for line in CALLS[2:]),
+        *(pytest.param("SIGINT", line, marks=pytest.mark.slow) for line in CALLS[1:]),
     ],
 )
-@pytest.mark.parametrize("signal", ["SIGKILL", "SIGINT"])
 def test_the_same_call_ends_as_if_whole(signal: str, line: str, template: Path) -> None:
     whole, stops = stopped_everywhere(signal, template, line)
     new = {name for name in whole if name.startswith("new")}

@@ -26,7 +26,7 @@ class Induced:
     ``log_likelihood`` (nats per token of the training trees), ``unsmoothed`` (the same between the M-step
     and its smoothing; None outside that phase), ``held_out`` (nats per token of those held-out trees that are
     possible; None without any), ``held_out_impossible`` (trees), ``substates`` (of all symbols), ``rules`` (with a
-    probability above zero), ``seconds``.
+    probability above zero).
     In lexicon mode ``parse`` the trees of the trace have rare words replaced by their classes; the likelihoods in
     the grammar's ``meta`` are of the words themselves, and of the classes of held-out words never seen.
     """

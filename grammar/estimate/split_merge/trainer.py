@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -65,12 +64,10 @@ class Trainer:
 
     def start(self) -> None:
         """Record the grammar before the first cycle."""
-        began = time.perf_counter()
-        self._record(self.rules, (0, "start", 0), likelihood(self._forests, self.rules), None, began)
+        self._record(self.rules, (0, "start", 0), likelihood(self._forests, self.rules), None)
 
     def run(self, cycle: int, phase: str, generator: np.random.Generator) -> None:
         """One phase of one cycle; record 0 is the grammar the phase starts from."""
-        began = time.perf_counter()
         config, forests = self._config, self._forests
         if phase == "split":
             self.rules = SparseRules.of(split(self.parameters, config.noise, generator))
@@ -82,15 +79,14 @@ class Trainer:
         for iteration in range(total):
             slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0
             score, counts = expected_entries(forests, rules, asleep_too=slept > 0)
-            self._record(rules, (cycle, phase, iteration), score, unsmoothed, began)
-            began = time.perf_counter()
+            self._record(rules, (cycle, phase, iteration), score, unsmoothed)
             before = rules
             rules = rules.maximised(counts, SMALLEST, slept=slept)
             if phase == "smooth":
                 unsmoothed = likelihood(forests, rules)
                 rules = rules.smoothed(*self.weights(before, counts), SMALLEST)
             self._progress.advance()
-        self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed, began)
+        self._record(rules, (cycle, phase, total), likelihood(forests, rules), unsmoothed)
         # from its full form, so that a run taken up again has the same order of entries
         self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
 
@@ -108,7 +104,6 @@ class Trainer:
         when: tuple[int, str, int],
         score: Likelihood,
         unsmoothed: Likelihood | None,
-        began: float,
     ) -> None:
         cycle, phase, iteration = when
         held_out = self._validation.score(rules)
@@ -123,7 +118,6 @@ class Trainer:
                 "held_out_impossible": held_out.impossible,
                 "substates": rules.layout.n_rows,
                 "rules": len(rules.prob),
-                "seconds": time.perf_counter() - began,
             }
         )
         note = "" if score.per_token is None else f"cycle {cycle} {phase} {score.per_token:.4f} nats/token"
