@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from evaluation.exclusion import Exclusion
-from evaluation.measures.bootstrap import resampled_ratio
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from evaluation.measures.paired import unknown_words, words_missing
 from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame, preset_frame
@@ -209,23 +209,24 @@ def bound_of_rows(
     _, row = np.unique(scores.sentence, return_inverse=True)
     total = np.bincount(row, -scores.log_prob).astype(np.float64)
     count = np.bincount(row).astype(np.float64)
-    low, high = np.exp(resampled_ratio(total, count, seed=seed))
-    ends = frame.eos and any(len(row) > len(words) for row, words in zip(rows, sentences, strict=True))
+    interval = np.exp(np.maximum(resampled_ratio(total, count, seed=seed), 0.0))
+    with_end = frame.eos and any(len(row) > len(words) for row, words in zip(rows, sentences, strict=True))
     published = {"first": "in" if frame.first else "out", "unk": frame.unk} if frame != ScoringFrame() else {}
     if known is not None:
         published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
     listed = {
         "given": given,
-        "eos": "in" if ends else "out",
+        "eos": "in" if with_end else "out",
         **published,
         "unit": "nats/token",
+        "ci": ci_part(len(count), seed),
         "sentences": len(sentences),
         "impossible": impossible,
         "tokens": int(count.sum()),
         **parts,
     }
     value = float(np.exp(total.sum() / count.sum()))
-    return Score(f"{objective}_bound", value, signature(listed), float(low), float(high))
+    return Score(f"{objective}_bound", value, signature(listed), *ends(*interval))
 
 
 def _finite(value: float) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.exclusion import Exclusion
-from evaluation.measures.bootstrap import Interval
+from evaluation.measures.bootstrap import Interval, ci_part
 from evaluation.measures.correlation import correlations
 from evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from evaluation.measures.perplexity import perplexities
@@ -195,7 +195,7 @@ def score_both(
         "unk": frame.unk,
         "unit": "nats/token",
         "vocab": vocabulary_part(oracle),
-        "ci": f"sentence-bootstrap95/seed{seed}",
+        "ci": ci_part(paired.n_sentences - len(paired.excluded), seed),
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
         "tokens": paired.tokens,

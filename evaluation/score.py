@@ -32,7 +32,7 @@ class Score:
     """One measured value, its interval where it has one, and its signature.
 
     Raises:
-        ValueError: the value is NaN or infinite.
+        ValueError: the value or an end of the interval is NaN or infinite.
     """
 
     name: str
@@ -42,8 +42,9 @@ class Score:
     high: float | None = None  #: upper end of the interval
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.value):
-            raise ValueError(f"{self.name} is {self.value}, which must not travel as a number")
+        for number in (self.value, self.low, self.high):
+            if number is not None and not math.isfinite(number):
+                raise ValueError(f"{self.name} is or ends at {number}, which must not travel as a number")
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON."""

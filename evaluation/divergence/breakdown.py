@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.divergence.contexts import Contexts, Divided
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.divergence.estimate import few
+from evaluation.measures.bootstrap import ends, resampled_ratios
 from evaluation.score import Score, signature
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
+SHARES = ("tv", "agreement")  #: those that are at most 1
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Row:
 
 
 def by_context(found: Contexts, key: NDArray[np.int64], shared: Mapping[str, object], seed: int) -> list[Row]:
-    """Means over the contexts of each value of ``key`` (T,), with intervals."""
+    """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
     values = np.stack([found.column(name) for name in MEASURES], axis=1)
     finite = np.isfinite(values)
     keys, inverse = np.unique(key, return_inverse=True)
@@ -36,16 +38,22 @@ def by_context(found: Contexts, key: NDArray[np.int64], shared: Mapping[str, obj
     np.add.at(total, (row, inverse), np.where(finite, values, 0.0))
     np.add.at(count, (row, inverse), finite)
     contexts, infinite = np.bincount(inverse), np.bincount(inverse, ~finite[:, 0])
-    ends = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
-    low, high = ends.reshape(2, *size[1:])
+    intervals = resampled_ratios(total.reshape(size[0], -1), count.reshape(size[0], -1), seed=seed)
+    intervals = np.clip(intervals.reshape(2, *size[1:]), 0.0, [1.0 if name in SHARES else np.inf for name in MEASURES])
     rows = []
     for g, value in enumerate(keys.tolist()):
         scores = {}
         for m, name in enumerate(MEASURES):
             if n := count[:, g, m].sum():
-                parts = {**shared, "group": value, "contexts": int(n), "estimator": "rao-blackwell"}
+                parts = {
+                    **shared,
+                    "group": value,
+                    "contexts": int(n),
+                    "estimator": "rao-blackwell",
+                    **few(count[:, g, m]),
+                }
                 mean = total[:, g, m].sum() / n
-                scores[name] = Score(name, float(mean), signature(parts), float(low[g, m]), float(high[g, m]))
+                scores[name] = Score(name, float(mean), signature(parts), *ends(*intervals[:, g, m]))
         rows.append(Row(str(value), float(contexts[g]), int(infinite[g]), scores))
     return rows
 
@@ -55,7 +63,7 @@ def by_group(divided: Divided, shared: Mapping[str, object], seed: int) -> list[
 
     Groups that the truth never expects are left out. Their means times their tokens sum to KL(P || Q).
     """
-    low, high = resampled_ratios(divided.part, divided.share, seed=seed)
+    intervals = resampled_ratios(divided.part, divided.share, seed=seed)
     rows = []
     for g, name in enumerate(divided.names):
         tokens = float(divided.tokens[g])
@@ -65,7 +73,8 @@ def by_group(divided: Divided, shared: Mapping[str, object], seed: int) -> list[
         finite = float(divided.share[:, g].sum())
         if finite > 0.0:
             parts = {**shared, "group": name, "tokens": f"{finite:.6g}", "estimator": "rao-blackwell"}
+            parts |= few(divided.share[:, g])
             mean = float(divided.part[:, g].sum() / finite)
-            scores["kl"] = Score("kl", mean, signature(parts), float(low[g]), float(high[g]))
+            scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))
         rows.append(Row(name, tokens, int(divided.infinite[g]), scores))
     return rows

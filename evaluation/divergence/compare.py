@@ -14,6 +14,7 @@ from evaluation.divergence.cached import CachedTruth
 from evaluation.divergence.calibration import Reliability
 from evaluation.divergence.contexts import Contexts, measure_contexts
 from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from evaluation.measures.bootstrap import ci_part
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tag_classes import PENN, TagClasses
 from generator.language_model import DistributionModel
@@ -100,7 +101,7 @@ def compare_distributions(
         "first": "in",
         "unk": "token",
         "vocab": vocabulary_part(oracle),
-        "ci": f"sentence-bootstrap95/seed{seed}",
+        "ci": ci_part(found.n_sentences - len(found.excluded), seed),
         "sentences": found.n_sentences - len(found.excluded),
         "excluded": len(found.excluded),
         "contexts": len(found.values),

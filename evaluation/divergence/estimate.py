@@ -1,7 +1,8 @@
-"""Means over contexts with sentence-bootstrap intervals, and what becomes of infinite values."""
+"""Means over contexts with intervals from resampled sentences, and what becomes of infinite values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.divergence.blocks import FloatArray
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
 from evaluation.score import Score, signature
 
 
@@ -65,20 +66,32 @@ def mean_scores(
             parts = {**column.parts, "contexts": f"{int(finite.sum())}/{len(finite)}"}
             add(f"{name}_where_finite", known, finite.astype(np.float64), parts)
         if column.parts.get("may") == "infinite":
-            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(known)), {})
+            add(f"{name}_infinite", (~finite).astype(np.float64), np.ones(len(known)), {"unit": "share"})
     total, count = np.stack(totals, axis=1), np.stack(counts, axis=1)
-    low, high = resampled_ratios(total, count, seed=seed)
+    intervals = resampled_ratios(total, count, seed=seed)
+    intervals = np.clip(intervals, *np.array([bounds(own) for own in signed]).T)
     value = total.sum(axis=0) / count.sum(axis=0)
     return {
         name: Score(
             name,
             float(value[i]),
-            signature({**shared, **{key: part for key, part in signed[i].items() if key != "may"}}),
-            float(low[i]),
-            float(high[i]),
+            signature({**shared, **{key: part for key, part in signed[i].items() if key != "may"}, **few(count[:, i])}),
+            *ends(*intervals[:, i]),
         )
         for i, name in enumerate(names)
     }
+
+
+def bounds(parts: Mapping[str, object]) -> tuple[float, float]:
+    """Between which values a measure lies: shares, and what is a divergence or an entropy in every context."""
+    low = -math.inf if parts.get("estimator") == "paired" else 0.0
+    return low, 1.0 if parts.get("unit") == "share" else math.inf
+
+
+def few(count: FloatArray) -> dict[str, object]:
+    """The part of a signature that says why there is no interval, if in too few sentences (N,) something counts."""
+    sentences = int((count > 0.0).sum())
+    return {} if sentences >= FEWEST else {"ci": ci_part(sentences, 0)}
 
 
 def variance_ratio(plain: FloatArray, exact: FloatArray, counts: FloatArray) -> float | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.comparison import oracle_for, vocabulary_part
 from evaluation.divergence.blocks import FloatArray
 from evaluation.divergence.contexts import measure_contexts
 from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
-from evaluation.measures.bootstrap import TAILS, resampled_ratio, resampled_sums
+from evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
 from evaluation.score import Score, digest_sentences, signature
 from generator.language_model import DistributionModel
 from grammar.conditioning import LengthRange
@@ -64,7 +66,7 @@ def reverse_divergence(
         "first": "in",
         "unk": "token",
         "vocab": vocabulary_part(oracle),
-        "ci": f"sentence-bootstrap95/seed{seed}",
+        "ci": ci_part(len(samples), seed),
         "contexts-of": "model",
         "samples": len(samples),
         "data": digest_sentences(samples),
@@ -75,11 +77,9 @@ def reverse_divergence(
     if words:
         possible[possible] = np.isfinite(oracle.language.exact.string_log_probs(words, lengths))
     bad = (~possible).astype(np.float64)
-    low, high = resampled_ratio(bad, np.ones(len(bad)), seed=seed)
+    interval = np.clip(resampled_ratio(bad, np.ones(len(bad)), seed=seed), 0.0, 1.0)
     parts = {**shared, "unit": "share of sentences"}
-    scores = {
-        "samples_impossible": Score("samples_impossible", float(bad.mean()), signature(parts), float(low), float(high))
-    }
+    scores = {"samples_impossible": Score("samples_impossible", float(bad.mean()), signature(parts), *ends(*interval))}
     if not possible.any():
         return scores
     kept = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
@@ -112,11 +112,18 @@ def reverse_divergence(
 
 def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Mapping[str, object], seed: int) -> Score:
     """The divergence of the possible sentences, from ln Q - ln P and the tokens of each possible sample, (K,)."""
-    rows = np.zeros((n_samples, 3))
-    rows[: len(gap)] = np.stack([gap, np.ones(len(gap)), tokens], axis=1)
-    drawn = resampled_sums(rows, seed=seed)
-    total, possible, counted = np.concatenate([rows.sum(axis=0)[None], drawn[drawn[:, 1] > 0.0]]).T
-    values = (total - possible * np.log(possible / n_samples)) / counted
-    low, high = np.quantile(values[1:], TAILS)
+    rows = np.zeros((n_samples, 4))
+    rows[:, 3] = 1.0
+    rows[: len(gap), :3] = np.stack([gap, np.ones(len(gap)), tokens], axis=1)
+
+    def per_token(sums: NDArray[Any]) -> NDArray[Any]:
+        total, possible, counted, drawn = sums.T
+        return np.asarray((total - possible * np.log(possible / drawn)) / counted)[:, None]
+
+    with np.errstate(invalid="ignore", divide="ignore"):  # resamples without a possible sample have no value
+        interval = resampled_measures(per_token, rows, seed=seed)[:, 0]
+    value = float(per_token(rows.sum(axis=0)[None])[0, 0])
     name = "samples_reverse_kl_of_possible"
-    return Score(name, float(values[0]), signature(parts), float(low), float(high))
+    if len(gap) < FEWEST:
+        return Score(name, value, signature({**parts, "ci": ci_part(len(gap), seed)}))
+    return Score(name, value, signature(parts), *ends(*interval))

@@ -1,4 +1,4 @@
-"""Means and medians of groups that tokens belong to in part, with sentence-bootstrap intervals."""
+"""Means and medians of groups that tokens belong to in part, with intervals from resampled sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import REPLICATES, TAILS, resampled_sums, resampled_times
+from evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -59,7 +59,7 @@ def group_means(
     """
     row = _rows(sentence)
     n, columns = int(row[-1]) + 1, values.shape[1]
-    step = max(1, CELLS // ((columns + 1) * max(n, REPLICATES)))
+    step = max(1, CELLS // (5 * columns * max(n, REPLICATES)))
     for start in range(0, len(groups), step):
         some = groups[start : start + step]
         sums = np.empty((n, columns + 1, len(some)))  # of each sentence; the last column counts tokens
@@ -69,12 +69,15 @@ def group_means(
             for c in range(columns):
                 sums[:, c, g] = _sums(own, share * values[token, c], n)
         few = [not enough_sentences(share) for share in sums[:, columns].T]
-        value = sums[:, :columns].sum(axis=0) / sums[:, columns].sum(axis=0)
-        drawn = resampled_sums(sums.reshape(n, -1), seed=seed).reshape(-1, columns + 1, len(some))
-        count = drawn[:, columns:]
-        count[:, :, few] = 0.0
-        means = np.divide(drawn[:, :columns], count, out=np.full_like(drawn[:, :columns], np.nan), where=count > 0.0)
-        yield Means(value, *_ends(means), means)
+        total = sums[:, :columns].reshape(n, -1)
+        count = np.tile(sums[:, columns], columns)
+        draws = ratio_draws(total, count, seed=seed)
+        shape = columns, len(some)
+        low, high = studentised(draws).reshape(2, *shape)
+        means = draws.drawn.reshape(-1, *shape)
+        for numbers in (low, high, means):
+            numbers[..., few] = np.nan
+        yield Means(draws.value.reshape(shape), low, high, means)
 
 
 def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:

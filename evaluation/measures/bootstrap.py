@@ -1,30 +1,70 @@
-"""Sentence-bootstrap percentile intervals."""
+"""95% intervals from resampled sentences: the studentised bootstrap (Efron & Tibshirani 1993, chapter 12.5).
+
+Percentiles of resampled values are too narrow for few sentences: by the spread of a sample, which is smaller than that
+of its source, and by skewness, since a mean that is too low comes with a spread that is too small. So each resample is
+divided by its own standard error: the quantiles of ``(value* - value) / error*`` stand in for those of Student's t. The
+errors are those of the linearised statistic (the delta method, with sentences as the independent units). They are kept
+above `FLOOR` times the error of all sentences (Polansky 2000), or a resample that missed the one sentence that differs
+would make an interval without end. ``benchmarks/coverage.py`` measures how often these intervals hold.
+
+From `LARGE` sentences on, where the third moment says that resamples would move neither tail by half a percentage
+point, the limit is used at once: ``value +- t error``. Below `FEWEST` sentences there is no interval.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student
 
 FloatArray = NDArray[np.float64]
+Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000
 LEVEL = 0.95
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+FEWEST = 10  #: sentences that an interval needs; resamples of fewer say little of others
+LARGE = 200  #: sentences from which on the normal limit may do
+SKEWED = 0.05  #: sum of cubes over (sum of squares)^1.5, of influences; below it the limit does
+FLOOR = 0.3  #: least error of a resample, in errors of all sentences
 DRAWN = 2**20  #: most sentences drawn at once
+STEP = 1e-20  #: of derivatives in the complex plane, which lose no digits
 
 
 class Interval(NamedTuple):
-    """A value with its 95% interval."""
+    """A value with its 95% interval; None: there are fewer than `FEWEST` sentences."""
 
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Draws(NamedTuple):
+    """K statistics with their standard errors, and the same of R resamples."""
+
+    value: FloatArray  #: (K,)
+    error: FloatArray  #: (K,) NaN where there are too few sentences
+    drawn: FloatArray  #: (R, K) NaN where a resample has no value
+    drawn_error: FloatArray  #: (R, K)
+
+
+def ci_part(sentences: int, seed: int, unit: str = "sentence") -> str:
+    """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none."""
+    if sentences < FEWEST:
+        return f"none/fewer-than-{FEWEST}-{unit}s"
+    return f"{unit}-bootstrap-t95/seed{seed}"
+
+
+def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:
+    """The ends of an interval as numbers, or None twice where it has none or an end is beyond all numbers."""
+    return (float(low), float(high)) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
 def resampled_ratio(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Percentile interval of ``sum(total) / sum(count)`` when sentences are drawn with replacement, (2,).
+    """Interval of ``sum(total) / sum(count)`` when sentences are drawn with replacement, (2,); as `resampled_ratios`.
 
     Args:
         total: (N,) per sentence.
@@ -32,16 +72,109 @@ def resampled_ratio(total: FloatArray, count: FloatArray, *, seed: int, replicat
         seed: of the resampling.
         replicates: number of resamples.
     """
-    rng = np.random.default_rng(seed)
-    ratios = np.empty(replicates)
-    for i in range(replicates):
-        drawn = rng.integers(0, len(total), len(total))
-        ratios[i] = total[drawn].sum() / count[drawn].sum()
-    return np.quantile(ratios, TAILS)
+    return resampled_ratios(total[:, None], count[:, None], seed=seed, replicates=replicates)[:, 0]
+
+
+def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
+    """Intervals of ``sum(total) / sum(count)``, column by column, (2, K).
+
+    NaN where fewer than `FEWEST` sentences count.
+
+    Args:
+        total: (N, K) per sentence and measure; 0 where nothing counts.
+        count: (N, K) what each is divided by; 0 where a sentence does not count. No column sums to 0.
+        seed: of the resampling.
+        replicates: number of resamples.
+    """
+    found = np.full((2, total.shape[1]), np.nan)
+    counted = count != 0.0
+    enough = counted.sum(axis=0) >= FEWEST
+    if not enough.any():
+        return found
+    value, residual, influence = _ratios(total[:, enough], count[:, enough])
+    sentences = counted[:, enough].sum(axis=0)
+    normal = _is_normal(influence, sentences)
+    found[:, enough] = _normal_ends(value, influence, sentences)
+    rest = np.flatnonzero(enough)[~normal]
+    if len(rest):
+        rows = counted[:, rest].any(axis=1)
+        draws = _ratio_draws(
+            value[~normal], residual[np.ix_(rows, ~normal)], count[np.ix_(rows, rest)], seed, replicates
+        )
+        found[:, rest] = studentised(draws)
+    return found
+
+
+def ratio_draws(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> Draws:
+    """Ratios as in `resampled_ratios`, with those of resamples: for what is made of several.
+
+    Args:
+        total: (N, K) per sentence and measure.
+        count: (N, K) what each is divided by; some of each column above 0.
+        seed: of the resampling; calls with equal N and seed draw the same sentences.
+        replicates: number of resamples.
+    """
+    value, residual, _ = _ratios(total, count)
+    draws = _ratio_draws(value, residual, count, seed, replicates)
+    few = (count != 0.0).sum(axis=0) < FEWEST
+    return draws._replace(error=np.where(few, np.nan, draws.error))
+
+
+def resampled_measures(measure: Measure, sums: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
+    """Intervals of smooth functions of sums over sentences, (2, M); NaN of fewer than `FEWEST` sentences.
+
+    Args:
+        measure: takes sums (R, K) and gives R values of each function, (R, M). It also takes complex sums, from which
+            its derivatives are read. It is used as if it were linear near the sums of all: where it is not, as a
+            correlation near 1, give it on a scale where it is, and bring back the ends.
+        sums: (N, K) per sentence.
+        seed: of the resampling.
+        replicates: number of resamples.
+    """
+    n = len(sums)
+    whole = sums.sum(axis=0)[None]
+    value, slope = _linearised(measure, whole)
+    if n < FEWEST:
+        return np.full((2, value.shape[1]), np.nan)
+    centred = sums - whole / n
+    influence = centred @ slope[0]
+    sentences = np.full(influence.shape[1], n)
+    if _is_normal(influence, sentences).all():
+        return _normal_ends(value[0], influence, sentences)
+    squares = (centred[:, :, None] * centred[:, None, :]).reshape(n, -1)
+    drawn, errors = [], []
+    for times in resampled_times(n, seed=seed, replicates=replicates):
+        values, slopes = _linearised(measure, times @ sums)
+        moments = (times @ squares).reshape(-1, sums.shape[1], sums.shape[1])
+        mean = np.einsum("rk,rkm->rm", times @ centred, slopes)
+        variance = np.einsum("rkm,rkl,rlm->rm", slopes, moments, slopes) - mean**2 / n
+        drawn.append(values)
+        errors.append(np.sqrt(np.maximum(variance, 0.0)))
+    error = np.sqrt(np.square(influence).sum(axis=0))
+    return studentised(Draws(value[0], error, np.concatenate(drawn), np.concatenate(errors)))
+
+
+def difference(one: Draws, other: Draws) -> Draws:
+    """Statistics of one sample less those of another, drawn independently of it."""
+    return Draws(
+        one.value - other.value,
+        np.hypot(one.error, other.error),
+        one.drawn - other.drawn,
+        np.hypot(one.drawn_error, other.drawn_error),
+    )
+
+
+def studentised(draws: Draws) -> FloatArray:
+    """The interval of each statistic from its resamples, (2, K); NaN where it has no error."""
+    least = np.maximum(draws.drawn_error, FLOOR * draws.error)
+    difference = draws.drawn - draws.value
+    pivot = np.divide(difference, least, out=np.where(np.isnan(difference), np.nan, 0.0), where=least > 0.0)
+    low, high = _quantiles(pivot)
+    return np.stack([draws.value - high * draws.error, draws.value - low * draws.error])
 
 
 def resampled_sums(values: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Sums of each column over sentences drawn with replacement, the draws of `resampled_ratio`, (replicates, K).
+    """Sums of each column over sentences drawn with replacement, (replicates, K).
 
     Args:
         values: (N, K) per sentence.
@@ -61,44 +194,71 @@ def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Itera
         yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
 
 
-def resampled_ratios(total: FloatArray, count: FloatArray, *, seed: int, replicates: int = REPLICATES) -> FloatArray:
-    """Percentile intervals of ``sum(total) / sum(count)``, column by column, from the same resamples, (2, K).
-
-    Each column's interval is that of `resampled_ratio`; resamples without any count of it are left out. NaN where
-    there is no count at all.
+def normal_interval(value: float, influence: FloatArray) -> FloatArray | None:
+    """The interval (2,) of a statistic by the normal limit, None where resampling is to make it.
 
     Args:
-        total: (N, K) per sentence and measure.
-        count: (N, K) what each is divided by.
-        seed: of the resampling.
-        replicates: number of resamples.
+        value: of the statistic.
+        influence: (N,) what each sentence adds to the linearised statistic.
     """
-    sums = resampled_sums(np.concatenate([total, count], axis=1), seed=seed, replicates=replicates)
-    above, below = np.split(sums, 2, axis=1)
-    ratios = np.divide(above, below, out=np.full_like(above, np.nan), where=below > 0.0)
-    there = (below > 0.0).any(axis=0)
-    ends = np.full((2, total.shape[1]), np.nan)
-    ends[:, there] = np.nanquantile(ratios[:, there], TAILS, axis=0)
-    return ends
+    sentences = np.array([len(influence)])
+    if not _is_normal(influence[:, None], sentences).all():
+        return None
+    return _normal_ends(np.array([value]), influence[:, None], sentences)[:, 0]
 
 
-def resampled_statistic(
-    statistic: Callable[[NDArray[np.int64]], float], sentence: NDArray[np.int32], *, seed: int, replicates: int
-) -> FloatArray:
-    """Percentile interval of any statistic of positions when sentences are drawn with replacement, (2,).
+def _ratios(total: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Ratios (K,), what each sentence has above its share (N, K), and its influence on the ratio (N, K)."""
+    below = count.sum(axis=0)
+    value = total.sum(axis=0) / below
+    residual = total - value * count
+    return value, residual, residual / below
 
-    Args:
-        statistic: takes the numbers of the positions drawn (with repeats).
-        sentence: (T,) sentence of each position, ascending.
-        seed: of the resampling.
-        replicates: number of resamples.
-    """
-    rng = np.random.default_rng(seed)
-    _, first, length = np.unique(sentence, return_index=True, return_counts=True)
-    values = np.empty(replicates)
-    for i in range(replicates):
-        drawn = rng.integers(0, len(first), len(first))
-        sizes = length[drawn]
-        offset = np.repeat(first[drawn] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-        values[i] = statistic(np.arange(sizes.sum()) + offset)
-    return np.quantile(values, TAILS)
+
+def _ratio_draws(value: FloatArray, residual: FloatArray, count: FloatArray, seed: int, replicates: int) -> Draws:
+    """Resampled ratios and their errors, from sums of products alone."""
+    columns = np.concatenate([residual, count, residual**2, residual * count, count**2], axis=1)
+    drawn, errors = [], []
+    for times in resampled_times(len(count), seed=seed, replicates=replicates):
+        above, below, squares, products, counts = np.split(times @ columns, 5, axis=1)
+        known = below != 0.0
+        below = np.where(known, below, np.nan)
+        shift = above / below
+        variance = squares - 2.0 * shift * products + shift**2 * counts
+        drawn.append(value + shift)
+        errors.append(np.sqrt(np.maximum(variance, 0.0)) / np.abs(below))
+    error = np.sqrt(np.square(residual).sum(axis=0)) / np.abs(count.sum(axis=0))
+    return Draws(value, error, np.concatenate(drawn), np.concatenate(errors))
+
+
+def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values (R, M) of functions of sums (R, K) and their derivatives (R, K, M), by complex steps."""
+    slopes = []
+    for k in range(sums.shape[1]):
+        moved = sums.astype(np.complex128)
+        scale = np.maximum(np.abs(sums[:, k]), 1.0)
+        moved[:, k] += 1j * STEP * scale
+        slopes.append(measure(moved).imag / (STEP * scale)[:, None])
+    return np.asarray(measure(sums)), np.stack(slopes, axis=1)
+
+
+def _is_normal(influence: FloatArray, sentences: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the normal limit does for each column (N, K) of influences, (K,)."""
+    spread = np.square(influence).sum(axis=0) ** 1.5
+    skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
+    return np.asarray((sentences >= LARGE) & (skew <= SKEWED))
+
+
+def _normal_ends(value: FloatArray, influence: FloatArray, sentences: NDArray[np.int64]) -> FloatArray:
+    """Ends (2, K) by the normal limit, with Student's t."""
+    half = student.ppf(TAILS[1], sentences - 1) * np.sqrt(np.square(influence).sum(axis=0))
+    return np.stack([value - half, value + half])
+
+
+def _quantiles(pivot: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The order statistics (K,) of rank tail * (R + 1) among those of (R, K) that are numbers."""
+    ordered = np.sort(pivot, axis=0)  # NaN last
+    known = (~np.isnan(ordered)).sum(axis=0)
+    rank = np.maximum((TAILS[0] * (known + 1)).astype(np.int64), 1)
+    low, high = (np.take_along_axis(ordered, at[None], axis=0)[0] for at in (rank - 1, np.maximum(known - rank, 0)))
+    return low, high

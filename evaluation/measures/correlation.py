@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from evaluation.measures.bootstrap import Interval, resampled_statistic
+from evaluation.measures.bootstrap import (
+    FEWEST,
+    Draws,
+    Interval,
+    ends,
+    normal_interval,
+    resampled_measures,
+    resampled_times,
+    studentised,
+)
 from evaluation.measures.paired import FloatArray, Paired
 
-REPLICATES = 200  #: fewer than for perplexity, as every resample is ranked anew
+IntArray = NDArray[np.int64]
+REPLICATES = 399  #: fewer than of other measures, as every resample is ranked anew
+CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more
+NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off
 
 
 def spearman(x: FloatArray, y: FloatArray) -> float:
@@ -33,6 +48,151 @@ def r2_released(model: FloatArray, oracle: FloatArray) -> float:
     return _identity(model, oracle, model)
 
 
+def correlations(paired: Paired, seed: int = 0) -> dict[str, Interval]:
+    """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with intervals from resampled sentences."""
+    model, oracle = paired.model, paired.oracle
+    intervals = {"rho": spearman_ends(model, oracle, paired.sentence, seed=seed), **_r2_ends(paired, seed)}
+    measures = {
+        "rho": spearman,
+        "r2_pearson": r2_pearson,
+        "r2_identity": r2_identity,
+        "r2_released": r2_released,
+    }
+    return {name: Interval(measure(model, oracle), *ends(*intervals[name])) for name, measure in measures.items()}
+
+
+def spearman_ends(
+    x: FloatArray, y: FloatArray, sentence: NDArray[np.integer], *, seed: int, replicates: int = REPLICATES
+) -> FloatArray:
+    """The studentised interval of `spearman` on the scale of Fisher's z, (2,).
+
+    NaN of fewer than `FEWEST` sentences, and where one side is constant.
+
+    Args:
+        x: (T,)
+        y: (T,)
+        sentence: (T,) sentence of each position, ascending, or what else is resampled.
+        seed: of the resampling.
+        replicates: number of resamples.
+    """
+    starts = np.flatnonzero(np.diff(sentence, prepend=sentence[:1] - 1))
+    if len(starts) < FEWEST:
+        return np.full(2, np.nan)
+    if np.array_equal(x, y):
+        return np.ones(2)
+    ranked = _Ranked(x), _Ranked(y)
+    rho, influence = _weighted_spearman(*ranked, np.ones((1, len(x))), starts)
+    if np.isnan(rho).any():
+        return np.full(2, np.nan)
+    value, slope = _fisher(rho)
+    found = normal_interval(float(value[0]), influence[0] * slope[0])
+    if found is None:
+        row = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(x)))
+        step = max(1, CELLS // len(x))
+        drawn, errors = [], []
+        for times in resampled_times(len(starts), seed=seed, replicates=replicates):
+            for part in np.split(times, range(step, len(times), step)):
+                rhos, influences = _weighted_spearman(*ranked, part[:, row], starts)
+                values, slopes = _fisher(rhos)
+                drawn.append(values)
+                errors.append(slopes * np.sqrt((part * influences**2).sum(axis=1)))
+        error = slope * np.sqrt(np.square(influence).sum(axis=1))
+        draws = Draws(value, error, np.concatenate(drawn)[:, None], np.concatenate(errors)[:, None])
+        found = studentised(draws)[:, 0]
+    return np.asarray(np.tanh(found))
+
+
+class _Ranked:
+    """Values in rising order, equal ones together."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.order = np.argsort(values, kind="stable")
+        rising = values[self.order]
+        self.starts = np.concatenate([[0], np.flatnonzero(np.diff(rising)) + 1])
+        group = np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(values)))
+        self.group = np.empty(len(values), dtype=np.int64)  #: (T,) of equal values, from 0
+        self.group[self.order] = group
+
+    def below(self, weights: FloatArray) -> FloatArray:
+        """Weight of smaller values, and half of that of equal ones, (R, T) from (R, T)."""
+        groups = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
+        return np.asarray((np.cumsum(groups, axis=1) - groups / 2.0)[:, self.group])
+
+
+def _weighted_spearman(x: _Ranked, y: _Ranked, weights: FloatArray, starts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Spearman's rho of weighted positions (R,) and the influence of each sentence on it (R, N).
+
+    A rank is the share of smaller values and half of that of equal ones. So the influence of a position is that of its
+    ranks and, since it moves all ranks, the mean over the positions above it of the other side's rank. NaN where a side
+    is constant.
+
+    Args:
+        x: one side.
+        y: the other.
+        weights: (R, T) how often each position counts.
+        starts: (N,) first position of each sentence.
+    """
+    total = weights.sum(axis=1, keepdims=True)
+    w = weights / total
+    a, b = x.below(w), y.below(w)
+
+    def mean(values: FloatArray) -> FloatArray:
+        return np.asarray((w * values).sum(axis=1, keepdims=True))
+
+    def above(side: _Ranked, values: FloatArray) -> FloatArray:
+        return np.asarray(mean(values) - side.below(w * values))
+
+    products, squares_a, squares_b = mean(a * b), mean(a * a), mean(b * b)
+    spread_a, spread_b = squares_a - 0.25, squares_b - 0.25  # the mean rank is 1/2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.where((spread_a > 1e-15) & (spread_b > 1e-15), np.sqrt(spread_a * spread_b), np.nan)
+        rho = (products - 0.25) / scale
+        of_product = (a * b + above(x, b) + above(y, a) - 3.0 * products) / scale
+        of_a = (a * a + 2.0 * above(x, a) - 3.0 * squares_a) / spread_a
+        of_b = (b * b + 2.0 * above(y, b) - 3.0 * squares_b) / spread_b
+        influence = (of_product - rho / 2.0 * (of_a + of_b)) / total
+    return rho[:, 0], np.add.reduceat(influence, starts, axis=1)
+
+
+def _fisher(rho: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Fisher's z of correlations and its derivative."""
+    cut = np.clip(rho, -NEAR_ONE, NEAR_ONE)
+    return np.arctanh(cut), 1.0 / (1.0 - cut**2)
+
+
+def _r2_ends(paired: Paired, seed: int) -> dict[str, FloatArray]:
+    """Intervals of the three R2, (2,) each: by Fisher's z of the correlation, and by the logarithm of MSE / Var."""
+    model, oracle = paired.model, paired.oracle
+    names = ("r2_pearson", "r2_identity", "r2_released")
+    _, row = np.unique(paired.sentence, return_inverse=True)
+    if int(row[-1]) + 1 < FEWEST:
+        return dict.fromkeys(names, np.full(2, np.nan))
+    if np.array_equal(model, oracle):
+        return dict.fromkeys(names, np.ones(2))
+    if np.ptp(model) == 0.0 or np.ptp(oracle) == 0.0:
+        return dict.fromkeys(names, np.full(2, np.nan))
+    x, y, apart = model - model.mean(), oracle - oracle.mean(), oracle - model
+    columns = (np.ones(len(x)), x, y, x * x, y * y, x * y, apart * apart)
+    sums = np.stack([np.bincount(row, column) for column in columns], axis=1).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = resampled_measures(_r2_scales, sums, seed=seed)
+    low, high = np.tanh(found[:, 0])
+    squares = np.sort([low**2, high**2])
+    pearson = np.array([0.0 if low < 0.0 < high else squares[0], squares[1]])
+    if (whole := r2_pearson(model, oracle)) >= NEAR_ONE:
+        pearson = np.full(2, whole)  # a straight line, on which Fisher's z is infinite
+    return dict(zip(names, (pearson, *(1.0 - np.exp(found[::-1, 1:])).T), strict=True))
+
+
+def _r2_scales(sums: NDArray[Any]) -> NDArray[Any]:
+    """Fisher's z of Pearson's correlation, ln MSE / Var(ln P) and ln MSE / Var(ln Q), (R, 3)."""
+    n, x, y, xx, yy, xy, error = sums.T
+    spread_x, spread_y = xx - x * x / n, yy - y * y / n
+    rho = (xy - x * y / n) / np.sqrt(spread_x * spread_y)
+    fisher = 0.5 * (np.log(1.0 + rho) - np.log(1.0 - rho))
+    return np.stack([fisher, np.log(error / spread_y), np.log(error / spread_x)], axis=1)
+
+
 def _identity(model: FloatArray, oracle: FloatArray, reference: FloatArray) -> float:
     error, variance = float(np.mean((oracle - model) ** 2)), float(np.var(reference))
     if error == 0.0:
@@ -45,22 +205,3 @@ def _pearson(x: FloatArray, y: FloatArray) -> float:
     dx, dy = x - x.mean(), y - y.mean()
     scale = float(np.sqrt((dx @ dx) * (dy @ dy)))
     return float(np.clip((dx @ dy) / scale, -1.0, 1.0)) if scale > 0.0 else 0.0
-
-
-def correlations(paired: Paired, seed: int = 0) -> dict[str, Interval]:
-    """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with sentence-bootstrap intervals."""
-    found = {}
-    for name, measure in (
-        ("rho", spearman),
-        ("r2_pearson", r2_pearson),
-        ("r2_identity", r2_identity),
-        ("r2_released", r2_released),
-    ):
-        low, high = resampled_statistic(
-            lambda at, f=measure: f(paired.model[at], paired.oracle[at]),  # type: ignore[misc]
-            paired.sentence,
-            seed=seed,
-            replicates=REPLICATES,
-        )
-        found[name] = Interval(measure(paired.model, paired.oracle), float(low), float(high))
-    return found

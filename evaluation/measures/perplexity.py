@@ -1,10 +1,10 @@
-"""Perplexity and relative perplexity, pooled over the corpus, with sentence-bootstrap intervals."""
+"""Perplexity and relative perplexity, pooled over the corpus, with intervals from resampled sentences."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from evaluation.measures.bootstrap import Interval, resampled_ratio
+from evaluation.measures.bootstrap import Interval, ends, resampled_ratios
 from evaluation.measures.paired import FloatArray, Paired
 
 
@@ -23,15 +23,14 @@ def perplexities(paired: Paired, seed: int = 0) -> dict[str, Interval]:
     token. Sentences are resampled, model and oracle together.
     """
     model, oracle, counts = paired.sums()
-    values = {
-        "ppl": (-model, perplexity(paired.model)),
-        "bound": (-oracle, perplexity(paired.oracle)),
-        "relative_ppl": (oracle - model, float(np.exp(np.mean(paired.oracle - paired.model)))),
+    totals = np.stack([-model, -oracle, oracle - model], axis=1)
+    found = resampled_ratios(totals, np.repeat(counts[:, None], 3, axis=1), seed=seed)
+    found[:, :2] = np.maximum(found[:, :2], 0.0)  # surprisals
+    kl = float(np.mean(paired.oracle - paired.model))
+    values = perplexity(paired.model), perplexity(paired.oracle), float(np.exp(kl))
+    with np.errstate(over="ignore"):
+        intervals = [Interval(value, *ends(*at)) for value, at in zip(values, np.exp(found).T, strict=True)]
+    return {
+        **dict(zip(("ppl", "bound", "relative_ppl"), intervals, strict=True)),
+        "kl": Interval(kl, *ends(*found[:, 2])),
     }
-    found = {}
-    for name, (total, value) in values.items():
-        low, high = np.exp(resampled_ratio(total, counts, seed=seed))
-        found[name] = Interval(value, float(low), float(high))
-    ends = resampled_ratio(oracle - model, counts, seed=seed)
-    found["kl"] = Interval(float(np.mean(paired.oracle - paired.model)), *map(float, ends))
-    return found

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import Interval, ends, resampled_ratios
 from evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from evaluation.pairs.pair import ALL, Pair
-from evaluation.pairs.sums import FEWEST, Found, by_source, measures, pair_sums, preferred
+from evaluation.pairs.sums import by_source, measures, pair_sums, preferred
 from evaluation.score import Score, signature
 from generator.language_model import LanguageModel
 from grammar.conditioning import LengthRange
@@ -91,7 +91,7 @@ class PairEvaluation:
     def _grouped(self, sums: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
         return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
 
-    def _scores(self, of: dict[str, str], found: dict[str, Found]) -> list[tuple[dict[str, str], Score]]:
+    def _scores(self, of: dict[str, str], found: dict[str, Interval]) -> list[tuple[dict[str, str], Score]]:
         told = signature({**self.parts, **of})
         return [(of, Score(name, value.value, told, value.low, value.high)) for name, value in found.items()]
 
@@ -143,14 +143,13 @@ class PairEvaluation:
                 found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
         return found
 
-    def _means(self, values: dict[str, FloatArray], member: NDArray[np.bool_]) -> dict[str, Found]:
+    def _means(self, values: dict[str, FloatArray], member: NDArray[np.bool_]) -> dict[str, Interval]:
         """Means over some pairs, (P,) values by name."""
         table = np.stack([*values.values(), np.ones(len(member))], axis=1)
         sums = self._grouped(table, member)
-        ends = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
+        intervals = resampled_ratios(sums[:, :-1], np.repeat(sums[:, -1:], len(values), axis=1), seed=self.seed)
         means = table[member].mean(axis=0).tolist()
-        enough = int((sums[:, -1] > 0.0).sum()) >= FEWEST
-        return {name: Found(means[k], *(ends[:, k].tolist() if enough else ())) for k, name in enumerate(values)}
+        return {name: Interval(means[k], *ends(*intervals[:, k])) for k, name in enumerate(values)}
 
 
 class NoPairsError(NothingToMeasureError):
@@ -205,7 +204,7 @@ def evaluate_pairs(
         "objective": model.objective,
         "odds": "sum" if model.objective == "causal" else "pseudo",
         "drawn": "none" if lengths is None else str(lengths),
-        "ci": f"accuracy-wilson95/others-sentence-bootstrap95/seed{seed}",
+        "ci": f"accuracy-wilson95/others-sentence-bootstrap-t95/seed{seed}",
         "given": len(pairs),
         "pairs": len(some),
         "data": digest_pairs(some),

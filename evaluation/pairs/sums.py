@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evaluation.measures.bootstrap import TAILS, resampled_sums
+from evaluation.measures.bootstrap import FEWEST, Interval, ends, resampled_measures, resampled_ratios
+from evaluation.measures.correlation import NEAR_ONE
 from evaluation.pairs.proportions import proportion
 
 FloatArray = NDArray[np.float64]
-FEWEST = 10  #: sources that an interval of a bootstrap needs
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side
 
 COLUMNS = (
@@ -34,6 +35,14 @@ RATIOS = {
     "choice_error": ("choice_error", "pairs"),
     "context": ("context", "contexts"),
     "context_truth": ("context_truth", "contexts"),
+}
+#: between which values a measure lies; all others are shares
+_RANGES = {
+    "correlation": (-1.0, 1.0),
+    "slope": (-math.inf, math.inf),
+    "log_odds_error": (0.0, math.inf),
+    "context": (-math.inf, math.inf),
+    "context_truth": (-math.inf, math.inf),
 }
 PROPORTIONS = ("accuracy", "unigram_accuracy")  #: with intervals of proportions
 MEASURES = ("accuracy", "unigram_accuracy", "correlation", *(name for name in RATIOS if "accuracy" not in name))
@@ -100,15 +109,7 @@ def by_source(values: FloatArray, source: Sequence[int]) -> FloatArray:
     return sums
 
 
-class Found(NamedTuple):
-    """A value with its 95% interval; none of a bootstrap over fewer than `FEWEST` sources."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Found]:
+def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) -> dict[str, Interval]:
     """Measures with 95% intervals; those that nothing is known of are left out.
 
     Accuracies have intervals of proportions, see `evaluation.pairs.proportions`; the others those of a bootstrap.
@@ -118,29 +119,45 @@ def measures(sums: FloatArray, names: Sequence[str] = MEASURES, *, seed: int) ->
         names: of measures.
         seed: of the resampling of sources.
     """
-    resampled = any(name not in PROPORTIONS for name in names)
-    drawn = resampled_sums(sums, seed=seed) if resampled else np.empty((0, sums.shape[1]))
-    found: dict[str, Found] = {}
+    totals = sums.sum(axis=0)
+    found: dict[str, Interval] = {}
+    ratios = [name for name in names if name in RATIOS and name not in PROPORTIONS]
+    above, below = (sums[:, [COLUMNS.index(RATIOS[name][side]) for name in ratios]] for side in (0, 1))
+    intervals = dict(zip(ratios, resampled_ratios(above, below, seed=seed).T, strict=True))
     for name in names:
         if name in PROPORTIONS:
-            right, counted = (sums[:, COLUMNS.index(part)] for part in RATIOS[name])
-            share = proportion(right, counted)
+            share = proportion(*(sums[:, COLUMNS.index(part)] for part in RATIOS[name]))
             if share is not None:
-                found[name] = Found(*share)
+                found[name] = share
             continue
-        value, values = _measure(name, sums.sum(axis=0)[None])[0], _measure(name, drawn)
+        value = _measure(name, totals)
         if np.isfinite(value):
-            counted = sums[:, COLUMNS.index("truth_truth" if name == "correlation" else RATIOS[name][1])]
-            enough = int((counted > 0.0).sum()) >= FEWEST
-            found[name] = Found(float(value), *(np.nanquantile(values, TAILS).tolist() if enough else ()))
+            interval = intervals[name] if name in intervals else _correlation_ends(sums, value, seed)
+            found[name] = Interval(value, *ends(*np.clip(interval, *_RANGES.get(name, (0.0, 1.0)))))
     return found
 
 
-def _measure(name: str, sums: FloatArray) -> FloatArray:
-    """One measure of each row of sums, NaN where its denominator is zero."""
-    column = {key: sums[:, i] for i, key in enumerate(COLUMNS)}
+def _correlation_ends(sums: FloatArray, value: float, seed: int) -> FloatArray:
+    """The interval of the correlation, on the scale of Fisher's z, (2,); NaN of too few sources."""
+    columns = [COLUMNS.index(part) for part in ("model_truth", "truth_truth", "model_model")]
+    if (sums[:, columns[1]] > 0.0).sum() < FEWEST:
+        return np.full(2, np.nan)
+    if abs(value) >= NEAR_ONE:  # a straight line, on which Fisher's z is infinite
+        return np.full(2, value)
+
+    def fisher(moments: NDArray[Any]) -> NDArray[Any]:
+        correlation = moments[:, :1] / np.sqrt(moments[:, 1:2] * moments[:, 2:])
+        return np.asarray(0.5 * (np.log(1.0 + correlation) - np.log(1.0 - correlation)))
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.tanh(resampled_measures(fisher, sums[:, columns], seed=seed)[:, 0]))
+
+
+def _measure(name: str, totals: FloatArray) -> float:
+    """One measure of the sums of all sources, NaN where its denominator is zero."""
+    column = dict(zip(COLUMNS, totals.tolist(), strict=True))
     if name == "correlation":
-        above, below = column["model_truth"], np.sqrt(column["truth_truth"] * column["model_model"])
+        above, below = column["model_truth"], math.sqrt(column["truth_truth"] * column["model_model"])
     else:
         above, below = (column[part] for part in RATIOS[name])
-    return np.asarray(np.divide(above, below, out=np.full(len(sums), np.nan), where=below > 0.0))
+    return above / below if below > 0.0 else math.nan

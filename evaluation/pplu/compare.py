@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.comparison import BothScored, score_both
-from evaluation.measures.bootstrap import TAILS, resampled_sums
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from evaluation.oracle import UNKNOWN
 from evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
 from evaluation.score import Score, digest_sentences, signature
@@ -167,7 +167,7 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
         "unk": frame.unk,
         "unit": "nats/token",
         "vocab": "open" if known is None else f"{len(known)}/{digest_sentences([sorted(known)])}",
-        "ci": f"sentence-bootstrap95/seed{seed}",
+        "ci": ci_part(len(np.unique(scores.sentence)), seed),
         "sentences": len(sentences) - len(scores.impossible),
         "excluded": len(scores.impossible),
         "tokens": len(scores.log_prob),
@@ -222,33 +222,26 @@ def _scores(
     _, row = np.unique(sides.sentence, return_inverse=True)
     known = sides.truth is not None
     truth = sides.truth if sides.truth is not None else np.zeros(len(log_u))
-    columns = [np.bincount(row, x) for x in (sides.model, truth, log_u)] + [np.bincount(row)]
-    table = np.stack(columns, axis=1).astype(np.float64)
-    drawn = resampled_sums(table, seed=seed)
+    q, p, u = (np.bincount(row, side).astype(np.float64) for side in (sides.model, truth, log_u))
+    n = np.bincount(row).astype(np.float64)
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
-    kinds: dict[str, tuple[Callable[[FloatArray], FloatArray], dict[str, str]]] = {
-        "ppl": (lambda s: np.exp(-s[:, 0] / s[:, 3]), {}),
-        "bound": (lambda s: np.exp(-s[:, 1] / s[:, 3]), {}),
-        "ppl_unigram": (lambda s: np.exp(-s[:, 2] / s[:, 3]), {}),
-        "pplu": (lambda s: np.exp((s[:, 2] - s[:, 0]) / s[:, 3]), {}),
-        "pplu_bound": (lambda s: np.exp((s[:, 2] - s[:, 1]) / s[:, 3]), {}),
-        "mutual_information": (lambda s: (s[:, 1] - s[:, 2]) / s[:, 3], nats),
-        "information_learned": (lambda s: (s[:, 0] - s[:, 2]) / s[:, 3], nats),
-        "share_learned": (_share_learned, share),
+    ratios: dict[str, tuple[FloatArray, FloatArray]] = {
+        "ppl": (-q, n),
+        "bound": (-p, n),
+        "ppl_unigram": (-u, n),
+        "pplu": (u - q, n),
+        "pplu_bound": (u - p, n),
+        "mutual_information": (p - u, n),
+        "information_learned": (q - u, n),
+        "share_learned": (q - u, p - u),
     }
+    units = {"mutual_information": nats, "information_learned": nats, "share_learned": share}
     found = {}
-    for name, (measure, unit) in kinds.items():
-        if (not known and name in OF_TRUTH) or (not exact and name in EXACT):
+    for name, (total, count) in ratios.items():
+        if (not known and name in OF_TRUTH) or (not exact and name in EXACT) or count.sum() == 0.0:
             continue
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = float(measure(table.sum(axis=0)[None])[0])
-            ends = np.quantile(measure(drawn), TAILS)
-        if math.isfinite(value):
-            low, high = (float(end) if math.isfinite(end) else None for end in ends)
-            found[name] = Score(name, value, signature({**parts, **unit}), low, high)
+        value, interval = float(total.sum() / count.sum()), resampled_ratio(total, count, seed=seed)
+        if name not in units:  # a perplexity
+            value, interval = math.exp(value), np.exp(interval)
+        found[name] = Score(name, value, signature({**parts, **units.get(name, {})}), *ends(*interval))
     return found
-
-
-def _share_learned(sums: FloatArray) -> FloatArray:
-    """``-ln PPLu(Q) / I = 1 - KL / I``; not finite where the language has no information to learn."""
-    return np.asarray((sums[:, 0] - sums[:, 2]) / (sums[:, 1] - sums[:, 2]))

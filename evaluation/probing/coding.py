@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.probing.measures import Estimate, cross_entropies, mean_intervals
+from evaluation.measures.bootstrap import Interval
+from evaluation.probing.measures import cross_entropies, mean_intervals
 from evaluation.probing.splits import Split
 from evaluation.probing.trainer import Trainer, Vectors
 
@@ -22,7 +23,7 @@ PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 
 class CodeLength(NamedTuple):
     """Length of the code of the labels of the train part."""
 
-    bits: Estimate  #: bits a label
+    bits: Interval  #: bits a label
     uniform: float  #: bits a label of a code that gives all labels the same length, log2 of their number
     compression: float  #: ``uniform / bits``
 

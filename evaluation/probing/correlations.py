@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import resampled_statistic
-from evaluation.measures.correlation import REPLICATES, spearman
-from evaluation.probing.measures import FEWEST, Estimate
+from evaluation.measures.bootstrap import Interval, ends
+from evaluation.measures.correlation import spearman, spearman_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints, seed: int) -> dict[str, Estimate]:
+def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints, seed: int) -> dict[str, Interval]:
     """Spearman's rho of ln(probe probability of the true label) with three values of the word.
 
     Args:
@@ -27,19 +26,9 @@ def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints, 
         ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q).
     """
     order = np.argsort(group, kind="stable")
-    many = len(np.unique(group)) >= FEWEST
     values = {"rho_truth": truth, "rho_model": model, "rho_difference": np.abs(truth - model)}
     found = {}
     for name, value in values.items():
         x, y = label[order], value[order]
-        if not many:
-            found[name] = Estimate(spearman(x, y), None, None)
-            continue
-        low, high = resampled_statistic(
-            lambda at, x=x, y=y: spearman(x[at], y[at]),  # type: ignore[misc]
-            group[order].astype(np.int32),
-            seed=seed,
-            replicates=REPLICATES,
-        )
-        found[name] = Estimate(spearman(x, y), float(low), float(high))
+        found[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order], seed=seed)))
     return found

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.measures.bootstrap import Interval
 from evaluation.probing.coding import online_code
 from evaluation.probing.controls import control_labels, identity_guesses, majority_guess, one_hot, random_labels
 from evaluation.probing.correlations import word_correlations
-from evaluation.probing.measures import Estimate, group_accuracy, mean_intervals, probe_measures
+from evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
 from evaluation.probing.splits import By, Split, numbered, split
 from evaluation.probing.targets import Targets
 from evaluation.probing.trainer import Probe, Trainer, Vectors
@@ -47,7 +48,7 @@ class LayerResult:
 
     step: int | None  #: of the training; None: the finished model
     layer: int
-    measures: dict[str, Estimate]
+    measures: dict[str, Interval]
     probe: Probe = field(repr=False)
     guess: Ints = field(repr=False)  #: (N,) labels of the test items
     #: of measures of other probes than this, how much those were held back: for signatures
@@ -152,8 +153,8 @@ class Experiment:
             code = online_code(x, self._wanted, self.text_split, self._trainer, seed=seed)
             bits = code.bits
             # a short code compresses much: the ends of the interval change places
-            low, high = (None if end is None else code.uniform / end for end in (bits.high, bits.low))
-            found |= {"mdl": bits, "compression": Estimate(code.compression, low, high)}
+            low, high = (code.uniform / end if end else None for end in (bits.high, bits.low))
+            found |= {"mdl": bits, "compression": Interval(code.compression, low, high)}
             decays |= dict.fromkeys(("mdl", "compression"), "by-block")
         if values is not None:
             own = log_probs[np.arange(len(test)), right]
@@ -163,7 +164,7 @@ class Experiment:
                 found |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept], seed)
         return LayerResult(step, layer, found, probe, guess, decays)
 
-    def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Estimate], dict[str, str]]:
+    def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Interval], dict[str, str]]:
         """Accuracy on the task less that on the control task, either probe at its best on its dev part."""
         parts = self.control_split
         targets, n_labels = self.targets, len(self.targets.labels)
@@ -180,7 +181,7 @@ class Experiment:
         decays = {"task_accuracy": task, "control_accuracy": held, "selectivity": f"{task}/{held}"}
         return mean_intervals(right, parts.group[test], self.options.seed), decays
 
-    def chance(self, x: Vectors) -> dict[str, Estimate]:
+    def chance(self, x: Vectors) -> dict[str, Interval]:
         """A probe of labels drawn at random for each item: its accuracy, and what its guesses must expect, chance."""
         targets, test = self.targets, self.split.test
         n_labels = len(targets.labels)
@@ -194,7 +195,7 @@ class Experiment:
         }
         return mean_intervals(columns, self.split.group[test], self.options.seed)
 
-    def baselines(self) -> dict[str, Estimate]:
+    def baselines(self) -> dict[str, Interval]:
         """Accuracy of guesses that look at no vector: the most frequent label, and that of the word type.
 
         The second one also on the split by position (``position_identity_accuracy``), as new types have no label. Then

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evaluation.measures.bootstrap import TAILS, resampled_ratios, resampled_times
+from evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FEWEST = 10  #: groups that make an interval; of fewer, resamples say little of others
+_NATS = (0.0, np.inf)
+#: between which values a mean lies; all others are shares
+RANGES = {**dict.fromkeys(("cross_entropy", "entropy", "kl", "bits"), _NATS), "selectivity": (-1.0, 1.0)}
 CELLS = 2**22  #: at most so many counts of resamples stand in memory at once
 
 
-class Estimate(NamedTuple):
-    """A value with its 95% interval; None: there are fewer than `FEWEST` groups to resample."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Ints, seed: int) -> dict[str, Estimate]:
+def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Ints, seed: int) -> dict[str, Interval]:
     """Measures of a probe on test items, means over items, with 95% intervals from groups drawn with replacement.
 
     ``accuracy`` and ``mcc`` are of the most probable label against the one that counts as right;
@@ -52,7 +44,7 @@ def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Int
     return found
 
 
-def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Estimate:
+def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Interval:
     """Mean over units of the accuracy within each, so that a frequent word counts no more than a rare one.
 
     Args:
@@ -66,16 +58,15 @@ def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Estimat
     return mean_intervals({"": sums[:, 0] / sums[:, 1]}, group[at], seed)[""]
 
 
-def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[str, Estimate]:
+def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[str, Interval]:
     """Mean of each column (N,) over items, with 95% intervals over groups."""
     values = np.stack([*columns.values(), np.ones(len(group))], axis=1)
     sums = per_group(values, group)
     total, count = sums[:, :-1], np.repeat(sums[:, -1:], len(columns), axis=1)
     means = map(float, values[:, :-1].mean(axis=0))
-    if len(sums) < FEWEST:
-        return {name: Estimate(mean, None, None) for name, mean in zip(columns, means, strict=True)}
-    ends = resampled_ratios(total, count, seed=seed).T.tolist()
-    return {name: Estimate(mean, *pair) for name, mean, pair in zip(columns, means, ends, strict=True)}
+    bounds = np.array([RANGES.get(name, (0.0, 1.0)) for name in columns]).T
+    pairs = np.clip(resampled_ratios(total, count, seed=seed), *bounds).T.tolist()
+    return {name: Interval(mean, *ends(*pair)) for name, mean, pair in zip(columns, means, pairs, strict=True)}
 
 
 def per_group(values: Floats, group: Ints) -> Floats:
@@ -104,7 +95,7 @@ def matthews(guess: Ints, truth: Ints, n_labels: int) -> float:
     return float(_matthews(np.concatenate([table, np.bincount(truth, minlength=n_labels)])[None].astype(np.float64))[0])
 
 
-def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed: int) -> Estimate:
+def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed: int) -> Interval:
     """`matthews` with its 95% interval over groups.
 
     Groups have few labels each, so their counts are sparse; those of resamples are dense, `CELLS` at once.
@@ -112,7 +103,7 @@ def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed
     value = matthews(guess, truth, n_labels)
     names, row = np.unique(group, return_inverse=True)
     if len(names) < FEWEST:
-        return Estimate(value, None, None)
+        return Interval(value)
     columns = np.concatenate([np.zeros(len(guess), dtype=np.int64), 1 + guess, 1 + n_labels + truth])
     ones = np.concatenate([(guess == truth).astype(np.float64), np.ones(2 * len(guess))])
     shape = len(names), 1 + 2 * n_labels
@@ -124,7 +115,7 @@ def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed
         for start in range(0, len(times), most)
     ]
     low, high = np.quantile(np.concatenate(found), TAILS).tolist()
-    return Estimate(value, low, high)
+    return Interval(value, low, high)
 
 
 def _matthews(counts: Floats) -> Floats:

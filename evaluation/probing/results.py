@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.measures.bootstrap import Interval
 from evaluation.probing.experiment import Experiment, LayerResult
-from evaluation.probing.measures import Estimate, confusion
+from evaluation.probing.measures import confusion
 from evaluation.probing.splits import Split
 from evaluation.score import Score, signature
 
@@ -35,8 +36,8 @@ class Probing:
     model: str
     objective: str
     layers: Sequence[LayerResult]  #: the finished model's last, by rising layer
-    baselines: Mapping[str, Estimate]
-    chance: Mapping[str, Estimate]  #: random labels, on the best layer
+    baselines: Mapping[str, Interval]
+    chance: Mapping[str, Interval]  #: random labels, on the best layer
     labels: tuple[str, ...]  #: (C,)
     confusion: NDArray[np.int64] = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
     parts: Mapping[str, object]  #: of signatures
@@ -95,7 +96,7 @@ class Probing:
             found.append({**head, **place, **pair, **Score("confusion", value, sign).as_record()})
         return found
 
-    def _score(self, name: str, value: Estimate, parts: Mapping[str, object]) -> Score:
+    def _score(self, name: str, value: Interval, parts: Mapping[str, object]) -> Score:
         own = self.own.get(name, {})
         sign = signature({**parts, **own, "unit": UNITS.get(name, "share")})
         return Score(name, value.value, sign, value.low, value.high)
@@ -135,7 +136,7 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     found = dict.fromkeys(("mdl", "compression", "position_identity_accuracy"), text)
     found["group_accuracy"] = {"group": unit}
     if options.split_by == "position":
-        found["group_accuracy"]["ci"] = f"{unit}-bootstrap95/seed{options.seed}"
+        found["group_accuracy"]["ci"] = f"{unit}-bootstrap-t95/seed{options.seed}"
     if options.control != "none":
         control = _split_parts(experiment, experiment.control_split)
         control["control"] = f"{options.control}/{'first-word' if span else 'word'}-type"
@@ -153,5 +154,5 @@ def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
     group = "sentence" if parts.by == "position" else "end-type" if span else "type"
     return {
         "split": f"{parts.by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
-        "ci": f"{group}-bootstrap95/seed{experiment.options.seed}",
+        "ci": f"{group}-bootstrap-t95/seed{experiment.options.seed}",
     }

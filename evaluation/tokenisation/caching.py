@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.documents import Documents, check_window
@@ -114,18 +114,18 @@ def caching(
         "documents": len(documents),
         "impossible": impossible,
         "pieces": model.pieces.inventory.part,
-        "ci": f"document-bootstrap95/seed{bootstrap}",
+        "ci": ci_part(len(documents), bootstrap, "document"),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
     rows = []
     for column, words in enumerate(WORDS):
         scores: dict[Case, Score] = {}
         if counts[:, column].sum(axis=0).all():
-            low, high = resampled_ratios(totals[:, column], counts[:, column], seed=bootstrap)
+            intervals = resampled_ratios(totals[:, column], counts[:, column], seed=bootstrap)
             value = totals[:, column].sum(axis=0) / counts[:, column].sum(axis=0)
             signed = signature({**parts, "words": words})
             for i, case in enumerate(CASES):
-                scores[case] = Score(f"loss_{case}", float(value[i]), signed, float(low[i]), float(high[i]))
+                scores[case] = Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i]))
         rows.append(CachingRow(words, scores, int(occurrences[column]), int(types[column])))
     return Caching(model.name, tuple(rows), impossible)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tokenisation.best import n_best
 from evaluation.tokenisation.builder import LatticeBuilder
@@ -58,14 +58,14 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> Canoni
     ones = np.ones(len(gap))
     total = np.stack([share, gap, capped.astype(np.float64)], axis=1)
     count = np.stack([ones, evaluation.words, ones], axis=1)
-    low, high = resampled_ratios(total, count, seed=seed)
+    intervals = np.clip(resampled_ratios(total, count, seed=seed), 0.0, [1.0, np.inf, 1.0])
     value = total.sum(axis=0) / count.sum(axis=0)
-    value[1], low[1], high[1] = np.exp(-value[1]), np.exp(-high[1]), np.exp(-low[1])
+    value[1], intervals[:, 1] = np.exp(-value[1]), np.exp(-intervals[::-1, 1])
     signed = evaluation.signed(
-        run, bound=evaluation.total(run).bound, unit="share", ci=f"document-bootstrap95/seed{seed}"
+        run, bound=evaluation.total(run).bound, unit="share", ci=ci_part(len(gap), seed, "document")
     )
     names = ("canonical_mass", "canonical_mass_per_word", "canonical_capped")
-    scores = {name: Score(name, float(value[i]), signed, float(low[i]), float(high[i])) for i, name in enumerate(names)}
+    scores = {name: Score(name, float(value[i]), signed, *ends(*intervals[:, i])) for i, name in enumerate(names)}
     return CanonicalMass(evaluation.model, run, share, int(capped.sum()), scores)
 
 
@@ -115,7 +115,7 @@ def local_canonicality(
     compared = int(count[:, 0].sum())
     scores = {}
     if compared:
-        low, high = resampled_ratios(total, count, seed=seed)
+        intervals = np.clip(resampled_ratios(total, count, seed=seed), 0.0, 1.0)
         value = total.sum(axis=0) / count.sum(axis=0)
         signed = signature(
             {
@@ -125,12 +125,12 @@ def local_canonicality(
                 "words": compared,
                 "documents": len(documents),
                 "pieces": model.pieces.inventory.part,
-                "ci": f"document-bootstrap95/seed{seed}",
+                "ci": ci_part(len(documents), seed, "document"),
                 "data": digest_sentences([[document.text.original] for document in documents.documents]),
             }
         )
         for i, name in enumerate(("locally_canonical", "local_canonical_mass")):
-            scores[name] = Score(name, float(value[i]), signed, float(low[i]), float(high[i]))
+            scores[name] = Score(name, float(value[i]), signed, *ends(*intervals[:, i]))
     return LocalCanonicality(model.name, compared, scores, most_likely)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
@@ -166,7 +166,7 @@ class Decomposition:
         """Pooled means with intervals."""
         total = np.stack(list(columns.values()), axis=1)
         counts = np.repeat(count[:, None], total.shape[1], axis=1)
-        low, high = resampled_ratios(total, counts, seed=seed)
+        intervals = resampled_ratios(total, counts, seed=seed)
         value = total.sum(axis=0) / counts.sum(axis=0)
         signed = self.evaluation.signed(
             self.run,
@@ -176,10 +176,10 @@ class Decomposition:
             grammar=self.grammar.digest[:8],
             impossible=len(self.impossible),
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
-            **{"set-aside-as-altered": len(self.altered), "ci": f"document-bootstrap95/seed{seed}", **more},
+            **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},
         )
-        ends = zip(columns, value.tolist(), low.tolist(), high.tolist(), strict=True)
-        return {name: Score(name, x, signed, a, z) for name, x, a, z in ends}
+        found = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
+        return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in found}
 
     def _rarest(self) -> NDArray[np.int64]:
         """(M,) power of ten of the least probability of a word in each document."""

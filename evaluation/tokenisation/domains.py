@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.measures.bootstrap import TAILS, resampled_sums
+from evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
 from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
@@ -153,19 +153,17 @@ def _shift(found: Decomposition, shift: Floats, training: PCFG, lengths: LengthR
 def _growth(found: Decomposition, first: Decomposition, seed: int) -> dict[str, Score]:
     scores = {}
     for gap in GAPS:
-        sides = []
+        sides: list[Draws] = []
         for side, which in ((found, seed), (first, seed + 1_000_003)):
-            sums = resampled_sums(np.stack([getattr(side, gap), side.words], axis=1), seed=which)
-            sides.append(sums[:, 0] / sums[:, 1])
-        low, high = np.quantile(sides[0] - sides[1], TAILS)
-        value = float(getattr(found, gap).sum() / found.words.sum() - getattr(first, gap).sum() / first.words.sum())
+            sides.append(ratio_draws(getattr(side, gap)[:, None], side.words[:, None], seed=which))
+        growth = difference(*sides)
         name = f"{gap}_per_word_growth"
         signed = found.evaluation.signed(
             found.run,
             unit="nats/word",
             grammar=found.grammar.digest[:8],
             less=f"{first.grammar.digest[:8]}:{first.evaluation.parts['data']}",
-            ci=f"two-document-bootstraps95/seed{seed}",
+            ci=ci_part(min(len(found.words), len(first.words)), seed, "document"),
         )
-        scores[name] = Score(name, value, signed, float(low), float(high))
+        scores[name] = Score(name, float(growth.value[0]), signed, *ends(*studentised(growth)[:, 0]))
     return scores

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import resampled_ratios, resampled_statistic
-from evaluation.measures.correlation import spearman
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from evaluation.measures.correlation import spearman, spearman_ends
 from evaluation.score import Score
 from evaluation.tokenisation.evaluation import Evaluation
 from evaluation.tokenisation.sums import entropy
 from generator.piece_model import Floats
-
-REPLICATES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
     entropies = np.array(
         [entropy(document.lattice, b) for found in evaluations.values() for document in found.documents]
     )
-    parts: dict[str, object] = {"ci": f"document-bootstrap95/seed{seed}", "entropy-b": f"{b:g}"}
+    parts: dict[str, object] = {"ci": ci_part(len(gap), seed, "document"), "entropy-b": f"{b:g}"}
     if len(evaluations) > 1:
         parts["data"] = "+".join(f"{name}:{found.parts['data']}" for name, found in evaluations.items())
         parts["documents"] = len(sets)
@@ -82,24 +79,17 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
 
     total = np.stack([gap, gap, entropies], axis=1)
     count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
-    low, high = resampled_ratios(total, count, seed=seed)
+    intervals = resampled_ratios(total, count, seed=seed)
     value = total.sum(axis=0) / count.sum(axis=0)
     units = {"gap": "nats/document", "gap_per_piece": "nats/piece", "entropy_per_piece": "nats/piece"}
     scores = {
-        name: Score(name, float(value[i]), signed(unit), float(low[i]), float(high[i]))
+        name: Score(name, float(value[i]), signed(unit), *ends(*intervals[:, i]))
         for i, (name, unit) in enumerate(units.items())
     }
     if len(gap) >= 3:
         rounding = np.concatenate([found.rounding * np.abs(found.one_best) for found in evaluations.values()])
         known = np.where(np.abs(gap) > rounding, gap, 0.0)
-        scores["entropy_gap_rho"] = _correlation(entropies / pieces, known / pieces, signed("spearman"), seed)
+        x, y = entropies / pieces, known / pieces
+        interval = ends(*spearman_ends(x, y, np.arange(len(x)), seed=seed))
+        scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman"), *interval)
     return MarginalGaps(first.model, run, sets, gap, entropies, pieces, scores)
-
-
-def _correlation(x: Floats, y: Floats, signed: str, seed: int) -> Score:
-    def statistic(at: NDArray[np.int64]) -> float:
-        return spearman(x[at], y[at])
-
-    numbers = np.arange(len(x), dtype=np.int32)
-    low, high = resampled_statistic(statistic, numbers, seed=seed, replicates=REPLICATES)
-    return Score("entropy_gap_rho", spearman(x, y), signed, float(low), float(high))

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.score import Score
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation
 
@@ -35,22 +35,22 @@ def perplexities(evaluation: Evaluation, seed: int = 0) -> dict[str, dict[str, S
         total = np.stack([-log_p, -log_p / LN2, -log_p / LN2, one_best - log_p], axis=1)
         count = np.stack([words, characters, n_bytes, words], axis=1)
         value = total.sum(axis=0) / count.sum(axis=0)
-        low, high = resampled_ratios(total, count, seed=seed)
-        parts = {"ci": f"document-bootstrap95/seed{seed}", "words": int(words.sum())}
+        intervals = resampled_ratios(total, count, seed=seed)
+        intervals[:, :3] = np.maximum(intervals[:, :3], 0.0)  # of surprisals
+        parts = {"ci": ci_part(len(words), seed, "document"), "words": int(words.sum())}
         signed = {
             unit: evaluation.signed(label, bound=evaluation.total(label).bound, unit=unit, **parts)
             for unit in ("per-word", "bits", "share")
         }
         scores: dict[str, Score] = {}
-        ends: tuple[float, float] | tuple[None, None]
+        with np.errstate(over="ignore"):  # an end beyond the largest float is none
+            ppl, improvement = np.exp(intervals[:, 0]), -np.expm1(intervals[::-1, 3])
         if value[0] <= MOST:
-            ends = (math.exp(low[0]), math.exp(high[0])) if high[0] <= MOST else (None, None)
-            scores["ppl"] = Score("ppl", math.exp(value[0]), signed["per-word"], *ends)
+            scores["ppl"] = Score("ppl", math.exp(value[0]), signed["per-word"], *ends(*ppl))
         for i, name in ((1, "bits_per_character"), (2, "bits_per_byte")):
-            scores[name] = Score(name, float(value[i]), signed["bits"], float(low[i]), float(high[i]))
+            scores[name] = Score(name, float(value[i]), signed["bits"], *ends(*intervals[:, i]))
         if label != ONE_BEST and value[3] <= MOST:
-            ends = (-math.expm1(high[3]), -math.expm1(low[3])) if high[3] <= MOST else (None, None)
-            scores["improvement"] = Score("improvement", -math.expm1(value[3]), signed["share"], *ends)
+            scores["improvement"] = Score("improvement", -math.expm1(value[3]), signed["share"], *ends(*improvement))
         found[label] = scores
     return found
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.measures.bootstrap import resampled_ratios
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.oracle import Oracle
 from evaluation.score import Score, signature
 from evaluation.tokenisation.estimate import Document, Settings
@@ -122,7 +122,7 @@ def word_surprisals(
         "exact": whole,
         "eos": "out",
         "unit": "nats/word",
-        "ci": f"document-bootstrap95/seed{seed}",
+        "ci": ci_part(len(evaluation.documents), seed, "document"),
     }
     if truth is not None:
         parts |= {"grammar": truth.digest[:8], "given": lengths or "none"}
@@ -156,9 +156,9 @@ def _means(columns: Mapping[str, Sequence[Floats]], signed: str, seed: int) -> d
     """Means over all words that have a value."""
     total = np.array([[np.nansum(values) for values in rows] for rows in columns.values()]).T
     count = np.array([[np.isfinite(values).sum() for values in rows] for rows in columns.values()], dtype=np.float64).T
-    low, high = resampled_ratios(total, count, seed=seed)
+    intervals = resampled_ratios(total, count, seed=seed)
     return {
-        name: Score(name, float(total[:, i].sum() / count[:, i].sum()), signed, float(low[i]), float(high[i]))
+        name: Score(name, float(total[:, i].sum() / count[:, i].sum()), signed, *ends(*intervals[:, i]))
         for i, name in enumerate(columns)
         if count[:, i].any()
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from random_grammars import length_ranges, sentences, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
 from evaluation.bound import bound_records, sentence_records
+from evaluation.measures.bootstrap import FEWEST
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
@@ -32,15 +32,15 @@ def test_records_of_independent_words() -> None:
 
 def test_bounds_pool_tokens_over_sentences() -> None:
     records = sentence_records(PRODUCT, [["a", "c"], ["b", "d"], ["b", "c"]], lengths=None)
-    causal, masked = bound_records(PRODUCT, records, lengths=None)
-    total = -(math.log(0.125) + 2 * math.log(0.375))
+    causal, masked = bound_records(PRODUCT, records * 4, lengths=None)
+    total = -4 * (math.log(0.125) + 2 * math.log(0.375))
     assert (causal.name, masked.name) == ("causal_bound", "masked_bound")
-    assert causal.value == pytest.approx(math.exp(total / 9))  # with three ends of sentence
-    assert masked.value == pytest.approx(math.exp(total / 6))
+    assert causal.value == pytest.approx(math.exp(total / 36))  # with three ends of sentence
+    assert masked.value == pytest.approx(math.exp(total / 24))
     assert causal.low is not None and causal.high is not None
     assert causal.low <= causal.value <= causal.high
-    assert "|eos:in|" in causal.signature and "tokens:9" in causal.signature
-    assert "|eos:out|" in masked.signature and "tokens:6" in masked.signature
+    assert "|eos:in|" in causal.signature and "tokens:36" in causal.signature
+    assert "|eos:out|" in masked.signature and "tokens:24" in masked.signature
 
 
 def test_only_what_was_asked_for() -> None:
@@ -102,7 +102,12 @@ def test_against_enumeration(grammar: PCFG, texts: list[list[str]], lengths: Len
     if count:
         causal = bound_records(grammar, records, lengths=lengths)[0]
         assert causal.value == pytest.approx(math.exp(total / count), rel=1e-9)
-        assert np.isfinite([causal.low, causal.high]).all()
+        if sum(possible) < FEWEST:
+            assert causal.low is causal.high is None
+            assert "|ci:none/fewer-than-10-sentences|" in causal.signature
+        else:
+            assert causal.low is not None and causal.high is not None
+            assert 1.0 <= causal.low <= causal.value * (1 + 1e-12) <= causal.high * (1 + 1e-9)
 
 
 def test_distributions_of_every_position_are_those_of_the_prefixes() -> None:

@@ -17,6 +17,7 @@ from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
 from evaluation.comparison import Comparison, compare, oracle_for
+from evaluation.measures.bootstrap import FEWEST
 from evaluation.oracle import Oracle
 from evaluation.token_table import read_token_table, write_token_table
 from generator.frame import ScoringFrame, preset_frame
@@ -29,6 +30,7 @@ TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)
 MEASURES = ("ppl", "bound", "relative_ppl", "kl", "rho", "r2_pearson", "r2_identity", "r2_released")
 SAMPLE = [["a"], ["b", "a"], ["a", "a", "b"], ["b"], ["a", "b"], ["a", "b", "a"]]
+TWICE = [*SAMPLE, *SAMPLE]  #: enough for intervals
 
 
 @dataclass
@@ -82,9 +84,10 @@ def test_the_oracle_scored_as_a_model_gives_exactly_the_bound(
         return
     found = compare(oracle, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
     assert found.paired.excluded.tolist() == []
+    enough = len(np.unique(found.paired.sentence)) >= FEWEST
     for name in ("relative_ppl", "rho", "r2_pearson", "r2_identity", "r2_released"):
-        assert found.measures[name] == (1.0, 1.0, 1.0), name
-    assert found.measures["kl"] == (0.0, 0.0, 0.0)
+        assert found.measures[name] == ((1.0, 1.0, 1.0) if enough else (1.0, None, None)), name
+    assert found.measures["kl"] == ((0.0, 0.0, 0.0) if enough else (0.0, None, None))
     assert found.measures["ppl"] == found.measures["bound"]
     if objective == "masked":
         assert found.bound_unconditioned is None
@@ -210,7 +213,7 @@ def test_the_oracle_of_a_model_shares_its_vocabulary_and_objective() -> None:
 
 def signed(
     pcfg: PCFG = TOY,
-    sentences: Sequence[Sequence[str]] = SAMPLE,
+    sentences: Sequence[Sequence[str]] = TWICE,
     lengths: LengthRange | None = SHORT,
     frame: ScoringFrame | None = None,
     seed: int = 0,
@@ -225,7 +228,7 @@ def test_the_signature_changes_with_every_choice_and_with_nothing_else() -> None
     variants = [
         signed(),
         signed(pcfg=PCFG.from_text("S -> S S 0.25 | a 0.4 | b 0.35")),
-        signed(sentences=[*SAMPLE[1:], SAMPLE[0]]),
+        signed(sentences=[*TWICE[1:], TWICE[0]]),
         signed(lengths=LengthRange(1, 4)),
         signed(lengths=None),
         signed(frame=ScoringFrame(eos=False)),
@@ -239,7 +242,7 @@ def test_the_signature_changes_with_every_choice_and_with_nothing_else() -> None
     ]
     assert len({c.signature for c in variants}) == len(variants)
     assert signed().signature == variants[0].signature
-    for part in ("objective:causal", "given:1..3", "eos:in", "first:in", "unk:token", "unit:nats/token", "tokens:18"):
+    for part in ("objective:causal", "given:1..3", "eos:in", "first:in", "unk:token", "unit:nats/token", "tokens:36"):
         assert part in variants[0].signature.split("|")
 
 
@@ -254,7 +257,18 @@ def test_a_record_holds_every_number_with_its_interval() -> None:
         assert record[f"{name}_low"] <= record[name] * (1 + 1e-12)
         assert record[name] <= record[f"{name}_high"] * (1 + 1e-12)
     assert (record["model"], record["objective"]) == ("oracle", "causal")
-    assert (record["tokens"], record["sentences"], record["excluded"]) == (18, 6, 0)
+    assert (record["tokens"], record["sentences"], record["excluded"]) == (36, 12, 0)
+
+
+def test_few_sentences_have_no_interval_and_the_signature_says_so() -> None:
+    """One sentence resampled is itself again and again: nothing is known of others."""
+    for sentences in (TWICE[:1], TWICE[:9]):
+        found = signed(sentences=sentences)
+        record = found.as_record()
+        for name in (*MEASURES, "bound_unconditioned"):
+            assert record[f"{name}_low"] is record[f"{name}_high"] is None, name
+        assert "ci:none/fewer-than-10-sentences" in found.signature.split("|")
+    assert "ci:sentence-bootstrap-t95/seed0" in signed(sentences=TWICE[:10]).signature.split("|")
 
 
 def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None:
@@ -282,7 +296,7 @@ def test_every_measure_is_a_record_of_its_own_that_agrees_with_the_row() -> None
 
 
 def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
-    found = compare(Unigram({"a": 0.4, "b": 0.2}, stop=0.4), TOY, SAMPLE, lengths=SHORT, seed=3)
+    found = compare(Unigram({"a": 0.4, "b": 0.2}, stop=0.4), TOY, TWICE, lengths=SHORT, seed=3)
     assert np.exp(found.measures["kl"]) == pytest.approx(found.measures["relative_ppl"], rel=1e-12)
 
 
@@ -291,7 +305,7 @@ def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
 
 def test_the_token_table_reads_back(tmp_path: Path) -> None:
     found = signed()
-    write_token_table(tmp_path / "tokens.parquet", found.paired, SAMPLE)
+    write_token_table(tmp_path / "tokens.parquet", found.paired, TWICE)
     table = read_token_table(tmp_path / "tokens.parquet")
     for name in ("sentence", "position", "model", "oracle"):
         assert table[name].tolist() == getattr(found.paired, name).tolist()

@@ -22,7 +22,6 @@ from evaluation.comparison import compare
 from evaluation.divergence import blocks
 from evaluation.divergence.compare import BY, Divergence, compare_distributions
 from evaluation.divergence.estimate import variance_ratio
-from evaluation.measures.bootstrap import resampled_ratio, resampled_ratios
 from evaluation.oracle import Oracle
 from generator.frame import ScoringFrame
 from generator.language_model import LogDistributions, Objective
@@ -283,22 +282,6 @@ def test_the_variance_ratio_is_that_of_ratio_estimates() -> None:
     wanted = sum(x * x for x in residuals[0]) / sum(x * x for x in residuals[1])
     assert variance_ratio(plain, exact, counts) == pytest.approx(wanted)
     assert variance_ratio(plain, counts, counts) is None
-
-
-@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=2, max_size=9), st.integers(0, 5))
-@settings(max_examples=10)
-def test_intervals_of_many_columns_are_those_of_each(rows: list[tuple[int, int]], seed: int) -> None:
-    total, count = np.array(rows, dtype=np.float64).T
-    found = resampled_ratios(np.stack([total, -total], 1), np.stack([count, count * 2], 1), seed=seed, replicates=50)
-    wanted = resampled_ratio(total, count, seed=seed, replicates=50)
-    assert found[:, 0] == pytest.approx(wanted, rel=1e-12, abs=1e-12)
-    assert found[:, 1] == pytest.approx(-wanted[::-1] / 2, rel=1e-12, abs=1e-12)
-
-
-def test_columns_without_counts_have_no_interval() -> None:
-    found = resampled_ratios(np.ones((3, 2)), np.array([[1.0, 0.0]] * 3), seed=0, replicates=9)
-    assert found[:, 0].tolist() == [1.0, 1.0]
-    assert np.isnan(found[:, 1]).all()
 
 
 # -- the oracle against itself ----------------------------------------------------------------------

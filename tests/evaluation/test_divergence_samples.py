@@ -72,7 +72,13 @@ def test_samples_that_the_truth_cannot_make_are_counted_and_left_out() -> None:
     samples = [["a"], ["a", "b", "a", "a"], ["b", "b", "b"], ["zebra"]]
     found = reverse_divergence(MODEL, TRUTH, samples, lengths=SHORT)
     assert found["samples_impossible"].value == 0.5
-    assert found["samples_impossible"].low is not None
+    assert found["samples_impossible"].low is None
+    more = reverse_divergence(MODEL, TRUTH, samples * 3, lengths=SHORT)
+    low, high = more["samples_impossible"].low, more["samples_impossible"].high
+    assert low is not None and high is not None
+    assert 0.0 < low < 0.5 < high < 1.0
+    assert more["samples_reverse_kl_of_possible"].low is None  # 6 are possible
+    assert "ci:none/fewer-than-10-sentences" in more["samples_reverse_kl_of_possible"].signature
     assert "samples_reverse_kl" not in found
     assert "samples_variance_ratio" not in found
     alone = reverse_divergence(MODEL, TRUTH, [samples[0], samples[2]], lengths=SHORT)

@@ -53,7 +53,7 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     assert {r["phenomenon"] for r in records} == {"all", *PHENOMENA}
     assert all(r["model"] == "m" and r["objective"] == "causal" for r in records)
     assert all("drawn:3..9" in r["signature"] for r in records)
-    assert all("|ci:accuracy-wilson95/others-sentence-bootstrap95/seed1|" in r["signature"] for r in records)
+    assert all("|ci:accuracy-wilson95/others-sentence-bootstrap-t95/seed1|" in r["signature"] for r in records)
     accuracy = next(r for r in records if r["name"] == "accuracy" and r["phenomenon"] == "all" and "by" not in r)
     assert 0.5 < accuracy["low"] < accuracy["value"] <= accuracy["high"] <= 1.0
     assert ElementTree.parse(here / "p.svg").getroot().tag.endswith("svg")

@@ -69,6 +69,7 @@ def command(
     """
     from evaluation.bound import bound_records, sentence_records
     from evaluation.cost import LONG, long_sentences
+    from evaluation.measures.bootstrap import FEWEST
     from evaluation.measures.paired import unknown_words, words_missing
     from evaluation.parts import score_in_parts
     from evaluation.published import read_words
@@ -172,6 +173,8 @@ def command(
         echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}{why}", err=True)
     for score in summary:
         echo(str(score))
+    if summary and summary[0].low is None:
+        echo(f"Fewer than {FEWEST} possible sentences: too few for intervals.", err=True)
     wrote = "Nothing written; --json FILE keeps the numbers of every token" if output is None else f"Wrote {output}"
     if json is not None:
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})

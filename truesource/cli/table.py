@@ -15,7 +15,7 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
     """
     from rich.table import Table
 
-    from truesource.report.words import left_out
+    from truesource.report.words import interval, left_out, too_few
 
     table = Table(caption="intervals: 95%, sentences resampled; bound: the exact perplexity of the language itself")
     for name in ("model", "objective"):
@@ -31,11 +31,11 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
             r["objective"],
             f"{r['ppl']:.2f}",
             f"{r['bound']:.2f}",
-            f"{r['relative_ppl']:.4f} [{r['relative_ppl_low']:.4f}, {r['relative_ppl_high']:.4f}]",
+            interval(r, "relative_ppl", 4),
             f"{r['rho']:.4f}",
             f"{r['r2_pearson']:.4f}",
             f"{r['tokens']:,}",
         )
     console().print(table)
-    for sentence in left_out(records):
+    for sentence in (*left_out(records), *too_few(records)):
         console().print(sentence)

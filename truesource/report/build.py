@@ -113,6 +113,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
         "table": table,
         "other_words": _other_words(table),
         "left_out": words.left_out,
+        "too_few": words.too_few,
         "forest": figures_models.forest_figure([row for _, rows in table for row in rows]) if models else None,
         "scatters": _scatters(run),
         "parts": {part: content for part, (_, content) in found.items()},

@@ -52,8 +52,8 @@ def parts_of(records: Sequence[Record]) -> list[Parts]:
     found: dict[str, dict[str, Interval]] = {}
     for record in records:
         if record["name"] in names and "by" not in record and "table" not in record:
-            ends = (record["value"] if record[end] is None else record[end] for end in ("low", "high"))
-            found.setdefault(record["model"], {})[record["name"]] = Interval(record["value"], *ends)
+            value = Interval(*(record[part] for part in Interval._fields))
+            found.setdefault(record["model"], {})[record["name"]] = value
     return [Parts(model, *(parts[name] for name in names)) for model, parts in found.items()]
 
 
@@ -133,7 +133,7 @@ def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
             left += part.value
         whole.annotate(f"{left:.2f}", (left, y), (4, 0), textcoords="offset points", va="center", fontsize=8.5)
         for shift, colour, part in ((-0.14, MODEL, row.model_gap), (0.14, SECOND, row.tokenisation_gap)):
-            gaps.plot([part.low, part.high], [y + shift] * 2, color=colour, linewidth=2.2, solid_capstyle="butt")
+            gaps.plot(_ends(part), [y + shift] * 2, color=colour, linewidth=2.2, solid_capstyle="butt")
             gaps.plot([part.value], [y + shift], marker="o", color=colour, markersize=5.5, linestyle="none")
             gaps.annotate(
                 number(part.value, 3),
@@ -158,9 +158,14 @@ def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
     drawn.legend(loc="outside upper center", ncols=3, handlelength=1.4, columnspacing=1.4)
 
 
+def _ends(part: Interval) -> tuple[float, float]:
+    """The ends of an interval; of none, the value twice, which draws the point alone."""
+    return (part.value, part.value) if part.low is None or part.high is None else (part.low, part.high)
+
+
 def _gap_axis(axes: Any, rows: Sequence[Parts]) -> None:
     """Logarithmic where all intervals lie above zero and the gaps differ much, else plain with a line at zero."""
-    ends = [end for row in rows for part in (row.model_gap, row.tokenisation_gap) for end in (part.low, part.high)]
+    ends = [end for row in rows for part in (row.model_gap, row.tokenisation_gap) for end in _ends(part)]
     low, high = min(ends), max(ends)
     if low > 0.0 and high > 8.0 * low:
         axes.set_xscale("log")
@@ -223,7 +228,6 @@ def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> N
     axes.xaxis.set_major_locator(MaxNLocator(5))
     rho = next((r for r in records if r["name"] == "entropy_gap_rho" and "table" not in r), None)
     if rho is not None:
-        axes.set_title(
-            f"Spearman's rho {rho['value']:.2f} [{rho['low']:.2f}, {rho['high']:.2f}]", fontsize=9, color=QUIET
-        )
+        ends = "" if rho["low"] is None else f" [{rho['low']:.2f}, {rho['high']:.2f}]"
+        axes.set_title(f"Spearman's rho {rho['value']:.2f}{ends}", fontsize=9, color=QUIET)
     axes.grid()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from evaluation.measures.bootstrap import FEWEST
 from truesource.report.folder import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
@@ -71,10 +72,10 @@ def _file_name(word: str) -> str:
 
 
 def interval(record: Record, name: str, places: int = 3) -> str:
-    """``1.080 [1.060, 1.100]``; the value alone where there is no interval."""
+    """``1.080 [1.060, 1.100]``, or ``1.080 [-]`` where there is no interval."""
     text = f"{record[name]:.{places}f}"
     low, high = record.get(f"{name}_low"), record.get(f"{name}_high")
-    return text if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
+    return f"{text} [-]" if low is None or high is None else f"{text} [{low:.{places}f}, {high:.{places}f}]"
 
 
 def partial(row: Record) -> bool:
@@ -102,6 +103,15 @@ def impossible(row: Record) -> str:
         return f"the oracle or the model cannot make {row['excluded']:,}"
     sides = [(f"the oracle cannot make {oracle:,}", oracle), (f"the model cannot make {model:,}", model)]
     return " and ".join(text for text, number in sides if number)
+
+
+def too_few(rows: Sequence[Record]) -> list[str]:
+    """Which models were scored on too few sentences for an interval."""
+    return [
+        f"{row['model']}: {count(row['sentences'], 'sentence')}, too few for an interval, which takes {FEWEST} or more."
+        for row in rows
+        if row["relative_ppl"] is not None and row.get("sentences", FEWEST) < FEWEST
+    ]
 
 
 def best(models: Sequence[Record], objective: str) -> Record | None:

@@ -81,7 +81,7 @@ def test_groups_come_a_few_at_once_with_the_same_resamples(monkeypatch: pytest.M
     sentence = np.repeat(np.arange(30), 4).astype(np.int32)
     values, weight = rng.normal(size=(120, 3)), rng.dirichlet([1.0] * 5, 120)
     (whole,) = group_means(values, members(weight), sentence, seed=2)
-    monkeypatch.setattr(averages, "CELLS", 2 * 4 * REPLICATES)
+    monkeypatch.setattr(averages, "CELLS", 2 * 5 * 3 * REPLICATES)
     parts = list(group_means(values, members(weight), sentence, seed=2))
     assert len(parts) == 3
     for name in ("value", "low", "high", "resampled"):

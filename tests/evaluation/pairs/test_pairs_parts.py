@@ -382,14 +382,18 @@ def test_calibration_without_a_preference() -> None:
     assert values["choice", "0.5-0.6", "choice_of_truth"] == pytest.approx((3 * 0.5 + sigma(-0.4)) / 4)
 
 
-def test_pairs_of_one_sentence_are_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.pairs.sums.FEWEST", 1)
-    sums = pair_sums(np.full(4, 1.0), np.array([1.0, -1.0, 3.0, 1.0]), np.zeros(4))
-    together = measures(by_source(sums, [7, 7, 9, 9]), ("slope", "choice"), seed=0)
-    apart = measures(by_source(sums, [1, 2, 3, 4]), ("slope", "choice"), seed=0)
-    assert tuple(together["slope"]) == (1.0, 0.0, 2.0)
-    assert (apart["slope"].low, apart["slope"].high) == (-0.5, 2.5)
-    assert sums.shape == (4, len(COLUMNS))
+def test_pairs_of_one_sentence_are_resampled_together() -> None:
+    """Pairs that go against each other within every sentence leave nothing to vary between sentences."""
+    model = np.tile([3.0, -1.0], 12)
+    sums = pair_sums(np.full(24, 1.0), model, np.zeros(24))
+    together = measures(by_source(sums, np.repeat(np.arange(12), 2).tolist()), ("slope",), seed=0)["slope"]
+    apart = measures(by_source(sums, range(24)), ("slope",), seed=0)["slope"]
+    assert tuple(together) == (1.0, 1.0, 1.0)
+    assert apart.low is not None and apart.high is not None
+    assert apart.high - apart.low == pytest.approx(2 * 2.07 * 2.0 / math.sqrt(23), rel=0.15)
+    few = measures(by_source(sums[:18], np.repeat(np.arange(9), 2).tolist()), ("slope",), seed=0)["slope"]
+    assert tuple(few) == (1.0, None, None)
+    assert sums.shape == (24, len(COLUMNS))
 
 
 def test_a_model_by_hand() -> None:

@@ -48,7 +48,11 @@ def test_gaps_entropies_and_correlation(b: float) -> None:
     rho = stats.spearmanr(np.divide(entropies, pieces), np.divide(truth, pieces)).statistic
     score = gaps.scores["entropy_gap_rho"]
     assert score.value == pytest.approx(rho, abs=1e-12)
-    assert -1.0 <= (score.low or 0.0) <= score.value <= (score.high or 0.0) <= 1.0
+    assert score.low is score.high is None
+    assert "ci:none/fewer-than-10-documents" in score.signature.split("|")
+    many = marginal_gaps({"one": found, "two": found}, "exact", b=b).scores["entropy_gap_rho"]
+    assert many.low is not None and many.high is not None
+    assert -1.0 <= many.low <= many.value <= many.high <= 1.0
     assert f"entropy-b:{b:g}" in score.signature.split("|")
     record = gaps.records()[3]
     assert (record["set"], record["pieces"]) == ("toy", pieces[3])

@@ -11,7 +11,7 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.probing.measures import Estimate
+    from evaluation.measures.bootstrap import Interval
     from evaluation.probing.results import Probing
 
 NAME = "probe"
@@ -165,7 +165,7 @@ def _print_best(found: Probing) -> None:
     by_type = found.part("accuracy", "split").startswith("type")
     drawn = found.parts["right"] == "sampled"
     limit = "of the truth's own first label"
-    lines: list[tuple[str, Estimate | None, str]] = [
+    lines: list[tuple[str, Interval | None, str]] = [
         ("accuracy", measures["accuracy"], "share of test items whose right label is the probe's first"),
         ("  mean over groups", measures["group_accuracy"], f"each {own} counts the same"),
         ("  expected", measures["expected_accuracy"], "posterior probability of the probe's first label"),
@@ -227,7 +227,7 @@ def _caption(found: Probing) -> str:
     return f"{said}; {names}: on a split by position, {resampled(found.part(others[0], 'ci'))} resampled"
 
 
-def _interval(value: Estimate) -> str:
+def _interval(value: Interval) -> str:
     if value.low is None or value.high is None:
         return f"{value.value:.4f}"
     low, high = (f"{x if abs(x) >= 5e-4 else 0.0:.3f}" for x in (value.low, value.high))
