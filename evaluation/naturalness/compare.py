@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.encoded import Encoded, IntArray, encode, permuted
-from evaluation.measures.bootstrap import resampled_ratio
+from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from evaluation.measures.discrete_tests import against_exact, between
 from evaluation.measures.monte_carlo import ChanceTest
 from evaluation.naturalness.lengths import length_counts, with_rest
@@ -81,9 +81,9 @@ def compare_naturalness(
     corpora = dict(zip(names, encode([sources[name] for name in names]), strict=True))
     digests = {name: digest_sentences(sources[name]) for name in names}
 
-    def add(source: str, name: str, value: float, parts: Mapping[str, object], *ends: float) -> None:
+    def add(source: str, name: str, value: float, parts: Mapping[str, object], *interval: float | None) -> None:
         data = {"data": digests[source], "reference": digests[reference], "seed": seed}
-        found.scores[source][name] = Score(name, value, signature({**parts, **data}), *ends)
+        found.scores[source][name] = Score(name, value, signature({**parts, **data}), *interval)
 
     _add_sizes(corpora, add, seed)
     _add_lengths(corpora, found, add, seed)
@@ -100,9 +100,9 @@ def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
     least = min(len(corpus.tokens) for corpus in corpora.values())
     for name, corpus in corpora.items():
         total = corpus.lengths.astype(np.float64)
-        ends = resampled_ratio(total, np.ones(len(corpus)), seed=seed)
-        parts = {"sentences": len(corpus), "ci": "sentence-bootstrap95"}
-        add(name, "mean_length", float(total.mean()), parts, *map(float, ends))
+        interval = resampled_ratio(total, np.ones(len(corpus)), seed=seed)
+        parts = {"sentences": len(corpus), "ci": ci_part(len(corpus), seed)}
+        add(name, "mean_length", float(total.mean()), parts, *ends(*interval))
         types = expected_types(corpus.counts(), least)
         add(name, "type_token_ratio", types / least, {"tokens": least, "of": len(corpus.tokens), "rarefied": "exact"})
 
@@ -148,10 +148,15 @@ def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, see
         law, released = fit.law, _released(corpus, rows, seed)
         found.fits[name] = fit, released
         sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}
-        parts = sizes | {"support": f"1..{law.types}", "fit": "mle", "ci": "sandwich95-given-ranks"}
-        for what, value, deviation in (("alpha", law.alpha, fit.alpha_error), ("beta", law.beta, fit.beta_error)):
-            ends = () if deviation is None else (value - _Z * deviation, value + _Z * deviation)
-            add(name, f"zipf_{what}", value, parts, *ends)
+        parts = sizes | {"support": f"1..{law.types}", "fit": "mle"}
+        fitted = (("alpha", law.alpha, fit.alpha_error), ("beta", law.beta, fit.beta_error))
+        for i, (what, value, deviation) in enumerate(fitted):
+            if fit.truth is None or deviation is None:
+                add(name, f"zipf_{what}", value, parts | {"ranks": "estimated", "ci": "none/ranks-not-corrected"})
+                continue
+            own = sizes | {"support": f"1..{fit.truth.words}", "fit": "mle", "ranks": "corrected", "ci": "sandwich95"}
+            true = fit.truth[i]
+            add(name, f"zipf_{what}", true, own, max(0.0, true - _Z * deviation), true + _Z * deviation)
         for what, value in (("kl", law.kl), ("tv", law.tv), ("unranked", fit.unranked)):
             add(name, f"zipf_{what}", value, parts | {"ci": "none"})
         if released is not None:

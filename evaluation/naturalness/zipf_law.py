@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from evaluation.encoded import IntArray
 from grammar.errors import NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
@@ -68,13 +68,14 @@ def objective(alpha: float, beta: float, share: FloatArray) -> tuple[float, Floa
     return -float(share @ log_p), gradient, hessian
 
 
-def fit_law(counts: IntArray, *, pure: bool = False) -> Law:
+def fit_law(counts: NDArray[Any], *, pure: bool = False) -> Law:
     """Maximum-likelihood law of counts by rank.
 
     Bounded search (L-BFGS-B over alpha and ln(1+beta), analytic gradient, three starts), then Newton steps.
 
     Args:
-        counts: (K,) occurrences at rank 1, 2, ..., zeros allowed; the ranks must not come from these counts.
+        counts: (K,) occurrences at rank 1, 2, ..., or what is expected of them, zeros allowed; the ranks must not come
+            from these counts.
         pure: Zipf's law, ``beta = 0``.
 
     Raises:

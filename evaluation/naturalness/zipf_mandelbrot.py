@@ -16,6 +16,7 @@ from scipy import optimize, special
 
 from evaluation.encoded import Encoded, IntArray
 from evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
+from evaluation.naturalness.zipf_ranks import TrueLaw, true_law
 from grammar.errors import InputError
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
@@ -26,7 +27,10 @@ RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
 class ZipfFit:
     """A law with standard errors, and the counts it was fitted to."""
 
-    law: Law
+    law: Law  #: fitted to the counts, by ranks that are estimated
+    truth: (
+        TrueLaw | None
+    )  #: the law without the errors of the ranks; None where none is found, or ``law`` is at a bound
     alpha_error: float | None  #: standard error; None at a bound
     beta_error: float | None  #: the same; None where beta is 0, too
     counts: IntArray  #: (K,) occurrences in the counted half, by rank in the other
@@ -45,10 +49,9 @@ class ReleasedFit:
 def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = 0) -> ZipfFit:
     """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
-    The errors are those of the counted half, given the ranks. That ranks are estimated, too, is a bias that they do not
-    hold: measured on samples of known laws (400 to 20,000 words, 40,000 to 400,000 tokens) up to .01 in alpha and .1 in
-    beta, which is more than the interval of a large corpus. Corpora of equal size have about the same bias, so compare
-    those.
+    The errors are those of the counted half, given the ranks. That ranks are estimated, too, is a bias that is larger
+    than they are: `evaluation.naturalness.zipf_ranks.true_law` takes it away. ``benchmarks/coverage.py`` measures how
+    often 95% intervals of samples of known laws hold.
 
     Raises:
         InputError: there are fewer than 2 sentences, or too few different words.
@@ -61,8 +64,12 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     counts = np.bincount(of_token[ranked] - 1, minlength=int(ranks.max()))
     law = fit_law(counts, pure=pure)
     errors = standard_errors(law, of_token[ranked], corpus.sentence[chosen][ranked], pure=pure)
+    truth = None
+    if errors is not None:
+        tokens = int(corpus.lengths[ranking].sum())
+        truth = true_law(law, float(errors[0]), tokens, pure=pure, seed=seed)
     alpha, beta = (None, None) if errors is None else (float(errors[0]), float(errors[1]) if len(errors) > 1 else None)
-    return ZipfFit(law, alpha, beta, counts, 1.0 - float(ranked.mean()))
+    return ZipfFit(law, truth, alpha, beta, counts, 1.0 - float(ranked.mean()))
 
 
 def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = 0) -> ReleasedFit:
