@@ -6,8 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from scipy.stats import norm, t
+
 from evaluation.tokenisation.lattice import Lattice
 from generator.piece_model import Ints, PieceText
+
+TAIL = 0.025  #: beyond either end of an interval
 
 #: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth;
 #: part: its expectation is a sum that leaves some cuts out, so it is low on average
@@ -54,8 +58,36 @@ class Estimate:
     steps: int  #: token-steps of the model
     cuts: int  #: distinct cuts (or prefixes of cuts, for guided estimators) that were scored
     log_upper: float | None = None  #: certainly at least log P(D), nats; None: nothing but 0 is known
+    degrees: int | None = None  #: of freedom of ``relative_variance``, filters less one; None: many
 
     @property
     def standard_error(self) -> float | None:
         """Of ``log_p``, by the delta method, nats."""
         return None if self.relative_variance is None else math.sqrt(max(self.relative_variance, 0.0))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95% interval of log P(D), nats; None without an error bar, as of a lower bound."""
+        if self.relative_variance is None or self.bound not in ("exact", "unbiased"):
+            return None
+        return log_interval(self.log_p, max(self.relative_variance, 0.0), self.degrees or math.inf)
+
+
+def log_interval(log_p: float, variance: float, degrees: float) -> tuple[float, float]:
+    """95% interval of a sum of logarithms, of which unbiased estimates are known.
+
+    By Student's t, since a variance over a few filters is itself uncertain: of two filters it is often far too small.
+    The logarithm of an unbiased estimate is too low by half its variance, so the interval is about ``log_p`` and that.
+
+    Args:
+        log_p: sum of the logarithms of the estimates, nats.
+        variance: relative variances of the estimates, summed.
+        degrees: of freedom of ``variance``.
+    """
+    half = student(TAIL, degrees) * math.sqrt(variance)
+    return log_p + variance / 2.0 - half, log_p + variance / 2.0 + half
+
+
+def student(tail: float, degrees: float) -> float:
+    """Quantile of Student's t at ``1 - tail``; of the normal distribution where the degrees are infinite."""
+    return float(norm.isf(tail) if math.isinf(degrees) else t.isf(tail, degrees))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from evaluation.score import Score, signature
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings, log_interval
 from evaluation.tokenisation.estimators.registry import METHODS
 from generator.piece_model import Floats, Ints
 
@@ -59,6 +59,9 @@ class Total:
     log_p: float  #: sum of the estimates of log P(D), nats
     bound: Bound  #: ``part`` also where lower bounds and unbiased estimates of documents stand together
     standard_error: float | None  #: of ``log_p``, nats; 0 where exact; None where a document has no error bar
+    degrees: float  #: of freedom of the standard error (Satterthwaite 1946); infinite where it is as good as known
+    low: float | None  #: lower end of the 95% interval of the sum of log P(D), nats; None without an error bar
+    high: float | None  #: its upper end
     shortfall: float | None  #: about how far logarithms of unbiased estimates fall short: half the variance, nats
     log_lower: float  #: certainly at most the sum of log P(D), nats
     log_upper: float | None  #: certainly at least the sum of log P(D), nats; None: nothing is known
@@ -119,15 +122,23 @@ class Evaluation:
         errors = [variance_of(estimate) for estimate in found]
         known = [error for error in errors if error is not None]
         variance = math.fsum(known) if len(known) == len(found) else None
+        degrees = _degrees(found)
+        log_p, bound = math.fsum(estimate.log_p for estimate in found), _bound({estimate.bound for estimate in found})
+        low, high = None, None
+        if variance is not None and bound in ("exact", "unbiased"):
+            low, high = log_interval(log_p, variance, degrees)
         sizes = [estimate.ess for estimate in found if estimate.ess is not None]
         shares = [estimate.max_share for estimate in found if estimate.max_share is not None]
         uppers = [estimate.log_upper for estimate in found]
         steps = sum(estimate.steps for estimate in found)
         return Total(
             self.runs[label].estimator,
-            math.fsum(estimate.log_p for estimate in found),
-            _bound({estimate.bound for estimate in found}),
+            log_p,
+            bound,
             None if variance is None else math.sqrt(variance),
+            degrees,
+            low,
+            high,
             None if variance is None else variance / 2.0,
             math.fsum(estimate.log_lower for estimate in found),
             None if None in uppers else math.fsum(upper for upper in uppers if upper is not None),
@@ -161,6 +172,9 @@ class Evaluation:
                 for name, (value, unit) in values.items()
                 if value is not None and math.isfinite(value)
             ]
+            if total.low is not None:
+                signed = self.signed(label, bound=total.bound, unit="nats", ci="filters-t95")
+                found[label][0] = Score("log_p", total.log_p, signed, total.low, total.high)
         return found
 
     def records(self) -> list[dict[str, Any]]:
@@ -176,6 +190,7 @@ class Evaluation:
                 "altered": document.text.altered,
                 **{key: _plain(value) for key, value in vars(self.estimates[label][i]).items()},
                 "standard_error": self.estimates[label][i].standard_error,
+                **dict(zip(("low", "high"), self.estimates[label][i].interval or (None, None), strict=True)),
             }
             for i, (number, document) in kept
             for label in self.runs
@@ -204,6 +219,13 @@ def variance_of(estimate: Estimate) -> float | None:
     if estimate.bound == "exact":
         return 0.0
     return None if estimate.relative_variance is None else max(estimate.relative_variance, 0.0)
+
+
+def _degrees(found: Sequence[Estimate]) -> float:
+    """Degrees of freedom of a sum of variances (Satterthwaite 1946); infinite where none is uncertain."""
+    uncertain = math.fsum((variance_of(one) or 0.0) ** 2 / one.degrees for one in found if one.degrees)
+    whole = math.fsum(variance_of(one) or 0.0 for one in found)
+    return whole**2 / uncertain if uncertain > 0.0 else math.inf
 
 
 def _bound(bounds: set[str]) -> Bound:

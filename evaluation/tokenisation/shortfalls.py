@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from scipy.stats import norm
+
+from evaluation.tokenisation.estimate import student
 from evaluation.tokenisation.evaluation import Evaluation, Total
 
-DOUBT = 3.0  #: standard errors, and times the rounding, that may be chance
+DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
+_TAIL = float(
+    norm.sf(DOUBT)
+)  #: what lies beyond them; of errors over a few filters, Student's t has as much further out
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Shortfall:
 
 
 def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
-    """Whether a run's total lies below what some run certainly reaches, beyond three standard errors and rounding.
+    """Whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
 
     Every sum over distinct cuts is at most P(D), whatever run scored them. A run without a standard error has none to
     hide behind: its total is compared as it is.
@@ -39,7 +45,7 @@ def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
 def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
     """By label, the unbiased runs whose standard errors cannot be believed.
 
-    These lie more than three joint standard errors, and rounding, below the run that stands for log P(D), or below what
+    These lie more than `chance` of both, and rounding, below the run that stands for log P(D), or below what
     some run certainly reaches. Where ``marginal`` has no standard error, only the latter counts.
 
     Args:
@@ -54,10 +60,15 @@ def shortfalls(evaluation: Evaluation, marginal: str) -> dict[str, Shortfall]:
             continue
         others = list(bounds)
         if label != marginal and None not in (total.standard_error, best.standard_error):
-            others.append((best.log_p, marginal, False, best.standard_error or 0.0))
+            others.append((best.log_p, marginal, False, chance(best)))
         if (one := _largest(label, total, others)) is not None:
             found[label] = one
     return found
+
+
+def chance(total: Total) -> float:
+    """How far a total may be off by chance, nats: three standard errors, more where these are uncertain."""
+    return student(_TAIL, total.degrees) * (total.standard_error or 0.0)
 
 
 def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
@@ -67,10 +78,10 @@ def _bounds(evaluation: Evaluation) -> list[tuple[float, str, bool, float]]:
 
 def _largest(run: str, total: Total, others: list[tuple[float, str, bool, float]]) -> Shortfall | None:
     """The largest shortfall that is no chance."""
-    own = total.standard_error or 0.0
+    own = chance(total)
     found = [
         Shortfall(run, value - total.log_p, label, certain, total.standard_error)
         for value, label, certain, error in others
-        if value - total.log_p > DOUBT * math.hypot(own, error, total.rounding)
+        if value - total.log_p > math.hypot(own, error, DOUBT * total.rounding)
     ]
     return max(found, key=lambda one: one.nats, default=None)

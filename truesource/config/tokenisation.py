@@ -18,7 +18,7 @@ class TokenisationConfig(Section):
     inverse_temperature: float = Field(1.0, ge=0.0, allow_inf_nan=False)  #: of what cuts are drawn from
     candidates: int = Field(8, ge=1)  #: cuts of each word that guided estimators look at
     particles: int = Field(16, ge=1)  #: of guided estimators
-    replicates: int = Field(2, ge=1)  #: filters of dpf, averaged; one alone has no standard error
+    replicates: int = Field(4, ge=1)  #: filters of dpf, averaged; one alone has no error bar
     tail: bool = True  #: block and dpf also draw cuts of a word that are not among the candidates
     tolerance: float = Field(1e-3, ge=0.0, le=1.0)  #: what bracket may leave out, over P of the tokeniser's own cut
     most_prefixes: int = Field(200_000, ge=1)  #: beginnings of cuts that exact and bracket may visit in a sentence

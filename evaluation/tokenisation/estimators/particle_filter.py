@@ -113,8 +113,8 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Setting
     them (bound ``part``).
 
     One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
-    are averaged and their spread gives it; the effective sample size and the largest share are of their totals. They
-    share contexts, so that two cost less than twice one.
+    are averaged and their spread gives it, with so many degrees of freedom less one; the effective sample size and the
+    largest share are of their totals. They share contexts, so that two cost less than twice one.
 
     Raises:
         InputError: the model's window is too short for the cuts.
@@ -144,7 +144,7 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
     return Estimate(
         name, totals.log_p, bound, 0.0 if bound == "exact" else totals.relative_variance,
         totals.ess if several else None, totals.max_share if several else None, float(log_lower),
-        walk.walker.steps, walk.scored,
+        walk.walker.steps, walk.scored, degrees=filters.filters - 1 if several else None,
     )  # fmt: skip
 
 

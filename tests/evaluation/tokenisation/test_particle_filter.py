@@ -139,6 +139,20 @@ def test_replicates_give_an_unbiased_variance() -> None:
     assert all(x.log_lower <= log_p + 1e-12 for x in found)
 
 
+def test_intervals_of_four_filters_hold() -> None:
+    """Error bars of 1.96 standard errors hold in 85% of the cases; those of two filters in 70%."""
+    log_p = TRIGRAM.brute_log_p(THREE)
+    for filters, wanted in ((2, 0.9), (4, 0.91)):
+        settings = Settings(candidates=6, particles=8, replicates=filters)
+        found = repeated(particle_filter, TRIGRAM, THREE_WORDS, settings, 200)
+        inside = [x.interval[0] <= log_p <= x.interval[1] for x in found if x.interval is not None]
+        plain = [abs(x.log_p - log_p) <= 1.96 * (x.standard_error or 0.0) for x in found]
+        assert len(inside) == 200
+        assert {x.degrees for x in found} == {filters - 1}
+        assert np.mean(inside) >= wanted > np.mean(plain)
+    assert found[0].bound == "unbiased"
+
+
 def test_effective_samples_are_of_the_filters_and_not_of_their_particles() -> None:
     document = document_of(TRIGRAM, THREE_WORDS)
     for seed in range(5):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
+from scipy import stats
 
 from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.documents import documents
@@ -56,6 +58,37 @@ def test_three_standard_errors_may_be_chance(
     """Two documents of variance 0.02: 0.2 together. Without a standard error nothing excuses it."""
     low = drawn(-50.0 - lacking, variance)
     assert (below_bounds(with_runs(whole, wr=low, nbest=certain(-50.0)), "wr") is not None) == said
+
+
+def test_errors_of_two_filters_excuse_more_than_known_ones(whole: Evaluation) -> None:
+    """Student's t of two degrees of freedom has as much beyond 19.2 as the normal distribution beyond 3."""
+    for degrees, lacking, said in (
+        (None, 0.5, True),
+        (1, 0.5, False),
+        (1, 1.8, False),
+        (1, 2.1, True),
+        (15, 0.5, True),
+    ):
+        low = replace(drawn(-50.0 - lacking, 0.02), degrees=degrees)
+        found = with_runs(whole, dpf=low, nbest=certain(-50.0))
+        assert (below_bounds(found, "dpf") is not None) == said
+
+
+def test_degrees_of_freedom_are_those_of_satterthwaite(whole: Evaluation) -> None:
+    """Of two equal variances twice those of one; of unequal ones those of the larger, all but; none if certain."""
+    one, other = (replace(drawn(-50.0, variance), degrees=3) for variance in (0.02, 1e-6))
+    found = with_runs(whole, dpf=one)
+    assert found.total("dpf").degrees == pytest.approx(6.0)
+    uneven = replace(found, estimates={**found.estimates, "dpf": (one, other)})
+    assert uneven.total("dpf").degrees == pytest.approx(3.0, rel=1e-3)
+    assert with_runs(whole, wr=drawn(-50.0, 0.02)).total("wr").degrees == math.inf
+    total = found.total("dpf")
+    half = stats.t.ppf(0.975, 6.0) * 0.2
+    assert (total.low, total.high) == pytest.approx((-99.98 - half, -99.98 + half))
+    (score, *_) = found.scores()["dpf"]
+    assert (score.name, score.low, score.high) == ("log_p", total.low, total.high)
+    assert "ci:filters-t95" in score.signature.split("|")
+    assert with_runs(whole, nbest=certain(-50.0)).total("nbest").low is None
 
 
 def test_rounding_of_single_precision_is_no_shortfall(whole: Evaluation) -> None:

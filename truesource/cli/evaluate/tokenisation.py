@@ -43,8 +43,8 @@ def command(
         int, typer.Option("--particles", min=1, help="Particles of dpf and block, width of beam.")
     ] = 16,
     replicates: Annotated[
-        int, typer.Option("--replicates", min=1, help="Filters of dpf, averaged; one alone has no standard error.")
-    ] = 2,
+        int, typer.Option("--replicates", min=1, help="Filters of dpf, averaged; one alone has no error bar.")
+    ] = 4,
     tail: Annotated[
         bool,
         typer.Option("--tail/--no-tail", help="Whether block and dpf draw cuts that are not among the candidates too."),

@@ -9,6 +9,8 @@ import numpy as np
 
 from truesource.cli.console import console, echo
 
+from evaluation.tokenisation.estimate import TAIL, student
+
 if TYPE_CHECKING:
     from evaluation.score import Score
     from evaluation.tokenisation.caching import Caching, Case
@@ -106,8 +108,9 @@ def _estimators(found: Measured) -> None:
         total, scores = evaluation.total(label), found.ppl[label]
         error = ""
         if total.standard_error:
-            below = total.standard_error < total.rounding
-            error = f" ±<{total.rounding:.1g}" if below else f" ±{total.standard_error:.1g}"
+            half = student(TAIL, total.degrees) * total.standard_error
+            below = half < total.rounding
+            error = f" ±<{total.rounding:.1g}" if below else f" ±{half:.1g}"
             rounded |= below
         if total.log_upper is not None and total.bound == "lower":
             error = f" to {total.log_upper:.3f}"
@@ -128,10 +131,10 @@ def _estimators(found: Measured) -> None:
         f"{found.model}: {len(evaluation.documents):,} documents, {int(evaluation.words.sum()):,} words",
         ("estimator", "ln P", "ppl of a word", "bits/char", "value is", "ESS", "share", "steps", "better"),
         rows,
-        "ln P: nats, all documents, ± standard error of the estimate, or to a certain upper bound; ppl: in brackets"
-        " 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the worst document"
-        " (dpf: of its filters); steps: tokens that the model reads for each piece of the text; better: how much lower"
-        " ppl is than one cut's; standard errors of wr, block, wor and wor1 can be far too small"
+        "ln P: nats, all documents, ± half of the 95% interval (of dpf by Student's t), or to a certain upper bound;"
+        " ppl: in brackets 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the"
+        " worst document (dpf: of its filters); steps: tokens that the model reads for each piece of the text; better:"
+        " how much lower ppl is than one cut's; intervals of ln P by wr, block, wor and wor1 can be far too short"
         + ("; ±<: below rounding" if rounded else "")
         + "".join(f"\n(!) {label}: {note.note}" for label, note in notes.items()),
     )
