@@ -1,0 +1,223 @@
+"""How often 95% intervals hold: of sentences, of Zipf-Mandelbrot laws, and of sums over tokenisations by dpf.
+
+    python benchmarks/coverage.py [sentences] [zipf] [dpf] [--replications 400] [--seed 1]
+
+Every cell draws so many samples of a source whose true value is known, and counts the intervals that hold it. Sentences
+are drawn from a large scored sample, which is then the source: the embedded English grammar, 6 to 25 words, and a small
+one whose sentences have 1 to some 70 words, each with models of the same rules and other probabilities. Cells whose
+coverage is certainly (95%) outside 93 to 97% are marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from evaluation.comparison import score_both
+from evaluation.encoded import Encoded
+from evaluation.measures.bootstrap import resampled_ratio
+from evaluation.measures.correlation import correlations
+from evaluation.measures.paired import Paired
+from evaluation.measures.perplexity import perplexities
+from evaluation.naturalness.zipf_law import log_pmf
+from evaluation.naturalness.zipf_mandelbrot import fit_corpus
+from evaluation.oracle import Oracle
+from evaluation.pplu.unigrams import END, oracle_unigram
+from evaluation.tendencies.truth import Truth
+from evaluation.tokenisation.estimate import Settings, log_interval
+from evaluation.tokenisation.estimators.registry import METHODS
+from generator.frame import ScoringFrame
+from grammar.conditioning import LengthRange
+from grammar.pcfg import PCFG
+from truesource.embedded import english
+
+FloatArray = NDArray[np.float64]
+Part = Callable[[int, int], Iterator[tuple[Sequence[object], list[bool]]]]
+WANTED = (0.93, 0.97)
+SENTENCES = (20, 50, 200, 1000)
+SOURCE = 8_000  #: sentences of a source
+UNEQUAL = """
+S -> A S 0.3 | S S 0.2 | A 0.3 | w 0.2
+A -> a 0.5 | B A 0.2 | b 0.2 | c 0.05 | d 0.05
+B -> e 0.9 | f 0.09 | g 0.01
+"""
+LAWS = ((1.1, 2.7), (1.3, 8.0))  #: (alpha, beta)
+VOCABULARIES, CORPORA = (1000, 5000), (1000, 4000, 10_000, 40_000)
+WORDS = ("abab", "ba", "aba", "ab", "abb", "b", "a", "baba")
+TEXTS, RUNS = 12, 120  #: of the source of dpf: texts, and filters of each
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("parts", nargs="*", choices=["sentences", "zipf", "dpf", []], default=[])
+    arguments.add_argument("--replications", type=int, default=400)
+    arguments.add_argument("--seed", type=int, default=1)
+    given = arguments.parse_args()
+    parts: dict[str, Part] = {"sentences": of_sentences, "zipf": of_laws, "dpf": of_filters}
+    print("| part | source | size | measure | holds | 95% of that | |\n|---|---|---|---|---|---|---|")
+    for part in given.parts or parts:
+        for cell, held in parts[part](given.replications, given.seed):
+            print(row(part, cell, held), flush=True)
+
+
+def row(part: str, cell: Sequence[object], held: Sequence[bool]) -> str:
+    found = binomtest(sum(held), len(held))
+    low, high = found.proportion_ci(method="wilson")
+    mark = "" if low <= WANTED[1] and high >= WANTED[0] else "(!)"
+    return (
+        f"| {part} | {' | '.join(map(str, cell))} | {found.statistic / len(held):.3f} | {low:.3f}-{high:.3f} | {mark} |"
+    )
+
+
+# -- sentences --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """Scores of all tokens of the sentences of a source."""
+
+    name: str
+    paired: Paired
+    unigram: FloatArray  #: (T,) nats
+    first: NDArray[np.int64]  #: (N,) first token of each sentence
+    size: NDArray[np.int64]  #: (N,)
+
+    def drawn(self, n: int, rng: np.random.Generator) -> tuple[Paired, FloatArray]:
+        """Some sentences, with repeats, as if from an endless source."""
+        rows = rng.integers(0, len(self.size), n)
+        size = self.size[rows]
+        at = np.repeat(self.first[rows] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) + np.arange(size.sum())
+        sentence = np.repeat(np.arange(n, dtype=np.int32), size)
+        return Paired(
+            self.paired.model[at], self.paired.oracle[at], sentence, sentence, np.empty(0, np.int32), n
+        ), self.unigram[at]
+
+
+def of_sentences(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+    for source in (
+        scored("English", english(), LengthRange(6, 25), 0.5, seed),
+        scored("English, worse model", english(), LengthRange(6, 25), 1.5, seed),
+        scored("unequal lengths", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 0.5, seed),
+        scored("unequal lengths, bad model", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 2.0, seed),
+    ):
+        whole = {name: found[0] for name, found in measured(source.paired, source.unigram, 0).items()}
+        for n in SENTENCES:
+            rng, hits = np.random.default_rng([seed, n]), defaultdict(list)
+            for replication in range(replications):
+                for name, (_, low, high) in measured(*source.drawn(n, rng), replication).items():
+                    hits[name].append(low <= whole[name] <= high)
+            yield from (((source.name, f"{n:,}", name), held) for name, held in hits.items())
+
+
+def measured(paired: Paired, unigram: FloatArray, seed: int) -> dict[str, tuple[float, float, float]]:
+    """Value and interval of each measure."""
+    found = {**perplexities(paired, seed), **correlations(paired, seed)}
+    model, _, counts = paired.sums()
+    total = np.bincount(paired.sentence, unigram) - model
+    low, high = np.exp(resampled_ratio(total, counts, seed=seed))
+    return {**found, "pplu": (float(np.exp(total.sum() / counts.sum())), low, high)}  # type: ignore[dict-item]
+
+
+def scored(name: str, pcfg: PCFG, lengths: LengthRange, noise: float, seed: int) -> Source:
+    """Sentences of a grammar, scored by it and by one of the same rules."""
+    truth = Truth(pcfg, lengths)
+    (text,) = truth.samples(SOURCE, 1, seed=seed)
+    ends = np.cumsum(text.lengths)
+    sentences = [[truth.words[i] for i in text.tokens[a:b]] for a, b in zip(ends - text.lengths, ends, strict=True)]
+    both = score_both(Oracle(perturbed(pcfg, noise, seed), lengths=lengths), pcfg, sentences, lengths=lengths)
+    u, paired = oracle_unigram(both.oracle, ScoringFrame()), both.paired
+    places = zip(paired.sentence.tolist(), paired.position.tolist(), strict=True)
+    unigram = u.of([[*sentences[i], END][k] for i, k in places])
+    size = np.bincount(paired.sentence)
+    return Source(name, paired, unigram, np.cumsum(size) - size, size)
+
+
+def perturbed(pcfg: PCFG, noise: float, seed: int) -> PCFG:
+    """The rules with other probabilities: times the exponential of normal noise."""
+    rng = np.random.default_rng(seed)
+    rules = (pcfg.binary, pcfg.unary, pcfg.lexical)
+    logs = [x + noise * rng.normal(size=len(x)) for x in (pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp)]
+    total = np.zeros(len(pcfg.symbols))
+    for rule, log in zip(rules, logs, strict=True):
+        np.add.at(total, rule[:, 0], np.exp(log))
+    binary, unary, lexical = (log - np.log(total[rule[:, 0]]) for rule, log in zip(rules, logs, strict=True))
+    heads = pcfg.symbols, pcfg.terminals, pcfg.start
+    return PCFG(*heads, pcfg.binary, binary, pcfg.unary, unary, pcfg.lexical, lexical, pcfg.labels)
+
+
+# -- laws -------------------------------------------------------------------------------------------
+
+
+def of_laws(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+    """Sentences of 5 to 19 independent words of a law; ranks from one half, counts from the other."""
+    for law in LAWS:
+        for words in VOCABULARIES:
+            p = np.exp(log_pmf(*law, words)[1])
+            for sentences in CORPORA:
+                rng, hits = np.random.default_rng([seed, words, sentences]), defaultdict(list)
+                for replication in range(replications):
+                    lengths = rng.integers(5, 20, sentences)
+                    text = Encoded(rng.choice(words, size=int(lengths.sum()), p=p), lengths, words)
+                    fit = fit_corpus(text, np.arange(sentences), seed=replication)
+                    if fit.truth is None or fit.alpha_error is None or fit.beta_error is None:
+                        hits["no interval"].append(True)
+                        continue
+                    for i, error in enumerate((fit.alpha_error, fit.beta_error)):
+                        hits[("alpha", "beta")[i]].append(abs(fit.truth[i] - law[i]) <= 1.96 * error)
+                name = f"{law[0]}, {law[1]}; {words:,} words"
+                for measure, held in hits.items():
+                    yield (name, f"{sentences:,}", f"{measure} ({len(held)})"), held
+
+
+# -- filters ----------------------------------------------------------------------------------------
+
+
+def of_filters(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+    """Texts of 3 to 8 words under a 4-gram of pieces, ln P known; totals over 1, 5 and 50 texts."""
+    for particles in (4, 8, 16):
+        relative = single_filters(particles, seed)
+        rng = np.random.default_rng([seed, particles])
+        for filters in (2, 4, 8):
+            for texts in (1, 5, 50):
+                held = []
+                while len(held) < 10 * replications:
+                    which = rng.integers(0, len(relative), texts)
+                    weights = relative[which[:, None], rng.integers(0, relative.shape[1], (texts, filters))]
+                    mean, variance = weights.mean(axis=1), weights.var(axis=1, ddof=1) / filters
+                    variance /= mean**2
+                    whole = float(variance.sum())
+                    degrees = whole**2 / max(float((variance**2).sum()) / (filters - 1), 1e-300)
+                    low, high = log_interval(float(np.log(mean).sum()), whole, degrees)
+                    held.append(low - 1e-12 <= 0.0 <= high + 1e-12)
+                yield (f"{particles} particles, {filters} filters", f"{texts} texts", "ln P"), held
+
+
+def single_filters(particles: int, seed: int) -> FloatArray:
+    """Estimates of P(text) over their mean, of single filters, (texts, filters); texts that are exact are left out."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "oracles"))
+    from guided_estimates import AB, document_of
+    from piece_models import ToyPieceModel
+
+    model = ToyPieceModel(AB, order=4, seed=5, spread=1.0)
+    rng = np.random.default_rng(seed)
+    rows = []
+    for text in (" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(TEXTS)):
+        document = document_of(model, text)
+        truth = METHODS["exact"].run(model, document, Settings()).log_p
+        one = [METHODS["dpf"].run(model, document, Settings(particles=particles, seed=i)).log_p for i in range(RUNS)]
+        if np.ptp(one) > 1e-9:
+            weights = np.exp(np.array(one) - truth)
+            rows.append(weights / weights.mean())  # that of all is the truth of this source
+    return np.stack(rows)
+
+
+if __name__ == "__main__":
+    main()
