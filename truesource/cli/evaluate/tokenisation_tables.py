@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truesource.cli.console import console, echo
-
 from evaluation.tokenisation.estimate import TAIL, student
+from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
     from evaluation.score import Score
