@@ -1,6 +1,6 @@
 """How often 95% intervals hold: of sentences, of Zipf-Mandelbrot laws, and of sums over tokenisations by dpf.
 
-    python benchmarks/coverage.py [sentences] [zipf] [dpf] [--replications 400] [--seed 1]
+    python benchmarks/coverage.py [sentences] [zipf] [dpf] [--replications 400] [--sizes ...] [--seed 1]
 
 Every cell draws so many samples of a source whose true value is known, and counts the intervals that hold it. Sentences
 are drawn from a large scored sample, which is then the source: the embedded English grammar, 6 to 25 words, and a small
@@ -40,9 +40,10 @@ from grammar.pcfg import PCFG
 from truesource.embedded import english
 
 FloatArray = NDArray[np.float64]
-Part = Callable[[int, int], Iterator[tuple[Sequence[object], list[bool]]]]
+Part = Callable[[int, int, Sequence[int]], Iterator[tuple[Sequence[object], list[bool]]]]
 WANTED = (0.93, 0.97)
-SENTENCES = (20, 50, 200, 1000)
+#: sentences, or texts, of a sample
+SIZES = {"sentences": (20, 50, 200, 1000), "zipf": (1000, 4000, 10_000, 40_000), "dpf": (1, 5, 50)}
 SOURCE = 8_000  #: sentences of a source
 UNEQUAL = """
 S -> A S 0.3 | S S 0.2 | A 0.3 | w 0.2
@@ -50,7 +51,7 @@ A -> a 0.5 | B A 0.2 | b 0.2 | c 0.05 | d 0.05
 B -> e 0.9 | f 0.09 | g 0.01
 """
 LAWS = ((1.1, 2.7), (1.3, 8.0))  #: (alpha, beta)
-VOCABULARIES, CORPORA = (1000, 5000), (1000, 4000, 10_000, 40_000)
+VOCABULARIES = (1000, 5000)
 WORDS = ("abab", "ba", "aba", "ab", "abb", "b", "a", "baba")
 TEXTS, RUNS = 12, 120  #: of the source of dpf: texts, and filters of each
 
@@ -60,11 +61,12 @@ def main() -> None:
     arguments.add_argument("parts", nargs="*", choices=["sentences", "zipf", "dpf", []], default=[])
     arguments.add_argument("--replications", type=int, default=400)
     arguments.add_argument("--seed", type=int, default=1)
+    arguments.add_argument("--sizes", type=int, nargs="*", help="sentences of a sample")
     given = arguments.parse_args()
     parts: dict[str, Part] = {"sentences": of_sentences, "zipf": of_laws, "dpf": of_filters}
     print("| part | source | size | measure | holds | 95% of that | |\n|---|---|---|---|---|---|---|")
     for part in given.parts or parts:
-        for cell, held in parts[part](given.replications, given.seed):
+        for cell, held in parts[part](given.replications, given.seed, given.sizes or SIZES[part]):
             print(row(part, cell, held), flush=True)
 
 
@@ -73,7 +75,7 @@ def row(part: str, cell: Sequence[object], held: Sequence[bool]) -> str:
     low, high = found.proportion_ci(method="wilson")
     mark = "" if low <= WANTED[1] and high >= WANTED[0] else "(!)"
     return (
-        f"| {part} | {' | '.join(map(str, cell))} | {found.statistic / len(held):.3f} | {low:.3f}-{high:.3f} | {mark} |"
+        f"| {part} | {' | '.join(map(str, cell))} | {found.statistic:.3f} | {low:.3f}-{high:.3f} | {mark} |"
     )
 
 
@@ -96,20 +98,20 @@ class Source:
         size = self.size[rows]
         at = np.repeat(self.first[rows] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) + np.arange(size.sum())
         sentence = np.repeat(np.arange(n, dtype=np.int32), size)
-        return Paired(
-            self.paired.model[at], self.paired.oracle[at], sentence, sentence, np.empty(0, np.int32), n
-        ), self.unigram[at]
+        none = np.empty(0, np.int32)
+        paired = Paired(self.paired.model[at], self.paired.oracle[at], sentence, sentence, none, none, n)
+        return paired, self.unigram[at]
 
 
-def of_sentences(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+def of_sentences(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
     for source in (
-        scored("English", english(), LengthRange(6, 25), 0.5, seed),
-        scored("English, worse model", english(), LengthRange(6, 25), 1.5, seed),
         scored("unequal lengths", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 0.5, seed),
         scored("unequal lengths, bad model", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 2.0, seed),
+        scored("English", english(), LengthRange(6, 25), 0.5, seed),
+        scored("English, worse model", english(), LengthRange(6, 25), 1.5, seed),
     ):
         whole = {name: found[0] for name, found in measured(source.paired, source.unigram, 0).items()}
-        for n in SENTENCES:
+        for n in sizes:
             rng, hits = np.random.default_rng([seed, n]), defaultdict(list)
             for replication in range(replications):
                 for name, (_, low, high) in measured(*source.drawn(n, rng), replication).items():
@@ -156,12 +158,12 @@ def perturbed(pcfg: PCFG, noise: float, seed: int) -> PCFG:
 # -- laws -------------------------------------------------------------------------------------------
 
 
-def of_laws(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+def of_laws(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
     """Sentences of 5 to 19 independent words of a law; ranks from one half, counts from the other."""
     for law in LAWS:
         for words in VOCABULARIES:
             p = np.exp(log_pmf(*law, words)[1])
-            for sentences in CORPORA:
+            for sentences in sizes:
                 rng, hits = np.random.default_rng([seed, words, sentences]), defaultdict(list)
                 for replication in range(replications):
                     lengths = rng.integers(5, 20, sentences)
@@ -180,13 +182,13 @@ def of_laws(replications: int, seed: int) -> Iterator[tuple[Sequence[object], li
 # -- filters ----------------------------------------------------------------------------------------
 
 
-def of_filters(replications: int, seed: int) -> Iterator[tuple[Sequence[object], list[bool]]]:
+def of_filters(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
     """Texts of 3 to 8 words under a 4-gram of pieces, ln P known; totals over 1, 5 and 50 texts."""
     for particles in (4, 8, 16):
         relative = single_filters(particles, seed)
         rng = np.random.default_rng([seed, particles])
         for filters in (2, 4, 8):
-            for texts in (1, 5, 50):
+            for texts in sizes:
                 held = []
                 while len(held) < 10 * replications:
                     which = rng.integers(0, len(relative), texts)

@@ -17,8 +17,8 @@ from evaluation.naturalness.zipf_law import ALPHA, Law, fit_law, log_pmf
 from grammar.errors import InputError
 
 RANKINGS = 8  #: drawn from a law; the expected counts by rank are means over them
-STEPS = 20  #: at most so many corrections
-NEAR = 0.05  #: standard errors of alpha that the fit of a law's samples may be off the fit of the text
+STEPS = 8  #: corrections, the first two whole, the later ones in part (Robbins & Monro 1951)
+NEAR = 0.5  #: standard errors of alpha that the fit of a law's samples may be off the fit of the text at last
 MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
 
 
@@ -43,19 +43,18 @@ def true_law(law: Law, error: float, ranking_tokens: int, *, pure: bool, seed: i
         seed: of the rankings.
     """
     alpha, log_beta = law.alpha, math.log1p(law.beta)
-    for _ in range(STEPS):
-        beta = math.expm1(log_beta)
+    off, words = math.inf, law.types
+    for step in range(STEPS):
         try:
-            words, again = fit_of_samples(alpha, beta, law.types, ranking_tokens, pure=pure, seed=seed)
+            words, again = fit_of_samples(alpha, math.expm1(log_beta), law.types, ranking_tokens, pure=pure, seed=seed)
         except InputError:
             return None
-        off = law.alpha - again.alpha, math.log1p(law.beta) - math.log1p(again.beta)
-        if abs(off[0]) <= NEAR * error:
-            return TrueLaw(alpha, beta, words)
-        alpha, log_beta = alpha + off[0], max(0.0, log_beta + off[1])
+        off, gain = law.alpha - again.alpha, 1.0 / max(1, step)  # later steps are means, which are without the noise
+        alpha += gain * off
+        log_beta = max(0.0, log_beta + gain * (math.log1p(law.beta) - math.log1p(again.beta)))
         if not ALPHA[0] < alpha < ALPHA[1]:
             return None
-    return None
+    return TrueLaw(alpha, math.expm1(log_beta), words) if abs(off) <= NEAR * error else None
 
 
 def fit_of_samples(

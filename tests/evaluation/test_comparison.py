@@ -304,8 +304,8 @@ def test_kl_is_the_log_of_relative_perplexity_interval_included() -> None:
 
 
 def test_the_token_table_reads_back(tmp_path: Path) -> None:
-    found = signed()
-    write_token_table(tmp_path / "tokens.parquet", found.paired, TWICE)
+    found = signed(sentences=SAMPLE)
+    write_token_table(tmp_path / "tokens.parquet", found.paired, SAMPLE)
     table = read_token_table(tmp_path / "tokens.parquet")
     for name in ("sentence", "position", "model", "oracle"):
         assert table[name].tolist() == getattr(found.paired, name).tolist()

@@ -200,7 +200,8 @@ def test_intervals_of_correlations_hold() -> None:
         common = rng.normal(0.0, 0.5, n)[sentence]
         truth = -rng.gamma(2.0, 2.0, len(sentence))
         model = truth + common + rng.normal(0.0, 1.0, len(sentence))
-        return Paired(model, truth, sentence, sentence, np.empty(0, np.int32), n)
+        none = np.empty(0, np.int32)
+        return Paired(model, truth, sentence, sentence, none, none, n)
 
     names = ("rho", "r2_pearson", "r2_identity", "r2_released")
     wanted = {name: found.value for name, found in correlations(sample(40_000)).items()}
