@@ -74,9 +74,7 @@ def row(part: str, cell: Sequence[object], held: Sequence[bool]) -> str:
     found = binomtest(sum(held), len(held))
     low, high = found.proportion_ci(method="wilson")
     mark = "" if low <= WANTED[1] and high >= WANTED[0] else "(!)"
-    return (
-        f"| {part} | {' | '.join(map(str, cell))} | {found.statistic:.3f} | {low:.3f}-{high:.3f} | {mark} |"
-    )
+    return f"| {part} | {' | '.join(map(str, cell))} | {found.statistic:.3f} | {low:.3f}-{high:.3f} | {mark} |"
 
 
 # -- sentences --------------------------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_a_spread_over_filters_has_one_degree_of_freedom_less() -> None:
 
 @pytest.mark.parametrize(("filters", "texts"), [(2, 1), (4, 1), (4, 20), (8, 20)])
 def test_intervals_of_few_independent_estimates_hold(filters: int, texts: int) -> None:
-    """Relative standard deviations up to .3, those of texts unequal; 1.96 standard errors of one text hold in less than 90%."""
+    """Relative standard deviations up to .3; 1.96 standard errors of one text hold in less than 90%."""
     rng = np.random.default_rng(filters * texts)
     shape = 1.0 / rng.uniform(0.02, 0.3, texts)[:, None] ** 2
     weights = rng.gamma(shape, 1.0 / shape, (1500, texts, filters))
