@@ -69,7 +69,7 @@ class CostRecord(TypedDict):
     epochs: float
     steps: Count
     flops: Annotated[int, Field(ge=0)]
-    rule: Annotated[int, Field(ge=0)]
+    rule: Annotated[float, Field(ge=0.0)]
 
 
 @with_config(STRICT)
