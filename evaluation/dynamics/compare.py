@@ -155,6 +155,7 @@ def learning_dynamics(
         places.paired.tokens,
         len(sentences) - excluded,
         excluded,
+        settings.seed,
         parts,
     )
 

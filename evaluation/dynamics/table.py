@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.dynamics.groupings import By
 from evaluation.dynamics.milestones import Crossings, Milestone
+from evaluation.measures.bootstrap import ci_part
 from evaluation.score import Score, signature
 
 FloatArray = NDArray[np.float64]
@@ -52,6 +53,7 @@ class Dynamics:
     tokens: int
     sentences: int
     excluded: int  #: sentences that the truth or a checkpoint cannot make
+    seed: int  #: of the bootstrap
     parts: Mapping[str, object]  #: of every signature
 
     def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
@@ -59,11 +61,12 @@ class Dynamics:
         found = self.curves[by]
         if measure == "kl":
             return found.kl[c].get(found.names[g])
-        signed = self._signature(by, g, c)
         if measure == "log_ratio":
             ends = _known(found.low[c, g]), _known(found.high[c, g])
+            signed = signature({**self._signed(by, g), "step": self.steps[c]})
             return Score("log_ratio", float(found.mean[c, g]), signed, *ends)
         low, high = map(_known, found.median_ends[:, g]) if c == len(self.steps) - 1 else (None, None)
+        signed = signature({**self._signed(by, g), **self._percentile, "step": self.steps[c]})
         return Score("log_ratio_median", float(found.median[c, g]), signed, low, high)
 
     def records(self) -> list[dict[str, Any]]:
@@ -89,7 +92,13 @@ class Dynamics:
                         "low": reached[g].low,
                         "high": reached[g].high,
                         "signature": signature(
-                            {**self._signed(by, g), "unit": "steps", "steps": "/".join(map(str, self.steps)), **told}
+                            {
+                                **self._signed(by, g),
+                                **self._percentile,
+                                "unit": "steps",
+                                "steps": "/".join(map(str, self.steps)),
+                                **told,
+                            }
                         ),
                     }
                     for name, reached, told in (
@@ -124,8 +133,10 @@ class Dynamics:
     def _signed(self, by: By, g: int) -> dict[str, object]:
         return {**self.parts, "by": by, "group": self.curves[by].names[g]}
 
-    def _signature(self, by: By, g: int, c: int) -> str:
-        return signature({**self._signed(by, g), "step": self.steps[c]})
+    @property
+    def _percentile(self) -> dict[str, object]:
+        """The method of intervals of medians and of steps, which have no standard error to divide by."""
+        return {"ci": ci_part(self.sentences, self.seed, method="percentile")}
 
 
 def _known(x: float) -> float | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,18 @@ class Draws(NamedTuple):
     drawn_error: FloatArray  #: (R, K)
 
 
-def ci_part(sentences: int, seed: int, unit: str = "sentence") -> str:
-    """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none."""
+def ci_part(sentences: int, seed: int, unit: str = "sentence", *, method: Literal["t", "percentile"] = "t") -> str:
+    """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
+
+    Args:
+        sentences: that count.
+        seed: of the resampling.
+        unit: what is resampled.
+        method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians.
+    """
     if sentences < FEWEST:
         return f"none/fewer-than-{FEWEST}-{unit}s"
-    return f"{unit}-bootstrap-t95/seed{seed}"
+    return f"{unit}-bootstrap-{method}95/seed{seed}"
 
 
 def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,7 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     text = _split_parts(experiment, experiment.text_split)
     unit = "pair" if span else "type"
     found = dict.fromkeys(("mdl", "compression", "position_identity_accuracy"), text)
+    found["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
     found["group_accuracy"] = {"group": unit}
     if options.split_by == "position":
         found["group_accuracy"]["ci"] = f"{unit}-bootstrap-t95/seed{options.seed}"
@@ -150,9 +151,13 @@ def resampled(ci: str) -> str:
 
 
 def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
-    span = experiment.targets.kind == "span"
-    group = "sentence" if parts.by == "position" else "end-type" if span else "type"
     return {
         "split": f"{parts.by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
-        "ci": f"{group}-bootstrap-t95/seed{experiment.options.seed}",
+        "ci": _ci(experiment, parts, "t"),
     }
+
+
+def _ci(experiment: Experiment, parts: Split, method: Literal["t", "percentile"]) -> str:
+    """What is resampled for intervals over the test part, and how."""
+    group = "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
+    return f"{group}-bootstrap-{method}95/seed{experiment.options.seed}"

@@ -501,6 +501,9 @@ def test_records_name_checkpoint_and_group_and_their_signatures_differ(causal: D
     rows = [r for r in causal.records() if "step" in r]
     assert {r["step"] for r in rows} == {0, 4, 16}
     assert len({(r["name"], r["signature"]) for r in rows}) == len(rows)
+    methods = {r["name"]: next(p for p in r["signature"].split("|") if p.startswith("ci:")) for r in rows}
+    assert "-bootstrap-t95/" in methods["log_ratio"]
+    assert "-bootstrap-percentile95/" in methods["log_ratio_median"]
     some = next(r for r in rows if (r["by"], r["group"], r["step"]) == ("class", "nouns", 16))
     for part in ("by:class", "group:nouns", "step:16", "tags:expected", "classes:penn", "given:1..5"):
         assert part in some["signature"].split("|")
