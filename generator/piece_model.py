@@ -91,6 +91,7 @@ class PieceWalker(Protocol):
         """Token-steps so far: tokens that the model was run at, ``<bos>`` included; n-grams count look-ups.
 
         A network reads a token when something is asked that follows it; one that is given up before costs nothing.
+        Padding that the network is run at counts too.
         """
 
     def begin(self) -> int:
@@ -105,6 +106,14 @@ class PieceWalker(Protocol):
 
     def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
         """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
+
+    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
+
+        Args:
+            contexts: (R,).
+            tokens: (K,) different ones, at least one, the same after every context.
+        """
 
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
@@ -174,6 +183,12 @@ class TokenisedModel(Protocol):
 
         Raises:
             InputError: a row is longer than the model's positions.
+        """
+
+    def token_steps(self, rows: Sequence[Ints]) -> int:
+        """Token-steps of `log_probs` of these rows: tokens that the model is run at.
+
+        Those before the texts count, and so does padding; n-grams count look-ups.
         """
 
     def walker(self) -> PieceWalker:

@@ -17,7 +17,7 @@ from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from evaluation.measures.bootstrap import ci_part
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tag_classes import PENN, TagClasses
-from generator.language_model import DistributionModel
+from generator.language_model import DistributionModel, check_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
@@ -83,9 +83,10 @@ def compare_distributions(
         signed: further parts of every signature.
 
     Raises:
-        InputError: an unknown ``by``, a ``truth`` about other sentences, or as
+        InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
             `evaluation.divergence.contexts.measure_contexts`.
     """
+    check_sentences(sentences)
     unknown = [name for name in by if name not in BY]
     if unknown or top < 1:
         raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")

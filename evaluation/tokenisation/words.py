@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp
 
 from evaluation.tokenisation.estimate import Document, Settings
 from evaluation.tokenisation.estimators.blocks import arc_ends, word_ends
@@ -33,8 +32,6 @@ from evaluation.tokenisation.estimators.weights import log_sum
 from evaluation.tokenisation.sums import count_paths
 from generator.piece_model import Floats, Ints, PieceInventory, PieceWalker, TokenisedModel
 from grammar.errors import InputError
-
-CHUNK = 2**20  #: log probabilities asked for at once
 
 
 @dataclass(frozen=True)
@@ -117,13 +114,7 @@ class _Boundary:
         if self._opening is None or not len(contexts):
             return np.zeros(len(contexts))
         places, of = np.unique(contexts, return_inverse=True)
-        rows = max(1, CHUNK // len(self._opening))
-        parts = []
-        for low in range(0, len(places), rows):
-            some = places[low : low + rows]
-            asked = np.repeat(some, len(self._opening)), np.tile(self._opening, len(some))
-            parts.append(logsumexp(self._walker.log_prob(*asked).reshape(len(some), -1), axis=1))
-        found: Floats = np.concatenate(parts)
+        found = self._walker.log_any(places, self._opening)
         if self._has_end:
             found = np.logaddexp(found, self._walker.log_end(places))
         return found[of.reshape(-1)]

@@ -110,6 +110,10 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         sums: Floats = np.add.reduceat(self.reader.score(stream), begins)
         return sums
 
+    def token_steps(self, rows: Sequence[Ints]) -> int:
+        """Look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
+        return sum(len(row) + 1 for row in rows)
+
     def walker(self) -> NgramWalker:
         """Begin to read texts piece by piece."""
         return NgramWalker(self.reader)

@@ -13,6 +13,7 @@ from generator.piece_model import PathSums
 from generator.sampler import random_state
 from lmtrain.ngram import _kernels_estimate
 from lmtrain.ngram import _kernels_walk as kernels
+from lmtrain.ngram.mass import log_mass
 from lmtrain.ngram.smoothing import Estimate
 from lmtrain.ngram.stream import Stream
 
@@ -86,6 +87,22 @@ class Reader:
         if self.strict:
             values[~self.seen[nodes]] = -np.inf
         return values, after
+
+    def log_mass(self, tokens: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Log probability that one of some tokens follows, by context, (C,); found once for each set of tokens."""
+        key = tokens.astype(np.int64).tobytes()
+        if key not in self._masses:
+            members = np.zeros(self.n_tokens, dtype=np.bool_)
+            members[tokens] = True
+            values = log_mass(self.estimate, members)
+            if self.strict:
+                values[~self.seen] = -np.inf
+            self._masses[key] = values
+        return self._masses[key]
+
+    @cached_property
+    def _masses(self) -> dict[bytes, NDArray[np.float64]]:
+        return {}
 
     def sum_paths(self, source: Ints, first: Ints, tokens: NDArray[np.integer], most: int) -> PathSums:
         """Sum over the paths of a lattice, see `generator.piece_model.LatticeWalker.sum_paths`."""

@@ -40,6 +40,10 @@ class NgramWalker:
         """(R,) log probability of each token after its context, nats."""
         return self._reader.look_up(contexts, tokens)[0]
 
+    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability that one of some tokens, (K,), follows each context, nats."""
+        return self._reader.log_mass(tokens)[contexts]
+
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats."""
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))

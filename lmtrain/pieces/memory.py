@@ -85,7 +85,7 @@ class Memory(Protocol):
             tokens: (R,).
 
         Returns:
-            Logits (R, V), what is then held, and how many tokens the network was run at.
+            Logits (R, V), what is then held, and how many tokens the network was run at, padding included.
         """
 
     def compact(self, held: Sequence[Ints]) -> list[Ints]:
@@ -217,7 +217,7 @@ class WholeTexts:
         ids = torch.from_numpy(table).to(self._model.device)
         logits = self._model(input_ids=ids, **without_cache(self._model)).logits
         last = torch.from_numpy(own.sum(axis=1) - 1).to(logits.device)
-        return logits[torch.arange(len(texts), device=logits.device), last], texts, int(own.sum())
+        return logits[torch.arange(len(texts), device=logits.device), last], texts, table.size
 
     def compact(self, held: Sequence[Ints]) -> list[Ints]:
         """Nothing is stored."""

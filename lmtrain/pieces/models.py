@@ -28,7 +28,7 @@ from lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
 from lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
 from lmtrain.pieces.scoring import score_causal_words, score_masked_words
 from lmtrain.pieces.walker import NetworkWalker
-from lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs
+from lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs, row_steps
 from lmtrain.scoring import batch_budget
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
@@ -182,6 +182,10 @@ class CausalPieceModel(_PieceModel):
         """
         budget = batch_budget(len(self.cutter))
         return row_log_probs(self.model, self._predictor, self.cutter.marks, rows, budget, longest=self.longest)
+
+    def token_steps(self, rows: Sequence[Ints]) -> int:
+        """Tokens that `log_probs` of these rows runs the network at, the one before each and padding included."""
+        return row_steps(self.cutter.marks, rows, batch_budget(len(self.cutter)))
 
     def walker(self) -> NetworkWalker:
         """Begin to read texts piece by piece.

@@ -15,6 +15,7 @@ from lmtrain.pieces.memory import Memory, Store
 from lmtrain.pieces.whole_texts import check_beginning, check_length
 
 Floats = NDArray[np.float64]
+TOGETHER = 2**22  #: logits that `NetworkWalker.log_any` adds up at once
 
 
 class _Context:
@@ -56,7 +57,7 @@ class NetworkWalker:
 
     @property
     def steps(self) -> int:
-        """Tokens that the network was run at so far, the one before the texts included."""
+        """Tokens that the network was run at so far, the one before the texts and padding included."""
         return self._steps
 
     def begin(self) -> int:
@@ -91,16 +92,32 @@ class NetworkWalker:
         """
         if not len(contexts):
             return np.zeros(0)
-        asked = [self._contexts[number] for number in contexts.tolist()]
         with torch.inference_mode():
-            self._read(asked)
-            logits, total = self._logits
-            rows = torch.tensor([context.row for context in asked], device=logits.device)
+            rows, logits, total = self._answers(contexts)
             chosen = logits[rows, torch.from_numpy(tokens).to(logits.device)].double() - total[rows]
-            found: Floats = chosen.cpu().numpy()
-        if not np.isfinite(found).all():
-            raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-        return found
+            return _finite(chosen)
+
+    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability that one of some tokens, (K,), follows each context, nats.
+
+        Raises:
+            InputError: the network's logits are not finite.
+        """
+        if not len(contexts):
+            return np.zeros(0)
+        with torch.inference_mode():
+            rows, logits, total = self._answers(contexts)
+            columns = torch.from_numpy(tokens).to(logits.device)
+            parts = rows.split(max(1, TOGETHER // len(tokens)))
+            sums = [torch.logsumexp(logits[some].index_select(1, columns).double(), dim=1) for some in parts]
+            return _finite(torch.cat(sums) - total[rows])
+
+    def _answers(self, contexts: Ints) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
+        asked = [self._contexts[number] for number in contexts.tolist()]
+        self._read(asked)
+        logits, total = self._logits
+        return torch.tensor([context.row for context in asked], device=logits.device), logits, total
 
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
@@ -140,6 +157,13 @@ class NetworkWalker:
         self._steps += steps
         for context, some, row in zip(contexts, held, rows.tolist(), strict=True):
             context.held, context.row, context.parent = some, row, None
+
+
+def _finite(found: torch.Tensor) -> Floats:
+    values: Floats = found.cpu().numpy()
+    if not np.isfinite(values).all():
+        raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
+    return values
 
 
 def _held(context: _Context) -> Ints:

@@ -57,6 +57,17 @@ def row_log_probs(
     return sums
 
 
+def row_steps(marks: Marks, rows: Sequence[Ints], budget: int) -> int:
+    """Tokens that `row_log_probs` of these rows runs the network at, padding included."""
+    sizes = _sizes(marks, rows)
+    return sum(len(some) * int(sizes[some].max()) for some in by_length(sizes, budget))
+
+
+def _sizes(marks: Marks, rows: Sequence[Ints]) -> Ints:
+    """(R,) tokens that are read of each row, those before it included."""
+    return np.array([len(marks.before) + len(row) for row in rows], dtype=np.int64)
+
+
 def check_beginning(marks: Marks) -> None:
     """Stop where nothing predicts the first piece of a text.
 
@@ -115,8 +126,8 @@ def slot_log_probs(
         InputError: the logits are not finite.
     """
     before, after, _, pad = marks
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    first = np.cumsum([0, *(sizes + 1)])
+    sizes = _sizes(marks, rows)
+    first = np.cumsum([0, *(len(row) + 1 for row in rows)])
     values, boundary = np.zeros(int(first[-1])), np.zeros(int(first[-1]))
     wanted = np.zeros(len(values), dtype=bool) if opens is None else opens
     columns = None if begins is None else torch.from_numpy(np.flatnonzero(begins))
@@ -124,10 +135,10 @@ def slot_log_probs(
     filler = before[0] if before else pad  # stands on the right, where no causal network looks
     head = np.array(before, dtype=np.int64)
     with predictor(model) as predict:
-        for some in by_length(len(before) + sizes, budget):
+        for some in by_length(sizes, budget):
             if advance is not None:
                 advance(len(some))
-            some = some[len(before) + sizes[some] > 0]
+            some = some[sizes[some] > 0]
             if not len(some):
                 continue
             table, own = pack([np.concatenate([head, rows[i]]) for i in some], filler)

@@ -371,6 +371,10 @@ def test_bad_calls_are_refused() -> None:
         compare_distributions(MODEL, TAGGED, [["a"]], lengths=SHORT, by=["colour"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="top is at least 1"):
         compare_distributions(MODEL, TAGGED, [["a"]], lengths=SHORT, top=0)
+    with pytest.raises(InputError, match="sentence 2 is the string 'ab', not a list of words"):
+        compare_distributions(MODEL, TAGGED, [["a"], "ab"], lengths=SHORT)
+    with pytest.raises(InputError, match="got one string"):
+        compare_distributions(MODEL, TAGGED, "ab", lengths=SHORT)
 
 
 # -- batches, signatures, records -------------------------------------------------------------------

@@ -260,6 +260,9 @@ def test_masses_are_sums_over_their_tokens(corpus: Sentences, order: int, kind: 
     expected = np.exp(values).reshape(len(nodes), -1).sum(axis=1)
     seen = model.reader.seen[nodes] | (kind == "kneser_ney")
     assert found[nodes][seen] == pytest.approx(expected[seen], abs=1e-12)
+    if len(tokens):
+        together = np.exp(model.walker().log_any(nodes, tokens))
+        assert together == pytest.approx(expected, abs=1e-12)  # unseen contexts too: nothing is expected after them
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)

@@ -34,6 +34,7 @@ from lmtrain.config import ModelConfig
 from lmtrain.models import as_language_model
 from lmtrain.pieces import memory as memories
 from lmtrain.pieces import models
+from lmtrain.pieces import walker as walkers
 from lmtrain.pieces.cutter import Ints, Marks
 from lmtrain.pieces.memory import FixedStates, KeyValues, Store, WholeTexts, memory_of
 from lmtrain.pieces.models import CausalPieceModel
@@ -208,6 +209,60 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             total[going] += walker.log_prob(at[going], tokens)
             at[going] = walker.extend(at[going], tokens)
         assert total + walker.log_end(at) == pytest.approx(whole, abs=1e-10)
+
+
+@pytest.mark.parametrize("together", [1, memories.NUMBERS])
+def test_tokens_together_have_the_sum_of_their_probabilities(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walkers, "TOGETHER", together)  # logits at once
+    walker = NetworkWalker(KeyValues(made("gpt2")), V.marks)
+    begin = np.full(4, walker.begin())
+    contexts = np.append(walker.extend(begin, np.array([5, 6, 5, 9])), begin[0])
+    some = np.array([7, 20, 5])
+    expected = [np.logaddexp.reduce(walker.log_prob(np.full(3, context), some)) for context in contexts]
+    steps = walker.steps
+    assert walker.log_any(contexts, some) == pytest.approx(expected, abs=1e-12)
+    assert walker.steps == steps
+    assert walker.log_any(contexts, np.arange(SIZE)) == pytest.approx(np.zeros(5), abs=1e-12)
+    assert not len(walker.log_any(contexts[:0], some))
+
+
+class Sizes:
+    """How many tokens a network is run at, padding included."""
+
+    def __init__(self, network: PreTrainedModel) -> None:
+        self.total = 0
+        network.register_forward_pre_hook(self._add, with_kwargs=True)
+
+    def _add(self, module: Any, args: Any, kwargs: Any) -> None:
+        self.total += kwargs["input_ids"].numel()
+
+
+@pytest.mark.parametrize("budget", [8, 1000])
+def test_steps_of_whole_texts_count_padding(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "batch_budget", lambda size: budget)
+    network = made("gpt2")
+    model: TokenisedModel = piece_model(network)
+    rows = [np.arange(5, 5 + n) for n in (4, 9, 0, 2, 6)]
+    ran = Sizes(network)
+    model.log_probs(rows)
+    assert model.token_steps(rows) == ran.total
+    assert ran.total > sum(len(row) + 1 for row in rows)
+    assert model.token_steps(rows[:1]) == 5
+    assert model.token_steps([]) == 0
+
+
+def test_steps_of_a_network_that_reads_whole_texts_again_count_padding() -> None:
+    network = shaken(without_cache()["own"]())
+    walker = NetworkWalker(WholeTexts(network), V.marks)
+    ran = Sizes(network)
+    begin = np.array([walker.begin()] * 2)
+    one = walker.extend(begin, np.array([5, 6]))
+    two = walker.extend(one, np.array([7, 8]))
+    walker.log_end(np.append(two[:1], one[1]))
+    assert ran.total == walker.steps == 1 + 2 * 2 + 3  # <bos>, two texts of 2 tokens, one of 3
+    three = walker.extend(two[:1], np.array([9]))
+    walker.log_end(np.append(three, two[1]))
+    assert ran.total == walker.steps == 8 + 2 * 4  # one text of 4 tokens; one of 3, padded
 
 
 class Counting:

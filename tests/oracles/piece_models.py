@@ -145,6 +145,9 @@ class ToyPieceModel:
             found.append(self._scored[key])
         return np.array(found, dtype=np.float64)
 
+    def token_steps(self, rows: Sequence[Ints]) -> int:
+        return sum(len(row) + self.around[0] for row in rows)
+
     def walker(self) -> ToyWalker:
         return ToyWalker(self)
 
@@ -195,6 +198,10 @@ class ToyWalker:
     def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
         return np.array([self._model.expects(self._text[c])[t] for c, t in pairs], dtype=np.float64)
+
+    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+        rows = [self.log_prob(np.full(len(tokens), c), tokens).tolist() for c in contexts.tolist()]
+        return np.array([log_sum(row) for row in rows], dtype=np.float64)
 
     def log_end(self, contexts: Ints) -> Floats:
         if not self._model.around[1]:

@@ -20,7 +20,7 @@ class ScoredCuts:
 
     log_p: Floats  #: (k,) of each cut given, nats; -inf where the model gives it probability zero
     log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
-    steps: int  #: tokens that the model was run at: of each distinct cut, and the token before it
+    steps: int  #: tokens that the model was run at: of each distinct cut, the token before it, and padding
     distinct: int  #: how many different cuts there are
 
 
@@ -52,8 +52,7 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
         )
     log_p = np.asarray(model.log_probs(rows), dtype=np.float64)
     check_numbers(log_p)
-    steps = sum(len(row) for row in rows) + model.around[0] * len(rows)
-    return ScoredCuts(log_p[which], log_sum(log_p), steps, len(rows))
+    return ScoredCuts(log_p[which], log_sum(log_p), model.token_steps(rows), len(rows))
 
 
 def check_numbers(log_p: Floats) -> None:

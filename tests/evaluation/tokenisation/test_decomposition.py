@@ -85,6 +85,9 @@ class GrammarModel:
         scores = self._oracle.score([sentence], ScoringFrame(eos=self._end))
         return -math.inf if len(scores.impossible) else total + math.fsum(scores.log_prob)
 
+    def token_steps(self, rows: Sequence[Ints]) -> int:
+        return sum(len(row) + 1 for row in rows)
+
     def walker(self) -> PieceWalker:
         raise AssertionError("the best cuts need no walker")
 
