@@ -108,7 +108,8 @@ class NetworkWalker:
         with torch.inference_mode():
             rows, logits, total = self._answers(contexts)
             columns = torch.from_numpy(tokens).to(logits.device)
-            parts = rows.split(max(1, TOGETHER // len(tokens)))
+            most = max(1, TOGETHER // len(tokens))
+            parts = [rows[low : low + most] for low in range(0, len(rows), most)]
             sums = [torch.logsumexp(logits[some].index_select(1, columns).double(), dim=1) for some in parts]
             return _finite(torch.cat(sums) - total[rows])
 

@@ -132,8 +132,9 @@ def _estimators(found: Measured) -> None:
         rows,
         "ln P: nats, all documents, ± half of the 95% interval (of dpf by Student's t), or to a certain upper bound;"
         " ppl: in brackets 95%, documents resampled; ESS: effective samples, share: of the largest weight, both of the"
-        " worst document (dpf: of its filters); steps: tokens that the model is run at, padding included, for each piece of the text; better:"
-        " how much lower ppl is than one cut's; intervals of ln P by wr, block, wor and wor1 can be far too short"
+        " worst document (dpf: of its filters); steps: tokens that the model is run at, padding included,"
+        " for each piece of the text; better: how much lower ppl is than one cut's;"
+        " intervals of ln P by wr, block, wor and wor1 can be far too short"
         + ("; ±<: below rounding" if rounded else "")
         + "".join(f"\n(!) {label}: {note.note}" for label, note in notes.items()),
     )
