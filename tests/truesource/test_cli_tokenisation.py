@@ -132,7 +132,7 @@ def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> No
 
 def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> None:
     found = command(
-        *CALL, "unigram", "corpus", "--estimators", "exact", "--documents", 6, "--oracle", "toy.npz",
+        *CALL, "unigram", "corpus", "--estimators", "exact", "--documents", 12, "--oracle", "toy.npz",
         "--json", "t.json", "--plot", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
@@ -145,7 +145,7 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
         assert parts == pytest.approx(value[f"distance{end}"], rel=1e-9)
         assert value[f"tokenisation_gap{end}"] > 0.0
     assert value["tokenisation_share"] + value["model_share"] == pytest.approx(1.0, rel=1e-9)
-    sentences = [text.split() for text in corpus_texts()[:6]]
+    sentences = [text.split() for text in corpus_texts()[:12]]
     truth = Oracle(PCFG.load("toy.npz"), lengths=LENGTHS).score(sentences, ScoringFrame()).log_prob.sum()
     assert value["true_nll"] == pytest.approx(-truth / len(sentences), rel=1e-12)
     assert value["one_best_nll"] == pytest.approx(
