@@ -223,45 +223,39 @@ def builder_for(
     return LatticeBuilder(inventory, fit_scores(inventory, words)), chosen
 
 
-def fitting_documents(
-    model: TokenisedModel,
-    found: Documents,
-    estimators: Sequence[str],
-    settings: Settings,
-    *,
-    tables: Sequence[str] = (),
-    leave_out: bool = False,
-) -> Documents:
-    """The documents of which the model can read all that is asked for, looked at once for everything that is run.
+def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: bool = False) -> Documents:
+    """The documents whose own cut, the tokeniser's, the model can read, looked at once for everything that is run.
 
     Args:
         model: with its window.
         found: documents.
-        estimators: some of them never come upon the longest cut.
-        settings: of the estimators.
-        tables: options that ask for tables that come upon it, for the message.
         leave_out: set the others aside instead of refusing them.
 
     Raises:
         InputError: a document is too long and ``leave_out`` is false, or all are.
     """
-    from evaluation.tokenisation.documents import check_window, fitting
-    from evaluation.tokenisation.evaluate import meets_all_cuts, numbered
-    from evaluation.tokenisation.evaluation import Run
+    from evaluation.tokenisation.documents import fitting
+    from evaluation.tokenisation.evaluate import numbered
+    from evaluation.tokenisation.window import check_window
 
-    asking = [*(name for name in estimators if meets_all_cuts(Run(name, settings))), *tables]
     if leave_out:
-        return fitting(model, found, every_cut=bool(asking))
-    if asking:
-        short = [name for name in estimators if name not in asking]
-        others = f" and keep {', '.join(short)}" if short else ", and use one-best or nbest"
-        advice = f"divide the text, or leave out {', '.join(asking)}, which may come upon it{others}"
-        if drawing := [name for name in asking if name in ("dpf", "block", "--words")]:
-            advice += f"; with --no-tail {', '.join(drawing)} will not"
-        for number, document in zip(found.numbers, found.documents, strict=True):
-            with numbered(number):
-                check_window(model, document, advice)
+        return fitting(model, found)
+    for number, document in zip(found.numbers, found.documents, strict=True):
+        with numbered(number):
+            check_window(model, document, "divide the text, or leave it out with --leave-out-long")
     return found
+
+
+def partly_read(model: TokenisedModel, found: Documents) -> str | None:
+    """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
+    from evaluation.tokenisation.window import beyond_window
+
+    if not (some := beyond_window(model, found.documents)):
+        return None
+    return (
+        f"{some:,} of {len(found):,} documents have cuts of more than the {model.longest} tokens that {model.name}"
+        " reads; their sums are over the cuts that fit, a lower bound of P"
+    )
 
 
 def impossible_exact(model: TokenisedModel, found: Documents, settings: Settings) -> int | None:

@@ -43,12 +43,6 @@ class Wanted:
     canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
     words: bool = False  #: surprisals of words
 
-    def asking(self, *, tail: bool) -> list[str]:
-        """The options whose tables come upon the longest cut of a text; words do so only by cuts drawn from tails."""
-        found = {"--grid": self.grid, "--curves": self.curves, "--caching": self.caching}
-        found |= {"--words": self.words and tail, "--equal-cost": self.equal_cost > 0}
-        return [name for name, asked in found.items() if asked]
-
     def check(self, builder: LatticeBuilder, settings: Settings) -> None:
         """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
 
@@ -233,7 +227,7 @@ def other_languages(
     marginal = measured.marginal
     sets = shifted_sets(truth, lengths, changes, n, settings.seed)
     read = (documents(model, given.texts, builder) for given in sets)
-    fit = (fitting_documents(model, found, [marginal], settings, leave_out=leave_out_long) for found in read)
+    fit = (fitting_documents(model, found, leave_out=leave_out_long) for found in read)
     rounding = measured.evaluation.rounding
     evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
     return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)

@@ -12,11 +12,12 @@ import numpy as np
 from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Documents, check_window
+from evaluation.tokenisation.documents import Documents
 from evaluation.tokenisation.estimate import Document, Settings
 from evaluation.tokenisation.evaluate import numbered, seed_of
 from evaluation.tokenisation.sampling import sample
 from evaluation.tokenisation.token_scores import token_log_probs
+from evaluation.tokenisation.window import check_window, window_part
 from generator.piece_model import Floats, Ints, TokenisedModel
 from grammar.errors import InputError
 from grammar.progress import track
@@ -43,7 +44,7 @@ class Caching:
 
     model: str
     rows: tuple[CachingRow, ...]
-    impossible: int  #: sampled cuts of probability zero, left out
+    impossible: int  #: sampled cuts of probability zero, or that do not fit the model's window, left out
 
     def records(self) -> list[dict[str, Any]]:
         """One record a loss, for JSON: ``words`` and ``case`` say which."""
@@ -82,8 +83,8 @@ def caching(
         bootstrap: its seed.
 
     Raises:
-        InputError: pieces reach from one word to the next, so that words have no loss of their own; a text may be
-            longer than the model takes.
+        InputError: pieces reach from one word to the next, so that words have no loss of their own; the tokeniser's
+            own cut of a text is longer than what the model reads.
     """
     if not builder.factorises:
         raise InputError("some pieces reach over white space, so that words have no pieces of their own to compare")
@@ -114,6 +115,7 @@ def caching(
         "documents": len(documents),
         "impossible": impossible,
         "pieces": model.pieces.inventory.part,
+        **window_part(model, documents.documents),
         "ci": ci_part(len(documents), bootstrap, "document"),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }

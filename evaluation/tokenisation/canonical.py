@@ -15,6 +15,7 @@ from evaluation.tokenisation.documents import Documents
 from evaluation.tokenisation.estimate import Document
 from evaluation.tokenisation.evaluation import Evaluation
 from evaluation.tokenisation.token_scores import continued_log_probs
+from evaluation.tokenisation.window import reader, window_part
 from generator.piece_model import Floats, TokenisedModel
 from grammar.errors import InputError
 from grammar.progress import track
@@ -89,9 +90,9 @@ def local_canonicality(
     """Whether the most likely cut of each word, given the text before it in its own cut, is the tokeniser's.
 
     Every word is compared with the ``candidates`` cuts of it that Q ranks highest; P of a cut is that of its pieces,
-    whatever follows. Scores, over the words with more than one cut: ``locally_canonical``, the share whose most likely
-    cut is the tokeniser's; ``local_canonical_mass``, the mean share of the tokeniser's cut in the sum over the cuts
-    compared. Intervals are of a document bootstrap.
+    whatever follows, and zero where it does not fit the model's window. Scores, over the words with more than one cut:
+    ``locally_canonical``, the share whose most likely cut is the tokeniser's; ``local_canonical_mass``, the mean share
+    of the tokeniser's cut in the sum over the cuts compared. Intervals are of a document bootstrap.
 
     Raises:
         InputError: pieces reach from one word to the next, or ``candidates`` is below 2.
@@ -125,6 +126,7 @@ def local_canonicality(
                 "words": compared,
                 "documents": len(documents),
                 "pieces": model.pieces.inventory.part,
+                **window_part(model, documents.documents),
                 "ci": ci_part(len(documents), seed, "document"),
                 "data": digest_sentences([[document.text.original] for document in documents.documents]),
             }
@@ -144,7 +146,7 @@ def _in_context(
     """For each word with several cuts: the word, the tokeniser's cut, all cuts compared, and their log P, nats."""
     pieces = document.lattice.piece[document.best].tolist()
     source = document.lattice.source[document.best].tolist()
-    walker = model.walker()
+    walker = reader(model, document)
     context = walker.begin()
     found = []
     start = at = 0

@@ -64,7 +64,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
     its last cut on. All values are lower bounds.
 
     Raises:
-        InputError: ``n`` is below 1, no document is left, or a cut is longer than the model takes.
+        InputError: ``n`` is below 1, no document is left, or the own cut of one is longer than what the model reads.
     """
     if n < 1:
         raise InputError(f"at least one cut is summed, got {n}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.estimate import Document
-from evaluation.tokenisation.lattice import Lattice
+from evaluation.tokenisation.window import own_cut_fits
 from generator.piece_model import PieceInventory, TokenisedModel
 from grammar.errors import InputError, NothingToMeasureError
 from grammar.progress import track
@@ -82,18 +82,17 @@ def documents(
     return Documents(tuple(found), tuple(numbers), tuple(unreadable))
 
 
-def fitting(model: TokenisedModel, found: Documents, *, every_cut: bool = True) -> Documents:
-    """The documents that fit the model's window; the others are set aside.
+def fitting(model: TokenisedModel, found: Documents) -> Documents:
+    """The documents whose own cut, the tokeniser's, fits the model's window; the others are set aside.
 
     Args:
         model: that is to score their cuts.
         found: from `documents`.
-        every_cut: the longest cut of each has to fit; else the tokeniser's own.
 
     Raises:
         InputError: none fits.
     """
-    long = [not _fits(model, document, every_cut=every_cut) for document in found.documents]
+    long = [not own_cut_fits(model, document) for document in found.documents]
     if all(long):
         raise NothingToMeasureError(
             f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
@@ -122,42 +121,3 @@ def check_numbers(inventory: PieceInventory) -> None:
             f"the pieces {one!r} and {two!r} have the same number {int(ids[same[0]])}, so that one row of tokens"
             " would be counted as two cuts"
         )
-
-
-def longest_cut(lattice: Lattice) -> int:
-    """The most pieces that the text of a lattice can be cut into."""
-    longest = np.zeros(lattice.n + 1, dtype=np.int64)
-    bounds = lattice.first[1:].tolist()
-    for position, (low, high) in enumerate(itertools.pairwise(bounds), start=1):
-        if high > low:
-            longest[position] = longest[lattice.source[low:high]].max() + 1
-    return int(longest[-1])
-
-
-ADVICE = "divide the text, or use one-best or nbest, which score the best cuts only"
-
-
-def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
-    """Whether the model can score every cut of a text: the probability of a part of a cut is not that of the cut.
-
-    Args:
-        model: with its window.
-        document: the text.
-        advice: what to do about it, for the message.
-
-    Raises:
-        InputError: the longest cut, with the token before it, is longer than what the model reads.
-    """
-    if not _fits(model, document, every_cut=True):
-        raise InputError(
-            f"the window of {model.name} is too short: a text may have"
-            f" {longest_cut(document.lattice) + model.around[0]} tokens in its longest cut, the model reads"
-            f" {model.longest}; {advice}"
-        )
-
-
-def _fits(model: TokenisedModel, document: Document, *, every_cut: bool) -> bool:
-    before = model.around[0]
-    if model.longest is None or document.lattice.n + before <= model.longest:
-        return True
-    return (longest_cut(document.lattice) if every_cut else len(document.best)) + before <= model.longest

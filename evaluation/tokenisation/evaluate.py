@@ -11,18 +11,18 @@ from dataclasses import replace
 import numpy as np
 
 from evaluation.score import digest_sentences
-from evaluation.tokenisation.documents import Documents, check_window
+from evaluation.tokenisation.documents import Documents
 from evaluation.tokenisation.estimate import Document, Estimate, Settings
 from evaluation.tokenisation.estimators.exact import TooManyContextsError
 from evaluation.tokenisation.estimators.registry import METHODS
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, LeftOut, Run
+from evaluation.tokenisation.window import check_window, every_cut_fits, window_part
 from generator.piece_model import TokenisedModel
 from grammar.errors import InputError
 from grammar.progress import meter
 
-_SHORT_CUTS = ("one-best", "nbest", "consistent-nbest", "beam")  #: these never come upon the longest cut of a text
-_LISTED_CUTS = ("block", "dpf")  #: nor do these without tails
 UNLIKELY = "the model gives probability zero to all cuts seen"
+NONE_FITS = "all cuts seen have more tokens than the {longest} that the model reads, or probability zero"
 
 
 def evaluate_documents(
@@ -47,24 +47,24 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
 
     Args:
         model: whose P is summed.
-        documents: as `evaluation.tokenisation.documents.documents` reads them. Those that are too long for the model
-            are refused; `evaluation.tokenisation.documents.fitting` sets them aside.
+        documents: as `evaluation.tokenisation.documents.documents` reads them. Those whose own cut is too long for the
+            model are refused; `evaluation.tokenisation.documents.fitting` sets them aside. Where other cuts are too
+            long, the sum is over those that fit (`evaluation.tokenisation.window`).
         runs: by label; ``one-best`` is added.
 
     Raises:
-        InputError: an estimator is unknown or refuses its settings, some cut of a text is longer than the model takes
-            (before anything is scored), or no document is left.
+        InputError: an estimator is unknown or refuses its settings, the own cut of a text is longer than the model
+            takes (before anything is scored), or no document is left.
     """
     runs = {ONE_BEST: Run(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     _check(runs)
-    if any(meets_all_cuts(run) for run in runs.values()):
-        for number, document in zip(documents.numbers, documents.documents, strict=True):
-            with numbered(number):
-                check_window(model, document)
+    for number, document in zip(documents.numbers, documents.documents, strict=True):
+        with numbered(number):
+            check_window(model, document)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
     left_out = [LeftOut(text.number, f"no piece spells {', '.join(text.parts)}") for text in documents.unreadable]
-    long = f"some cut has more tokens than the {model.longest} that the model reads"
+    long = f"the own cut has more tokens than the {model.longest} that the model reads"
     left_out += [LeftOut(number, long) for number in documents.too_long]
     with meter(f"summing over cuts with {model.name}", total=len(documents)) as progress:
         for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
@@ -90,6 +90,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         "left-out": len(left_out),
         "altered": sum(documents.documents[i].text.altered for i in kept),
         "pieces": model.pieces.inventory.part,
+        **window_part(model, (documents.documents[i] for i in kept)),
         "q": _digest_scores(documents.documents),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
@@ -115,13 +116,6 @@ def _check(runs: Mapping[str, Run]) -> None:
             raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
 
 
-def meets_all_cuts(run: Run) -> bool:
-    """Whether an estimator may come upon the longest cut of a text, which has to fit the model's window then."""
-    if run.estimator in _LISTED_CUTS:
-        return run.settings.tail
-    return run.estimator not in _SHORT_CUTS
-
-
 @contextmanager
 def numbered(number: int) -> Iterator[None]:
     """Say which text an error is about, counted from 1."""
@@ -143,7 +137,8 @@ def _estimates(
         except TooManyContextsError as error:
             return f"{run.estimator}: {error}"
         if not math.isfinite(found[label].log_p):
-            return f"{run.estimator}: {UNLIKELY}"
+            fit = every_cut_fits(model, document)
+            return f"{run.estimator}: {UNLIKELY if fit else NONE_FITS.format(longest=model.longest)}"
     return found
 
 

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evaluation.tokenisation.window import WithinWindow, most_pieces
 from generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]:
     """Log probability of each token of some texts after those before it, nats; the end of the text is left out.
 
-    Arguments are those of `continued_log_probs`.
+    Arguments are those of `continued_log_probs`. Tokens beyond the model's window have probability zero.
     """
-    walker = model.walker()
+    most = most_pieces(model)
+    fit = most is None or max(map(len, rows), default=0) <= most
+    walker = model.walker() if fit else WithinWindow.of(model)
     return continued_log_probs(walker, walker.begin(), rows)
 
 

@@ -10,6 +10,7 @@ the text::
 Nothing is divided by at the start, so words and end add up to log P(D). At any later place the probabilities of all
 words and of the end sum to 1. What the model gives to special tokens is lost to B. Where the mark ends words, B is 1.
 With one cut T* in place of the sum, words and end add up to log P(T*), and the probabilities of words to less than 1.
+Where cuts of a text do not fit the model's window, the sums are over the beginnings of cuts that do.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from evaluation.tokenisation.estimators.rows import extend
 from evaluation.tokenisation.estimators.walk import BlockWalk
 from evaluation.tokenisation.estimators.weights import log_sum
 from evaluation.tokenisation.sums import count_paths
+from evaluation.tokenisation.window import check_window, every_cut_fits
 from generator.piece_model import Floats, Ints, PieceInventory, PieceWalker, TokenisedModel
 from grammar.errors import InputError
 
@@ -84,6 +86,7 @@ def one_cut_log_probs(model: TokenisedModel, document: Document) -> WordProbabil
         InputError: a piece reaches from one word into the next, the model gives the cut probability zero or its window
             is too short for it.
     """
+    check_window(model, document)
     walker, inventory = model.walker(), model.pieces.inventory
     ends = _word_ends(document, inventory)
     contexts, log_p = _read_own(walker, document, inventory.ids, ends)
@@ -155,6 +158,7 @@ class _Reader:
         self._inventory = model.pieces.inventory
         self._document = document
         self._has_end = model.around[1] > 0
+        self._fits = every_cut_fits(model, document)
         self._walk = BlockWalk(model, document, settings, tail=settings.tail)
         rng = np.random.default_rng(settings.seed)
         most, n = settings.particles, max(1, settings.replicates)
@@ -192,18 +196,25 @@ class _Reader:
             raise _no_words()
         total = log_sum(particles.log_w + self._boundary(particles.context)) - math.log(self._filter.filters)
         if total == -math.inf:
-            raise _impossible()
+            raise _impossible() if self._fits else _all_too_long()
         return total
 
     def _result(self, log_p: Floats, log_end: float) -> WordProbabilities:
         return WordProbabilities(
             self._words, log_p, log_end if self._has_end else None,
-            self._walk.whole and not self._filter.reduced, self._walk.walker.steps,
+            self._fits and self._walk.whole and not self._filter.reduced, self._walk.walker.steps,
         )  # fmt: skip
 
 
 def _impossible() -> InputError:
     return InputError("the model gives the text probability zero, so that its words have none")
+
+
+def _all_too_long() -> InputError:
+    return InputError(
+        "all beginnings of cuts that were followed are longer than what the model reads, or have probability zero;"
+        " divide the text, or follow more of them with --particles"
+    )
 
 
 def _no_words() -> InputError:

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command_line import Command
+from piece_models import cuts_of
 from pyarrow import parquet
 from saved_models import save_model, save_piece_model
 from seat_grammar import SEAT_GRAMMAR
@@ -274,15 +275,16 @@ def test_tokens_around_a_text_can_be_chosen(here: Path, command: Command) -> Non
 
 
 def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path, command: Command) -> None:
-    (here / "odd.txt").write_text("the cat\nthe heath sees\na cat\n", encoding="utf-8")
+    (here / "odd.txt").write_text(f"the cat\n{' '.join(WORDS)}\na cat\n", encoding="utf-8")
     call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")
     refused = command(*call)
     assert refused.code == 2
-    assert "text 2: the window of narrow is too short" in refused.err
+    assert "text 2: the window of narrow is too short: the tokeniser's own cut of a text has " in refused.err
+    assert "the model reads 12; divide the text, or leave it out with --leave-out-long" in refused.err
     found = command(*call, "--leave-out-long")
     assert found.code == 0
     assert found.err == (
-        "Warning: 1 of 3 documents are left out; some cut has more tokens than the 12 that the model reads\n"
+        "Warning: 1 of 3 documents are left out; the own cut has more tokens than the 12 that the model reads\n"
     )
     assert records_of(here / "t.json", run="wr")["documents"]["value"] == 2
     grid = [row for row in json.loads((here / "t.json").read_text("utf-8")) if row.get("table") == "grid"]
@@ -435,8 +437,7 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
         ("unigram corpus --proposal best", "--proposal takes own, fitted, uniform; got 'best'"),
         ("unigram corpus --inverse-temperature inf", "inverse temperature"),
         ("unigram long.txt --estimators exact", "leave exact out and use dpf (long.txt:2)"),
-        ("narrow corpus --estimators wr", "the window of narrow is too short: a text may have "),
-        ("narrow corpus --estimators nbest --grid", "the window of narrow is too short: a text may have "),
+        ("narrow long.txt --estimators nbest", "the tokeniser's own cut of a text has "),
         ("unigram corpus --tolerance nan", "--tolerance is from 0 to 1, got nan"),
         ("unigram corpus --per-document 2", "name the grammar with --oracle"),
         ("unigram corpus --oracle toy.npz --out-of-domain respell=2", "above 0 and at most 1, got 2"),
@@ -462,24 +463,39 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
     assert found.err.startswith("truesource: ")
 
 
-def test_how_many_tokens_a_window_needs_is_said(here: Path, command: Command) -> None:
-    (here / "one.txt").write_text("the heath sees\n", encoding="utf-8")
-    refused = command(*CALL, "narrow", "one.txt", "--estimators", "wor1")
-    assert refused.code == 2
-    assert "a text may have 16 tokens in its longest cut, the model reads 12" in refused.err  # <bos>, markers
-    assert command(*CALL, "narrow", "one.txt", "--estimators", "nbest", "--samples", 2).code == 0
+def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path, command: Command) -> None:
+    """``the heath sees`` can be cut into 15 pieces; 11 of them fit after the token before the text."""
+    from evaluation.tokenisation.builder import LatticeBuilder
+    from evaluation.tokenisation.documents import documents
+    from lmtrain.models import load_model
 
-
-def test_words_without_tails_never_meet_the_longest_cut(here: Path, command: Command) -> None:
-    (here / "one.txt").write_text("the heath sees\n", encoding="utf-8")
-    call = (*CALL, "narrow", "one.txt", "--estimators", "nbest,dpf", "--samples", 1, "--candidates", 1)
-    found = command(*call, "--words", "w.parquet", "--no-tail")
+    (here / "two.txt").write_text("a cat\nthe heath sees\n", encoding="utf-8")
+    asked = ("exact", "nbest", "wor1", "dpf", "block", "guided", "bracket")
+    call = (*CALL, "narrow", "two.txt", "--estimators", ",".join(asked), "--samples", 20, "--tolerance", 0)
+    found = command(*call, "--grid", "--caching", "--canonical", "--words", "w.parquet", "--json", "t.json")
     assert found.code == 0, found.err
-    assert len(parquet.read_table(here / "w.parquet")) == 3
-    refused = command(*call, "--words", "w.parquet", "--force")
-    assert refused.code == 2
-    assert "divide the text, or leave out dpf, --words, which may come upon it and keep nbest" in refused.err
-    assert "with --no-tail dpf, --words will not" in refused.err
-    refused = command(*CALL, "narrow", "one.txt", "--estimators", "nbest", "--samples", 4, "--grid")
-    assert "leave out --grid, which may come upon it and keep nbest" in refused.err
-    assert "--no-tail" not in refused.err
+    assert found.err == (
+        "Warning: 1 of 2 documents have cuts of more than the 12 tokens that narrow reads; their sums are over the cuts"
+        " that fit, a lower bound of P\n"
+    )
+    model: Any = load_model("narrow")
+    inventory = model.pieces.inventory
+    builder = LatticeBuilder(inventory)
+    total = 0.0
+    for document in documents(model, ["a cat", "the heath sees"], builder).documents:
+        cuts = [inventory.ids[list(cut)] for cut in cuts_of(inventory, document.lattice.spelling)]
+        fit = [cut for cut in cuts if len(cut) <= 11]
+        total += np.logaddexp.reduce(model.log_probs(fit))
+    assert len(fit) < len(cuts)
+    by = {name: records_of(here / "t.json", run=name)["log_p"] for name in asked}
+    assert by["exact"]["value"] == pytest.approx(total, rel=1e-7)
+    assert by["bracket"]["value"] == pytest.approx(total, rel=1e-7)
+    assert by["nbest"]["value"] < total + 1e-4
+    bounds = {name: record["bound"] for name, record in by.items()}
+    assert bounds == {"exact": "lower", "nbest": "lower", "bracket": "lower"} | dict.fromkeys(
+        ("wor1", "dpf", "block", "guided"), "part"
+    )
+    assert all("window:12" in record["signature"].split("|") for record in by.values())
+    upper = records_of(here / "t.json", run="exact")["log_upper"]["value"]
+    assert upper > by["exact"]["value"]
+    assert len(parquet.read_table(here / "w.parquet")) == 5

@@ -15,6 +15,7 @@ from truesource.tokenisation import (
     fitting_documents,
     impossible_exact,
     measure,
+    partly_read,
     require_pieces,
     write_rows,
 )
@@ -62,16 +63,17 @@ def make(run: Run, model: ModelEntry) -> str:
     found = documents(trained, texts[: config.sentences], builder)
     estimators = list(config.estimators)
     wanted = Wanted(equal_cost=config.equal_cost, changes=config.out_of_domain)
-    longest = wanted.asking(tail=config.tail)
-    found = fitting_documents(trained, found, estimators, settings, tables=longest, leave_out=True)
+    found = fitting_documents(trained, found, leave_out=True)
     if found.too_long:
         log.info(
-            "%s: %d of %d sentences can be cut into more tokens than the %s that it reads; they are left out",
+            "%s: %d of %d sentences have more tokens than the %s that it reads; they are left out",
             model.name,
             len(found.too_long),
             len(found) + len(found.too_long) + len(found.unreadable),
             trained.longest,
         )
+    if (partly := partly_read(trained, found)) is not None:
+        log.info("%s: %s", model.name, partly)
     if "exact" in estimators and impossible_exact(trained, found, settings) is not None:
         estimators.remove("exact")
         log.info("%s: too many ways to cut these sentences to add them all up; exact is left out", model.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from evaluation.tokenisation.estimators.particle_filter import Filter, finished
 from evaluation.tokenisation.estimators.walk import BlockWalk
+from evaluation.tokenisation.window import narrowed
 from generator.piece_model import Floats, Ints, TokenisedModel
 
 
@@ -18,12 +19,13 @@ def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estim
     more, but this is not certain.
 
     Raises:
-        InputError: the model's window is too short for the cuts.
+        InputError: the model's window is too short for the tokeniser's own cut.
     """
     walk = BlockWalk(model, document, settings, tail=False)
     filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))
     *_, final = filters.run()
-    return finished("beam", filters, final, "exact" if walk.whole and not filters.reduced else "lower")
+    bound: Bound = "exact" if walk.whole and not filters.reduced else "lower"
+    return finished("beam", filters, final, narrowed(bound, model, document))
 
 
 def likeliest(log_w: Floats, most: int) -> tuple[Ints, Floats]:

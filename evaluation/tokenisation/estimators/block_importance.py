@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
+from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from evaluation.tokenisation.estimators.rows import drawn, unique_pairs
 from evaluation.tokenisation.estimators.walk import BlockWalk
 from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from evaluation.tokenisation.window import narrowed
 from generator.piece_model import TokenisedModel
 
 
@@ -24,7 +25,7 @@ def block_importance(model: TokenisedModel, document: Document, settings: Settin
     makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar too small.
 
     Raises:
-        InputError: the model's window is too short for the cuts.
+        InputError: the model's window is too short for the tokeniser's own cut.
     """
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)
@@ -48,7 +49,8 @@ def block_importance(model: TokenisedModel, document: Document, settings: Settin
     log_w, log_p = log_w[: len(ends)] + ends, log_p[: len(ends)] + ends
     _, first = np.unique(cut[: len(ends)], return_index=True)
     found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
+    bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
     return Estimate(
-        "block", found.log_p, "unbiased" if settings.tail or walk.whole else "part", found.relative_variance, found.ess,
+        "block", found.log_p, narrowed(bound, model, document), found.relative_variance, found.ess,
         found.max_share, log_sum(log_p[first]), walk.walker.steps, walk.scored,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from evaluation.tokenisation.estimate import Document, Estimate, Settings
 from evaluation.tokenisation.estimators.cuts import score_cuts
-from evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, sum_over_contexts
+from evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
 from generator.piece_model import TokenisedModel
 
 
@@ -17,20 +17,7 @@ def bracket(model: TokenisedModel, document: Document, settings: Settings) -> Es
     Raises:
         InputError: as for `bracket_sum`.
     """
-    found = bracket_sum(model, document, settings)
-    whole = found.log_dropped == -math.inf
-    return Estimate(
-        "bracket",
-        found.log_p,
-        "exact" if whole else "lower",
-        0.0 if whole else None,
-        None,
-        None,
-        found.log_p,
-        found.steps,
-        found.contexts - 1,
-        found.log_upper,
-    )
+    return of_sum("bracket", bracket_sum(model, document, settings))
 
 
 def bracket_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:

@@ -11,6 +11,7 @@ from evaluation.tokenisation.consistent import ConsistentPaths
 from evaluation.tokenisation.estimate import Bound, Document, Settings
 from evaluation.tokenisation.paths import DistinctPaths, Paths
 from evaluation.tokenisation.sums import count_paths
+from evaluation.tokenisation.window import every_cut_fits
 from generator.piece_model import Ints, TokenisedModel
 
 
@@ -26,15 +27,16 @@ class ConsistentCuts:
         self._paths = ConsistentPaths(document.lattice, model.pieces.inventory)
         self._document = document
         self._settings = settings
+        self._fit = every_cut_fits(model, document)
 
     @cached_property
     def _all(self) -> bool:
-        """Whether every cut is consistent."""
-        return self._paths.count() == count_paths(self._document.lattice)
+        """Whether every cut is consistent and fits the model's window."""
+        return self._fit and self._paths.count() == count_paths(self._document.lattice)
 
     @property
     def whole(self) -> Bound:
-        """Exact where every cut is consistent, else below P(D)."""
+        """Exact where every cut is consistent and fits, else below P(D)."""
         return "exact" if self._all else "lower"
 
     @property

@@ -60,12 +60,16 @@ _FIELDS = {
 
 
 class Budget:
-    """How much probability of beginnings may be left, and what was."""
+    """How much probability of beginnings may be left, and what was lost."""
 
     def __init__(self, spare: float) -> None:
         self._spare = spare  # log of all of it, nats; -inf: none
         self._left = 1.0  # of it
         self.log_dropped = -math.inf
+
+    def lose(self, log_p: Floats) -> None:
+        """Count beginnings that cannot be followed, whatever they would cost."""
+        self.log_dropped = float(np.logaddexp.reduce(np.append(log_p, self.log_dropped)))
 
     def keeps(self, log_p: Floats, share: float) -> Ints:
         """Numbers of the beginnings to follow; the least probable are left, to a share of what there is to spend."""

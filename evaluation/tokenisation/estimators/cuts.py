@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from evaluation.tokenisation.estimate import Document
 from evaluation.tokenisation.estimators.weights import log_sum
+from evaluation.tokenisation.window import check_window, most_pieces
 from generator.piece_model import Floats, Ints, TokenisedModel
 from grammar.errors import InputError
 
@@ -18,14 +19,14 @@ from grammar.errors import InputError
 class ScoredCuts:
     """Log P of some cuts."""
 
-    log_p: Floats  #: (k,) of each cut given, nats; -inf where the model gives it probability zero
+    log_p: Floats  #: (k,) of each cut given, nats; -inf where the model gives it probability zero, or it does not fit
     log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
     steps: int  #: tokens that the model was run at: of each distinct cut, the token before it, and padding
-    distinct: int  #: how many different cuts there are
+    distinct: int  #: how many different cuts the model read
 
 
 def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray[np.integer]]) -> ScoredCuts:
-    """Score cuts in one call of the model.
+    """Score cuts in one call of the model; those that do not fit its window are not read, and have probability zero.
 
     Args:
         model: of the pieces in the lattice.
@@ -33,8 +34,9 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
         cuts: arc numbers of each; equal ones are scored once.
 
     Raises:
-        InputError: a cut is longer than the model's window, or the model gives a probability that is no number.
+        InputError: the tokeniser's own cut does not fit the window, or the model gives a probability that is no number.
     """
+    check_window(model, document)
     tokens = model.pieces.inventory.ids[document.lattice.piece]
     numbers: dict[bytes, int] = {}
     rows: list[Ints] = []
@@ -44,15 +46,14 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
         which[i] = numbers.setdefault(row.tobytes(), len(rows))
         if which[i] == len(rows):
             rows.append(row)
-    most = max(len(row) for row in rows) + model.around[0]
-    if model.longest is not None and most > model.longest:
-        raise InputError(
-            f"the window of {model.name} is too short: a cut of a text has {most} tokens, the model reads"
-            f" {model.longest}; divide the text"
-        )
-    log_p = np.asarray(model.log_probs(rows), dtype=np.float64)
+    most = most_pieces(model)
+    fits = np.array([most is None or len(row) <= most for row in rows])
+    read = [row for row, fit in zip(rows, fits.tolist(), strict=True) if fit]
+    log_p = np.full(len(rows), -np.inf)
+    if read:
+        log_p[fits] = model.log_probs(read)
     check_numbers(log_p)
-    return ScoredCuts(log_p[which], log_sum(log_p), model.token_steps(rows), len(rows))
+    return ScoredCuts(log_p[which], log_sum(log_p), model.token_steps(read) if read else 0, len(read))
 
 
 def check_numbers(log_p: Floats) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Document, Estimate, Settings
 from evaluation.tokenisation.estimators.contexts import Budget, States
 from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.weights import log_sum
 from evaluation.tokenisation.lattice import Lattice
+from evaluation.tokenisation.window import WithinWindow, check_window, reader
 from generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
 from grammar.errors import InputError
 
@@ -37,7 +37,7 @@ class ExactSum:
     best: Ints | None  #: arcs of the most likely cut; None where all have probability zero
     log_best: float  #: its log P, nats
     entropy: float | None  #: of P(cut | text), nats; None where all have probability zero
-    log_dropped: float  #: log of the P of the beginnings that were not followed, nats; -inf: all were
+    log_dropped: float  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
     contexts: int  #: pairs of a position and a context that were visited, the empty text included
     steps: int  #: token-steps of the model
 
@@ -48,19 +48,33 @@ class ExactSum:
 
 
 def exact(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
-    """Log P(D) by a sum over all cuts; no sampling.
+    """Log P(D) by a sum over all cuts; no sampling. Where some do not fit the model's window it is a lower bound.
 
     Raises:
-        InputError: the model's window is too short for the longest cut, or there are too many contexts.
+        InputError: the model's window is too short for the tokeniser's own cut, or there are too many contexts.
     """
-    found = exact_sum(model, document, settings)
+    return of_sum("exact", exact_sum(model, document, settings))
+
+
+def of_sum(name: str, found: ExactSum) -> Estimate:
+    """The estimate from a sum: exact, or between two bounds where some beginnings were not followed to the end."""
+    whole = found.log_dropped == -math.inf
     return Estimate(
-        "exact", found.log_p, "exact", 0.0, None, None, found.log_p, found.steps, found.contexts - 1, found.log_p
+        name,
+        found.log_p,
+        "exact" if whole else "lower",
+        0.0 if whole else None,
+        None,
+        None,
+        found.log_p,
+        found.steps,
+        found.contexts - 1,
+        found.log_upper,
     )
 
 
 def exact_is_possible(model: TokenisedModel, document: Document, settings: Settings) -> bool:
-    """Whether `exact` visits at most ``settings.most_prefixes`` contexts and the model can read the longest cut.
+    """Whether `exact` visits at most ``settings.most_prefixes`` contexts and the model can read the own cut.
 
     Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
     """
@@ -88,7 +102,9 @@ def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
 
 
 def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:
-    """Sum, maximum and entropy of P over all cuts of a text.
+    """Sum, maximum and entropy of P over all cuts of a text that fit the model's window.
+
+    The P of the beginnings that fill the window before the text is over is ``log_dropped``.
 
     Args:
         model: read through its `walker`; contexts that are no longer needed are forgotten.
@@ -96,8 +112,9 @@ def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> 
         settings: ``most_prefixes`` is the most contexts that may be visited.
 
     Raises:
-        InputError: the model's window is too short for the longest cut, the cuts have too many contexts (of a model
-            that remembers everything, counted before it is run), or the model gives a probability that is no number.
+        InputError: the model's window is too short for the tokeniser's own cut, the cuts have too many contexts (of a
+            model that remembers everything, all counted before it is run), or the model gives a probability that is no
+            number.
     """
     _check_prefixes(model, document.lattice, settings)
     return sum_over_contexts(model, document, settings)
@@ -107,9 +124,8 @@ def sum_over_contexts(
     model: TokenisedModel, document: Document, settings: Settings, spare: float = -math.inf
 ) -> ExactSum:
     """`exact_sum` at a cost found out on the way; beginnings may be left whose P sum to exp(spare) in all, nats."""
-    check_window(model, document)
     lattice = document.lattice
-    walker = model.walker()
+    walker = reader(model, document)
     tokens = model.pieces.inventory.ids[lattice.piece]
     if spare == -math.inf and isinstance(walker, LatticeWalker):
         return _in_one_pass(walker, lattice, tokens, settings)
@@ -129,6 +145,10 @@ def sum_over_contexts(
         visited += len(states)
         if visited > settings.most_prefixes:
             raise _too_many(settings)
+        if isinstance(walker, WithinWindow) and position < lattice.n:
+            full = walker.full(states.context)
+            budget.lose(states.log_p[full])
+            states = states.where(~full)
         back.append((states.before, states.arc))
         if position == lattice.n:
             break

@@ -7,12 +7,12 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Document, Estimate, Settings
 from evaluation.tokenisation.estimators.blocks import arc_ends
 from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
 from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from evaluation.tokenisation.window import narrowed, reader
 from generator.piece_model import TokenisedModel
 
 
@@ -28,12 +28,11 @@ def guided(model: TokenisedModel, document: Document, settings: Settings) -> Est
     logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
 
     Raises:
-        InputError: the model's window is too short for the longest cut.
+        InputError: the model's window is too short for the tokeniser's own cut.
     """
-    check_window(model, document)
     lattice, n = document.lattice, settings.samples
     rng = np.random.default_rng(settings.seed)
-    walker = model.walker()
+    walker = reader(model, document)
     tokens, stop = model.pieces.inventory.ids[lattice.piece], arc_ends(lattice)
     by_source = np.argsort(lattice.source, kind="stable")
     first = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 1))
@@ -73,6 +72,6 @@ def guided(model: TokenisedModel, document: Document, settings: Settings) -> Est
     _, different = np.unique(cut, return_index=True)
     found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
     return Estimate(
-        "guided", found.log_p, "unbiased", found.relative_variance, found.ess, found.max_share,
-        log_sum((log_p + ends)[different]), walker.steps, scored,
+        "guided", found.log_p, narrowed("unbiased", model, document), found.relative_variance, found.ess,
+        found.max_share, log_sum((log_p + ends)[different]), walker.steps, scored,
     )  # fmt: skip

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Document, Settings
 from evaluation.tokenisation.estimators.blocks import arc_ends
 from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.rows import extend
 from evaluation.tokenisation.lattice import Lattice
+from evaluation.tokenisation.window import reader
 from generator.piece_model import Ints, PieceWalker, TokenisedModel
 
 BATCH = 64  #: beginnings that go on at once
@@ -24,7 +24,7 @@ class MostLikelyCut:
 
     arcs: Ints  #: of the document's lattice
     log_p: float  #: nats; -inf where the model gives probability zero to all cuts found
-    proven: bool  #: whether no cut is more likely
+    proven: bool  #: whether no cut that fits the model's window is more likely
     steps: int  #: token-steps of the model
 
 
@@ -45,10 +45,9 @@ def most_likely_cut(model: TokenisedModel, document: Document, settings: Setting
     likely, so when none is left the answer is proven. How many there are grows exponentially with the text.
 
     Raises:
-        InputError: the model's window is too short for the longest cut.
+        InputError: the model's window is too short for the tokeniser's own cut.
     """
-    check_window(model, document)
-    walker = model.walker()
+    walker = reader(model, document)
     search = _Search(walker, document.lattice, model.pieces.inventory.ids[document.lattice.piece])
     search.follow(document.best)
     search.beam(settings.particles)

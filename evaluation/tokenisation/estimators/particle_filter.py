@@ -11,6 +11,7 @@ import numpy as np
 from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from evaluation.tokenisation.estimators.walk import BlockWalk
 from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from evaluation.tokenisation.window import narrowed
 from generator.piece_model import Floats, Ints, TokenisedModel
 
 #: from (R,) log weights, the numbers of those that stay and their new log weights
@@ -117,7 +118,7 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Setting
     largest share are of their totals. They share contexts, so that two cost less than twice one.
 
     Raises:
-        InputError: the model's window is too short for the cuts.
+        InputError: the model's window is too short for the tokeniser's own cut.
     """
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)
@@ -131,7 +132,7 @@ def particle_filter(model: TokenisedModel, document: Document, settings: Setting
         bound = "part" if filters.reduced else "lower"
     elif walk.whole and not filters.reduced:
         bound = "exact"
-    return finished("dpf", filters, final, bound)
+    return finished("dpf", filters, final, narrowed(bound, model, document))
 
 
 def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Estimate:

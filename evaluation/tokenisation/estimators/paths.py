@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from evaluation.tokenisation.best import n_best, own_first
-from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
 from evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
 from evaluation.tokenisation.paths import DistinctPaths, Paths
 from evaluation.tokenisation.sampling import sample
 from evaluation.tokenisation.sums import count_paths
+from evaluation.tokenisation.window import narrowed
 from evaluation.tokenisation.without_replacement import sample_distinct
 from generator.piece_model import Ints, TokenisedModel
 
@@ -50,16 +50,8 @@ class LatticeCuts:
     def __init__(self, model: TokenisedModel, document: Document, settings: Settings) -> None:
         self._lattice = document.lattice
         self._settings = settings
-
-    @property
-    def whole(self) -> Bound:
-        """The sum over all paths is P(D)."""
-        return "exact"
-
-    @property
-    def drawn(self) -> Bound:
-        """Unbiased for P(D)."""
-        return "unbiased"
+        self.whole: Bound = narrowed("exact", model, document)  #: the sum over all paths is P(D) if they fit the window
+        self.drawn: Bound = narrowed("unbiased", model, document)  #: likewise
 
     def count(self) -> int:
         """Paths of the lattice."""
@@ -94,7 +86,6 @@ def nbest(name: str, source: CutSource, model: TokenisedModel, document: Documen
 
 def wr(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
     """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
-    check_window(model, document)
     paths = source.draw(settings.samples)
     found = score_cuts(model, document, paths.each())
     return _of_weights(name, found, mean_of_weights(found.log_p - paths.log_q), source.drawn)
@@ -102,7 +93,6 @@ def wr(name: str, source: CutSource, model: TokenisedModel, document: Document, 
 
 def wr1(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
     """P(T*) and the mean of P/Q over ``settings.samples`` - 1 draws from the other cuts; unbiased in probability."""
-    check_window(model, document)
     if source.count() == 1:
         return _of_cuts(name, score_cuts(model, document, [document.best]), source.whole)
     paths = source.draw(settings.samples - 1, document.best)
@@ -113,7 +103,6 @@ def wr1(name: str, source: CutSource, model: TokenisedModel, document: Document,
 
 def wor(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
     """Sum of P/q_kappa over ``settings.samples`` distinct draws; unbiased in probability, exact where these are all."""
-    check_window(model, document)
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples)
@@ -126,7 +115,6 @@ def wor1(name: str, source: CutSource, model: TokenisedModel, document: Document
 
     Unbiased in probability, exact where these are all (Cao & Rimell 2021 call it biased; it is not).
     """
-    check_window(model, document)
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples - 1, document.best)
@@ -146,7 +134,6 @@ def one_best(model: TokenisedModel, document: Document, settings: Settings) -> E
 
 def distinct(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
     """Log of the sum of P over the different cuts among ``settings.samples`` independent draws: a lower bound."""
-    check_window(model, document)
     source = LatticeCuts(model, document, settings)
     found = score_cuts(model, document, source.draw(settings.samples).each())
     return _of_cuts("distinct", found, "exact" if found.distinct == source.count() else "lower")

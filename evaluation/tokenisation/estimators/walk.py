@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.documents import check_window
 from evaluation.tokenisation.estimate import Document, Settings
 from evaluation.tokenisation.estimators.blocks import Blocks, Candidates
 from evaluation.tokenisation.estimators.cuts import check_numbers
 from evaluation.tokenisation.estimators.rows import extend, unique_pairs
+from evaluation.tokenisation.window import reader
 from generator.piece_model import Floats, Ints, TokenisedModel
 
 
@@ -47,11 +47,9 @@ class BlockWalk:
             tail: whether cuts that are not listed may be drawn.
 
         Raises:
-            InputError: the model's window is too short for a cut that may be drawn.
+            InputError: the model's window is too short for the tokeniser's own cut.
         """
-        if tail:
-            check_window(model, document)
-        self.walker = model.walker()
+        self.walker = reader(model, document)
         self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
         self.whole = True  #: whether no cut of any block met so far was left out
         self.scored = 0  #: cuts of blocks scored, each in its context
@@ -66,7 +64,7 @@ class BlockWalk:
             rng: draws one unlisted cut for each place that has some; None: only listed cuts.
 
         Raises:
-            InputError: a cut is longer than the model's window, or its probability is no number.
+            InputError: the probability of a cut is no number.
         """
         places, of = unique_pairs(context, position)
         known = {entry: self.blocks.candidates(entry, end) for entry in np.unique(position).tolist()}

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
+from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Unreadable, check_window, documents, fitting, longest_cut
+from evaluation.tokenisation.documents import Unreadable, documents, fitting
 from grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -70,37 +68,14 @@ def test_a_lattice_of_other_pieces_is_an_error() -> None:
         documents(MODEL, ["ab"], LatticeBuilder(other))
 
 
-@given(st.lists(st.text("ab", min_size=1, max_size=6), min_size=1, max_size=2).map(" ".join))
-@settings(max_examples=50, deadline=None)
-def test_the_longest_cut_is_that_of_most_pieces(text: str) -> None:
-    inventory = toy_inventory(
-        {piece: score for piece, score in AB_PIECES.items() if piece not in ("_", "a")} | {"aa": -1}
-    )
-    spelling = "".join("▁" + word for word in text.split())
-    lengths = [len(cut) for cut in cuts_of(inventory, spelling)]
-    if lengths:
-        assert longest_cut(LatticeBuilder(inventory).build(spelling)) == max(lengths)
-
-
-def test_the_window_must_hold_the_longest_cut_and_the_token_before_it() -> None:
-    document = documents(MODEL, ["abab"], BUILDER).documents[0]  # 5 characters, each a piece
-    for end in (True, False):
-        check_window(ToyPieceModel(INVENTORY, end=end, longest=6), document)
-        with pytest.raises(InputError, match="a text may have 6 tokens in its longest cut, the model reads 5"):
-            check_window(ToyPieceModel(INVENTORY, end=end, longest=5), document)
-    check_window(ToyPieceModel(INVENTORY), document)
-
-
 def test_texts_that_do_not_fit_are_set_aside() -> None:
     found = documents(MODEL, ["abab", "x", "ab", "ababab", "a"], BUILDER)
     assert [len(document.best) for document in found.documents] == [2, 1, 3, 1]
-    narrow = ToyPieceModel(INVENTORY, longest=4)  # one of them for the token before the text
+    narrow = ToyPieceModel(INVENTORY, longest=3)  # one of them for the token before the text
     fit = fitting(narrow, found)
-    assert (fit.numbers, fit.too_long, fit.unreadable) == ((2, 4), (0, 3), found.unreadable)
-    assert [document.text.original for document in fit.documents] == ["ab", "a"]
-    own = fitting(narrow, found, every_cut=False)
-    assert (own.numbers, own.too_long) == ((0, 2, 3, 4), ())
-    assert fitting(narrow, own).too_long == (0, 3)
+    assert (fit.numbers, fit.too_long, fit.unreadable) == ((0, 2, 4), (3,), found.unreadable)
+    assert [document.text.original for document in fit.documents] == ["abab", "ab", "a"]
     assert fitting(MODEL, found) == found
+    assert fitting(ToyPieceModel(INVENTORY, longest=2), fit).too_long == (0, 3)
     with pytest.raises(InputError, match="the window of toy, 1 tokens, is too short for all of the texts"):
-        fitting(ToyPieceModel(INVENTORY, longest=1), found, every_cut=False)
+        fitting(ToyPieceModel(INVENTORY, longest=1), found)

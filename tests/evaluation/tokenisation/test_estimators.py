@@ -304,19 +304,6 @@ def test_too_few_samples_are_refused(model: ToyPieceModel, name: str, samples: i
         assert math.isfinite(METHODS[kind].run(model, document_of(model), Settings(samples=samples + 1)).log_p)
 
 
-def test_a_window_that_is_too_short_is_refused() -> None:
-    """Those that draw are refused if any cut is too long for the model, the others if one of theirs is."""
-    model = ToyPieceModel(INVENTORY, longest=7)
-    document = document_of(model)
-    for name in ("distinct", *DRAWING, "consistent-wor1"):
-        with pytest.raises(InputError, match="window of toy is too short: a text may have 9 tokens"):
-            METHODS[name].run(model, document, FEW)
-    assert METHODS["one-best"].run(model, document, FEW).bound == "lower"
-    assert METHODS["nbest"].run(model, document, Settings(samples=3)).cuts == 3
-    with pytest.raises(InputError, match="a cut of a text has 9 tokens, the model reads 7"):
-        METHODS["nbest"].run(model, document, Settings(samples=80))
-
-
 def test_every_estimator_is_described(model: ToyPieceModel) -> None:
     document = document_of(model, "ab")
     for name, method in METHODS.items():

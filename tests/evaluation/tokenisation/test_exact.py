@@ -168,16 +168,6 @@ def test_too_many_contexts_are_refused_before_a_network_is_run() -> None:
         assert model.rows_scored == 0
 
 
-def test_a_window_that_is_too_short_is_refused() -> None:
-    model = ToyPieceModel(INVENTORY, longest=8)
-    document = document_of(model, "abababa")  # up to 8 pieces after <bos>
-    for call in (exact, exact_sum, bracket):
-        with pytest.raises(InputError, match="window of toy is too short: a text may have 9 tokens"):
-            call(model, document, SETTINGS)
-    assert not exact_is_possible(model, document, SETTINGS)
-    assert exact_is_possible(ToyPieceModel(INVENTORY, longest=9), document, SETTINGS)
-
-
 def test_contexts_that_are_no_longer_needed_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
 

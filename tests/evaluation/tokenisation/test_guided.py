@@ -12,7 +12,6 @@ from piece_models import BOS, ToyPieceModel
 
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.estimators.guided import guided
-from grammar.errors import InputError
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 BIGRAM = ToyPieceModel(AB, order=2, seed=2)
@@ -84,9 +83,3 @@ def test_samples_that_come_to_a_dead_end_weigh_nothing() -> None:
     log_p = some.brute_log_p("▁abab▁a")
     found_ = repeated(guided, some, "abab a", SETTINGS, 150)
     assert abs(z_score(ratios(found_, log_p))) < 4.0
-
-
-def test_a_window_that_is_too_short_is_refused() -> None:
-    model = ToyPieceModel(AB, longest=7)
-    with pytest.raises(InputError, match="the window of toy is too short"):
-        guided(model, document_of(model, "ababab"), SETTINGS)

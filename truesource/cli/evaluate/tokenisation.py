@@ -90,7 +90,7 @@ def command(
     ] = 1,
     leave_out_long: Annotated[
         bool,
-        typer.Option("--leave-out-long", help="Leave out texts that may be too long for the model; else refuse them."),
+        typer.Option("--leave-out-long", help="Leave out texts that are too long for the model; else refuse them."),
     ] = False,
     out_of_domain: Annotated[
         list[str] | None,
@@ -153,6 +153,7 @@ def command(
         fitting_documents,
         impossible_exact,
         measure,
+        partly_read,
         require_pieces,
         with_marks,
         write_rows,
@@ -195,8 +196,9 @@ def command(
     found = read(trained, texts, builder, text)
     read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
     warn_of_texts(read_as, found.unreadable, len(texts), text)
-    longest = wanted.asking(tail=tail)
-    found = fitting_documents(trained, found, asked, settings, tables=longest, leave_out=leave_out_long)
+    found = fitting_documents(trained, found, leave_out=leave_out_long)
+    if (partly := partly_read(trained, found)) is not None:
+        echo(f"Warning: {partly}", err=True)
     if "exact" in asked and (number := impossible_exact(trained, found, settings)) is not None:
         raise InputError(
             "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from truesource.tokenisation import Measured
     from truesource.tokenisation_tables import Tables
 
+#: what that makes of the gaps
+LOWER = {
+    "exact": "",
+    "unbiased": "",
+    "lower": "a lower bound: the tokenisation gap is at least this, the model gap at most",
+    "part": "of a part of the cuts: on average the tokenisation gap is at least this, the model gap at most",
+}
 #: what the estimates of a run are, documents together
 BOUNDS = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 GAPS = (
@@ -153,7 +160,7 @@ def _decomposition(found: Decomposition, seed: int) -> None:
         cells = interval(scores[name]), interval(scores[f"{name}_per_word"])
         rows.append((label, *cells, "" if share is None else f"{share.value:.1%}"))
     bound = found.evaluation.total(found.run).bound
-    note = "a lower bound: the tokenisation gap is at least this, the model gap at most" if bound == "lower" else ""
+    note = LOWER[bound]
     error = scores.get("estimation_error_per_word")
     if error is not None and error.value > 0.0:
         rounding = found.rounding / float(found.words.sum())

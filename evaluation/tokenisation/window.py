@@ -1,0 +1,161 @@
+"""What a model can read of the cuts of a text: those that fit its window, the most tokens that it takes.
+
+A cut that does not fit has no probability that the model could give, and the sum over the cuts that fit is a lower
+bound of P(text). Here such a cut has probability zero, so that every estimator is one of that sum: a draw that does not
+fit has weight zero, and no estimator is biased by drawing another in its place. The tokeniser's own cut has to fit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.tokenisation.estimate import Bound, Document
+from evaluation.tokenisation.lattice import Lattice
+from generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+from grammar.errors import InputError
+
+ADVICE = "divide the text"
+
+
+def longest_cut(lattice: Lattice) -> int:
+    """The most pieces that the text of a lattice can be cut into."""
+    longest = np.zeros(lattice.n + 1, dtype=np.int64)
+    bounds = lattice.first[1:].tolist()
+    for position, (low, high) in enumerate(itertools.pairwise(bounds), start=1):
+        if high > low:
+            longest[position] = longest[lattice.source[low:high]].max() + 1
+    return int(longest[-1])
+
+
+def most_pieces(model: TokenisedModel) -> int | None:
+    """The most pieces that a cut may have; None: any number."""
+    return None if model.longest is None else model.longest - model.around[0]
+
+
+def own_cut_fits(model: TokenisedModel, document: Document) -> bool:
+    """Whether the model can read the tokeniser's own cut."""
+    most = most_pieces(model)
+    return most is None or len(document.best) <= most
+
+
+def every_cut_fits(model: TokenisedModel, document: Document) -> bool:
+    """Whether the model can read every cut of a text, so that the sum over those that fit is P(text)."""
+    most = most_pieces(model)
+    return most is None or document.lattice.n <= most or longest_cut(document.lattice) <= most
+
+
+def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
+    """Whether the model can score the tokeniser's own cut, which every sum over cuts is compared with.
+
+    Args:
+        model: with its window.
+        document: the text.
+        advice: what to do about it, for the message.
+
+    Raises:
+        InputError: the cut, with the token before it, is longer than what the model reads.
+    """
+    if not own_cut_fits(model, document):
+        raise InputError(
+            f"the window of {model.name} is too short: the tokeniser's own cut of a text has"
+            f" {len(document.best) + model.around[0]} tokens, the model reads {model.longest}; {advice}"
+        )
+
+
+def beyond_window(model: TokenisedModel, documents: Iterable[Document]) -> int:
+    """How many texts have cuts that the model cannot read."""
+    return sum(not every_cut_fits(model, document) for document in documents)
+
+
+def window_part(model: TokenisedModel, documents: Iterable[Document]) -> dict[str, object]:
+    """For signatures: the window, where it leaves out cuts of some text."""
+    return {"window": model.longest} if beyond_window(model, documents) else {}
+
+
+def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
+    """What a value is for P(text) that is ``bound`` for the sum over the cuts that fit."""
+    if every_cut_fits(model, document):
+        return bound
+    return "lower" if bound in ("exact", "lower") else "part"
+
+
+def reader(model: TokenisedModel, document: Document) -> PieceWalker:
+    """The model's walker; of a text with cuts that do not fit, one that gives these probability zero.
+
+    Raises:
+        InputError: the tokeniser's own cut does not fit.
+    """
+    check_window(model, document)
+    return model.walker() if every_cut_fits(model, document) else WithinWindow.of(model)
+
+
+class WithinWindow:
+    """A walker that has probability zero for every piece after which a text would be longer than the window.
+
+    Its contexts are those of the model and how many pieces were read, so that texts of different lengths are different
+    contexts even where the model's memory is finite.
+    """
+
+    def __init__(self, walker: PieceWalker, most: int) -> None:
+        """Prepare to read.
+
+        Args:
+            walker: of the model.
+            most: pieces that it reads.
+        """
+        self._walker, self._most, self._base = walker, most, most + 1
+
+    @classmethod
+    def of(cls, model: TokenisedModel) -> WithinWindow:
+        """Of a model that has a window."""
+        most = most_pieces(model)
+        assert most is not None
+        return cls(model.walker(), most)
+
+    @property
+    def steps(self) -> int:
+        """Token-steps of the model so far."""
+        return self._walker.steps
+
+    def begin(self) -> int:
+        """The context of the empty text."""
+        return self._walker.begin() * self._base
+
+    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+        """(R,) contexts each continued by one token, which has to fit."""
+        own, pieces = np.divmod(contexts, self._base)
+        if (pieces == self._most).any():
+            raise ValueError("a text becomes longer than the window")
+        return self._walker.extend(own, tokens) * self._base + pieces + 1
+
+    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
+        found = np.full(len(contexts), -np.inf)
+        fits = ~self.full(contexts)
+        if fits.any():
+            found[fits] = self._walker.log_prob(contexts[fits] // self._base, tokens[fits])
+        return found
+
+    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+        """(R,) log of the probability of any of some tokens after each context, whether or not there is room for one.
+
+        Nothing is read after them, and the model has a probability for what follows all that it reads.
+        """
+        return self._walker.log_any(contexts // self._base, tokens)
+
+    def log_end(self, contexts: Ints) -> Floats:
+        """(R,) log probability that the text ends after each context, nats."""
+        return self._walker.log_end(contexts // self._base)
+
+    def keep(self, contexts: Ints) -> None:
+        """Forget all contexts but these."""
+        self._walker.keep(np.unique(contexts // self._base))
+
+    def full(self, contexts: Ints) -> NDArray[np.bool_]:
+        """(R,) whether no further piece fits."""
+        full: NDArray[np.bool_] = contexts % self._base == self._most
+        return full
