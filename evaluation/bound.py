@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from evaluation.exclusion import Exclusion
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from evaluation.measures.paired import unknown_words, words_missing
 from evaluation.score import Score, digest_sentences, signature
@@ -149,8 +149,6 @@ def bound_records(
         unknown = unknown_words(pcfg, (record["tokens"] for record in records))
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
-    head: dict[str, object] = {} if excluded is None else {"disjoint": excluded.part}
-    head |= left_out or {}
     tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.digest[:8]}
     rows: dict[Objective, list[FloatArray]] = {}
     if "surprisal" in kept[0]:
@@ -167,7 +165,12 @@ def bound_records(
             seed=seed,
             given=str(lengths or "none") if objective == "causal" else "length",
             impossible=len(records) - len(kept),
-            parts={**head, **({"variant": variant} if objective == "masked" and variant != "default" else {}), **tail},
+            excluded=excluded,
+            parts={
+                **(left_out or {}),
+                **({"variant": variant} if objective == "masked" and variant != "default" else {}),
+                **tail,
+            },
         )
         for objective, of_kind in rows.items()
     ]
@@ -183,6 +186,7 @@ def bound_of_rows(
     seed: int,
     given: str,
     impossible: int = 0,
+    excluded: Exclusion | None = None,
     parts: Mapping[str, object],
 ) -> Score:
     """The perplexity of scored sentences over the positions of a frame, with its interval and signature.
@@ -196,6 +200,7 @@ def bound_of_rows(
         seed: of the bootstrap.
         given: what the scores are conditioned on, for the signature.
         impossible: sentences that are not among ``rows``, for the signature.
+        excluded: what the text leaves out, for the signature.
         parts: further parts of the signature.
 
     Raises:
@@ -216,6 +221,7 @@ def bound_of_rows(
         published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
     listed = {
         "given": given,
+        **disjoint_part(excluded),
         "eos": "in" if with_end else "out",
         **published,
         "unit": "nats/token",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exclusion import Exclusion
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.bootstrap import Interval, ci_part
 from evaluation.measures.correlation import correlations
 from evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
@@ -103,6 +103,7 @@ def compare(
     frame: ScoringFrame | None = None,
     seed: int = 0,
     excluded: Exclusion | None = None,
+    left_out: Mapping[str, int] | None = None,
 ) -> Comparison:
     """Score a model and the truth on the same positions and compare them.
 
@@ -115,12 +116,15 @@ def compare(
         seed: of the bootstrap.
         excluded: what the sentences leave out, where their corpus has disjoint splits, see
             `evaluation.exclusion.Exclusion.of`: the truth then leaves it out too.
+        left_out: entries of the signature that say which sentences of the text are not given, and how many.
 
     Raises:
         InputError: a sentence is a string, or the model's scores are no `TokenScores`.
         NothingToCompareError: no sentence is possible for both sides.
     """
-    both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded)
+    both = score_both(
+        model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded, left_out=left_out
+    )
     paired = both.paired
     unconditioned = None
     if model.objective == "causal":
@@ -162,6 +166,7 @@ def score_both(
     seed: int = 0,
     excluded: Exclusion | None = None,
     truth: TokenScores | None = None,
+    left_out: Mapping[str, int] | None = None,
 ) -> BothScored:
     """Score a model and the truth on the same positions; the arguments are those of `compare`.
 
@@ -189,7 +194,7 @@ def score_both(
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
-        **({} if excluded is None else {"disjoint": excluded.part}),
+        **disjoint_part(excluded),
         "eos": "in" if frame.eos and model.objective == "causal" else "out",
         "first": "in" if frame.first else "out",
         "unk": frame.unk,
@@ -199,6 +204,7 @@ def score_both(
         "sentences": paired.n_sentences - len(paired.excluded),
         "excluded": len(paired.excluded),
         "tokens": paired.tokens,
+        **(left_out or {}),
         "data": digest_sentences(sentences),
         "grammar": pcfg.digest[:8],
     }

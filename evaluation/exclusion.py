@@ -14,6 +14,7 @@ Where rare words are collapsed into ``<unk>``, S is collapsed too, and several s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from grammar.pcfg import PCFG
 FloatArray = NDArray[np.float64]
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]
+UNCORRECTED = "uncorrected"  #: in signatures: the split leaves sentences out, the truth does not
 ROUNDING = 1e-11  #: a share of probability below this is what rounding leaves of zero
 
 
@@ -46,7 +48,9 @@ class Exclusion:
     exact: bool = True
 
     @classmethod
-    def of(cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None) -> Exclusion | None:
+    def of(
+        cls, corpus: Corpus, split: str, pcfg: PCFG, lengths: LengthRange | None, *, scored: bool = True
+    ) -> Exclusion | None:
         """What the split of a corpus leaves out; None where splits may share sentences, and for the first split.
 
         Args:
@@ -54,11 +58,12 @@ class Exclusion:
             split: name of the split to score.
             pcfg: the grammar that the corpus was drawn from.
             lengths: the condition that the split is scored under.
+            scored: False leaves these sentences alone: they count as unknown, and nothing is corrected.
         """
         record = corpus.record["splits"].get(split, {}).get("excluded")
         if record is None:
             return None
-        if not record["exact"]:
+        if not scored or not record["exact"]:
             return cls((), np.empty(0), lengths, exact=False)
         names = list(corpus.splits)
         earlier = (sentence for name in names[: names.index(split)] for sentence in corpus.sentences(name))
@@ -77,7 +82,12 @@ class Exclusion:
     @property
     def part(self) -> str:
         """For signatures: how many sentences are left out, and a digest of them; or ``uncorrected``."""
-        return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else "uncorrected"
+        return f"{len(self.sentences)}/{digest_sentences(self.sentences)}" if self.exact else UNCORRECTED
+
+    @property
+    def kept(self) -> float:
+        """1 - P(S), the probability that is left; 1 where nothing is corrected."""
+        return 1.0 - self.probability
 
     @cached_property
     def probability(self) -> float:
@@ -141,10 +151,36 @@ class Exclusion:
             )
         return found
 
+    def token_mass(self, read: Read, first: bool) -> dict[str, float]:
+        """Of each token, its expected number in a sentence, counted in those of S only: sum of P(s) c_s(token).
+
+        Args:
+            read: how the truth reads the sentences of S.
+            first: whether the first token of a sentence counts.
+        """
+        mass: dict[str, float] = {}
+        for excluded, log_prob in self._possible():
+            probability = math.exp(log_prob)
+            for token in read(excluded)[0 if first else 1 :]:
+                mass[token] = mass.get(token, 0.0) + probability
+        return mass
+
     def _possible(self) -> Iterator[tuple[Words, float]]:
         for sentence, log_prob in zip(self.sentences, self.log_prob.tolist(), strict=True):
             if log_prob > -np.inf:
                 yield sentence, log_prob
+
+
+def disjoint_part(excluded: Exclusion | None, *, corrected: bool = True) -> dict[str, object]:
+    """What signatures say of a split that leaves sentences out; they have it after ``given``.
+
+    Args:
+        excluded: what the split leaves out; None: nothing, and signatures do not mention it.
+        corrected: whether the truth leaves it out too, where that can be done.
+    """
+    if excluded is None:
+        return {}
+    return {"disjoint": excluded.part if corrected else UNCORRECTED}
 
 
 class _PrefixTree:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bound import sentence_records
-from evaluation.exclusion import Exclusion
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.score import digest_sentences
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -106,7 +106,7 @@ def score_in_parts(
         "masked": masked,
         "dtype": dtype,
         "part_size": part_size,
-        **({} if excluded is None else {"disjoint": excluded.part}),
+        **disjoint_part(excluded),
         **({} if variant == "default" else {"variant": variant}),
     }
     folder = folder.absolute()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evaluation.dynamics.compare import Settings, learning_dynamics
 from evaluation.dynamics.table import Dynamics
+from evaluation.exclusion import Exclusion
 from generator.corpus import Corpus
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -35,6 +36,7 @@ def measure_checkpoints(
     name: str,
     lengths: LengthRange | None,
     settings: Settings,
+    excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure all snapshots of a model folder, the model itself last.
 
@@ -48,4 +50,4 @@ def measure_checkpoints(
     from lmtrain.models import load_model  # torch, after the quick checks
 
     models = ((step, load_model(path)) for step, path in track(found, "checkpoints", len(found)))
-    return learning_dynamics(models, pcfg, sentences, name=name, lengths=lengths, settings=settings)
+    return learning_dynamics(models, pcfg, sentences, name=name, lengths=lengths, settings=settings, excluded=excluded)

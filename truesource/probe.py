@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from evaluation.comparison import oracle_for
 from evaluation.divergence.cached import CachedTruth, cache_truth
-from evaluation.measures.paired import pair
+from evaluation.exclusion import Exclusion
+from evaluation.measures.paired import at_positions_of, pair
 from generator.frame import ScoringFrame
 from generator.language_model import DistributionModel, LanguageModel, TokenScores
 from grammar.conditioning import LengthRange
@@ -27,24 +28,35 @@ class OracleProbe:
 
     ``relative_ppl`` is perplexity over that of the truth, on the tokens of the sentences with their ends; the
     divergences are means over the contexts there, exact in each, nats. The truth is computed at the first call, for
-    the words that the model tells apart, and kept.
+    the words that the model tells apart, and kept. Where it is known exactly which sentences the text leaves out,
+    ``relative_ppl`` is that to the truth without them; the divergences stay those from the grammar.
 
     Args:
         pcfg: the grammar that the corpus was drawn from.
         sentences: to measure on.
         lengths: the length condition of the corpus.
+        excluded: what the sentences leave out, where their corpus has disjoint splits.
     """
 
-    def __init__(self, pcfg: PCFG, sentences: Sequence[Sequence[str]], *, lengths: LengthRange | None) -> None:
+    def __init__(
+        self,
+        pcfg: PCFG,
+        sentences: Sequence[Sequence[str]],
+        *,
+        lengths: LengthRange | None,
+        excluded: Exclusion | None = None,
+    ) -> None:
         if not sentences:
             raise InputError("there are no sentences to compare the model with the truth on")
         self._pcfg, self._sentences, self._lengths = pcfg, sentences, lengths
+        self.excluded = excluded
+        self._correction = 1.0  #: of ``relative_ppl``
         self._truth: CachedTruth | None = None
         self._scores: TokenScores | None = None
 
     @classmethod
     def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleProbe:
-        """One on the first ``sentences`` of a split, under the length condition of the corpus.
+        """One on the first ``sentences`` of a split, under the conditions that it was drawn under.
 
         Raises:
             InputError: the corpus has no such split.
@@ -54,7 +66,8 @@ class OracleProbe:
                 f"the corpus has no split {split!r} to compare the model with the truth on;"
                 f" it has {', '.join(corpus.splits)}"
             )
-        return cls(pcfg, corpus.coded(split)[:sentences], lengths=corpus.lengths)
+        excluded = Exclusion.of(corpus, split, pcfg, corpus.lengths)
+        return cls(pcfg, corpus.coded(split)[:sentences], lengths=corpus.lengths, excluded=excluded)
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
         """Where the model stands now; always a model of one kind with one vocabulary.
@@ -65,13 +78,32 @@ class OracleProbe:
         if model.vocabulary is None:  # pieces of words: no distributions
             return self._score(model)
         if self._truth is None:
-            contexts = sum(len(sentence) + 1 for sentence in self._sentences)
-            self._truth = cache_truth(model, self._pcfg, self._sentences, lengths=self._lengths, contexts=contexts)
-        return self._truth.compare(model)
+            sentences = self._corrected(model)
+            contexts = sum(len(sentence) + 1 for sentence in sentences)
+            self._truth = cache_truth(model, self._pcfg, sentences, lengths=self._lengths, contexts=contexts)
+        found = self._truth.compare(model)
+        if "relative_ppl" in found:
+            found["relative_ppl"] *= self._correction
+        return found
+
+    def _corrected(self, model: LanguageModel) -> Sequence[Sequence[str]]:
+        """The sentences that the truth can make, once its perplexity of them is known without what they leave out."""
+        if self.excluded is None or not self.excluded.exact:
+            return self._sentences
+        frame = ScoringFrame()
+        free, kept = (
+            oracle_for(model, self._pcfg, self._lengths, frame, excluded).score(self._sentences, frame)
+            for excluded in (None, self.excluded)
+        )
+        if kept.log_prob.size:
+            self._correction = math.exp(float((kept.log_prob - at_positions_of(free, kept).log_prob).mean()))
+        impossible = set(kept.impossible.tolist())
+        return [sentence for i, sentence in enumerate(self._sentences) if i not in impossible]
 
     def _score(self, model: LanguageModel) -> dict[str, float]:
         frame = ScoringFrame()
         if self._scores is None:
-            self._scores = oracle_for(model, self._pcfg, self._lengths, frame).score(self._sentences, frame)
+            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self.excluded)
+            self._scores = oracle.score(self._sentences, frame)
         paired = pair(model.score(self._sentences, frame), self._scores)
         return {"relative_ppl": math.exp(float((paired.oracle - paired.model).mean()))}

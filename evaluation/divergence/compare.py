@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.comparison import oracle_for, vocabulary_part
 from evaluation.divergence.breakdown import Row, by_context, by_group
@@ -14,6 +15,7 @@ from evaluation.divergence.cached import CachedTruth
 from evaluation.divergence.calibration import Reliability
 from evaluation.divergence.contexts import Contexts, measure_contexts
 from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.bootstrap import ci_part
 from evaluation.score import Score, digest_sentences, signature
 from evaluation.tag_classes import PENN, TagClasses
@@ -37,7 +39,12 @@ class Divergence:
     tables: dict[str, list[Row]]  #: by what was asked for
     reliability: Reliability
     contexts: int  #: that were compared
-    excluded: int  #: sentences that the truth cannot make
+    impossible: NDArray[np.int64]  #: sentences that the truth cannot make
+
+    @property
+    def excluded(self) -> int:
+        """Sentences that are left out."""
+        return len(self.impossible)
 
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON; those of tables have ``by``, ``group`` and ``tokens`` as well."""
@@ -62,6 +69,7 @@ def compare_distributions(
     seed: int = 0,
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
+    excluded: Exclusion | None = None,
 ) -> Divergence:
     """Compare what a model expects with what the truth expects, in every context of some sentences.
 
@@ -81,6 +89,8 @@ def compare_distributions(
         truth: kept for such a model, with its states for the table by ``class``, about these very sentences
             (``truth.inputs``); None: computed here.
         signed: further parts of every signature.
+        excluded: what the sentences leave out, where their corpus has disjoint splits. Full distributions stay those
+            of the grammar, and every signature says ``disjoint:uncorrected``.
 
     Raises:
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
@@ -98,6 +108,7 @@ def compare_distributions(
     shared: dict[str, object] = {
         "objective": model.objective,
         "given": oracle.condition,
+        **disjoint_part(excluded, corrected=False),
         "eos": "in" if model.objective == "causal" else "out",
         "first": "in",
         "unk": "token",
@@ -125,7 +136,7 @@ def compare_distributions(
         tables,
         found.reliability,
         len(found.values),
-        len(found.excluded),
+        found.excluded,
     )
 
 

@@ -20,6 +20,7 @@ from evaluation.dynamics.groupings import BY, By, Grouping, Places
 from evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
 from evaluation.dynamics.table import Curves, Dynamics
 from evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
+from evaluation.exclusion import Exclusion
 from evaluation.measures.paired import Paired
 from evaluation.tag_classes import PENN, TagClasses, tags_of
 from generator.frame import preset_frame
@@ -75,6 +76,7 @@ def learning_dynamics(
     name: str,
     lengths: LengthRange | None,
     settings: Settings | None = None,
+    excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure every checkpoint of one model against the exact truth.
 
@@ -96,6 +98,8 @@ def learning_dynamics(
         name: of the model.
         lengths: the length condition of the sentences.
         settings: None: the default ones.
+        excluded: what the sentences leave out, as `evaluation.comparison.compare` has it. Log ratios are then those to
+            the truth that leaves it out too; ``kl`` stays that to the grammar, with ``disjoint:uncorrected``.
 
     Raises:
         InputError: as `Settings.check`; there are no checkpoints, their steps do not rise, they differ in objective or
@@ -121,6 +125,7 @@ def learning_dynamics(
                 frame=preset_frame(settings.frame, model.objective),
                 contexts=settings.contexts if settings.frame == "default" else 0,
                 states="class" in settings.by,
+                excluded=excluded,
             )
             known = _known(beside, settings)
         steps.append(step)
@@ -130,11 +135,11 @@ def learning_dynamics(
     if beside is None or known is None:
         raise InputError("there are no checkpoints to compare")
     places, gaps = _together([both.paired for both in scored], sentences)
-    excluded = len(places.paired.excluded)
+    left_out = len(places.paired.excluded)
     parts = {
         **scored[-1].parts,
-        "sentences": len(sentences) - excluded,
-        "excluded": excluded,
+        "sentences": len(sentences) - left_out,
+        "excluded": left_out,
         "tokens": places.paired.tokens,
         "tags": settings.tags,
         "classes": settings.classes.origin,
@@ -153,8 +158,9 @@ def learning_dynamics(
         settings.frame,
         settings.tags,
         places.paired.tokens,
-        len(sentences) - excluded,
-        excluded,
+        len(sentences) - left_out,
+        places.paired.impossible_model,
+        places.paired.impossible_oracle,
         settings.seed,
         parts,
     )

@@ -52,9 +52,15 @@ class Dynamics:
     tags: str  #: whose tags and depths, see `evaluation.dynamics.derivations.Tags`
     tokens: int
     sentences: int
-    excluded: int  #: sentences that the truth or a checkpoint cannot make
+    impossible_model: NDArray[np.int32]  #: sentences that a checkpoint cannot make
+    impossible_truth: NDArray[np.int32]  #: sentences that the truth cannot make
     seed: int  #: of the bootstrap
     parts: Mapping[str, object]  #: of every signature
+
+    @property
+    def excluded(self) -> int:
+        """Sentences that the truth or a checkpoint cannot make."""
+        return len(np.union1d(self.impossible_model, self.impossible_truth))
 
     def score(self, by: By, g: int, c: int, measure: str) -> Score | None:
         """One value of a group at a checkpoint: ``log_ratio``, ``log_ratio_median`` or ``kl``."""

@@ -17,6 +17,7 @@ from evaluation.divergence.compare import By as ExactBy
 from evaluation.divergence.compare import compare_distributions
 from evaluation.dynamics.averages import enough_sentences
 from evaluation.dynamics.groupings import ALL
+from evaluation.exclusion import Exclusion
 from evaluation.oracle import Oracle
 from evaluation.score import Score
 from evaluation.tag_classes import TagClasses
@@ -52,6 +53,7 @@ class TruthBeside:
     events: Events
     scores: TokenScores
     cached: CachedTruth | None  #: None: the models have no full distributions, or they are not wanted
+    excluded: Exclusion | None  #: what the sentences leave out; ``scores`` leave it out too, ``cached`` does not
 
     def score(self, step: int, model: LanguageModel, seed: int) -> BothScored:
         """A checkpoint and the truth on the same positions.
@@ -69,6 +71,7 @@ class TruthBeside:
             frame=self.frame,
             seed=seed,
             truth=self.scores,
+            excluded=self.excluded,
         )
 
     def exact(
@@ -96,6 +99,7 @@ class TruthBeside:
             seed=seed,
             truth=self.cached,
             signed=signed,
+            excluded=self.excluded,
         )
         whole = found.scores.get("kl") or found.scores.get("kl_where_finite")
         infinite = round(found.scores["kl_infinite"].value * found.contexts)
@@ -148,6 +152,7 @@ def truth_beside(
     frame: ScoringFrame,
     contexts: int,
     states: bool,
+    excluded: Exclusion | None = None,
 ) -> TruthBeside:
     """Score the truth for models like this one, and keep its distributions in about so many contexts.
 
@@ -155,7 +160,7 @@ def truth_beside(
         InputError: the truth can make none of the sentences.
     """
     oracle = oracle_for(model, pcfg, lengths)
-    scores = oracle_for(model, pcfg, lengths, frame).score(sentences, frame)
+    scores = oracle_for(model, pcfg, lengths, frame, excluded).score(sentences, frame)
     cached = None
     if contexts and has_distributions(model):
         cached = cache_truth(
@@ -178,4 +183,5 @@ def truth_beside(
         events_of(model, oracle),
         scores,
         cached,
+        excluded,
     )

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.comparison import BothScored, score_both
+from evaluation.exclusion import Exclusion
 from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from evaluation.oracle import UNKNOWN
 from evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
@@ -49,7 +50,14 @@ class UnigramPerplexity:
     sentence: NDArray[np.int32]  #: (T,) number in the input
     tokens: list[str]  #: (T,) as the truth, or else the model, reads them; ``</s>`` is the end
     unigram: Unigram
-    excluded: int
+    impossible_model: NDArray[np.int32]  #: sentences that the model gives probability zero
+    impossible_truth: NDArray[np.int32]  #: sentences that the truth gives probability zero; none without a grammar
+    parts: Mapping[str, object]  #: of every signature
+
+    @property
+    def excluded(self) -> int:
+        """Sentences that either side gives probability zero."""
+        return len(np.union1d(self.impossible_model, self.impossible_truth))
 
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON."""
@@ -66,7 +74,8 @@ class _Sides:
     position: NDArray[np.int32]
     read: Callable[[Sequence[str]], list[str]]
     words: Sequence[str]  #: that unigram counts are smoothed over
-    excluded: int
+    impossible_model: NDArray[np.int32]
+    impossible_truth: NDArray[np.int32]
     parts: Mapping[str, object]
 
 
@@ -81,6 +90,7 @@ def compare_pplu(
     text: Iterable[Sequence[str]] = (),
     smoothing: float | None = None,
     seed: int = 0,
+    excluded: Exclusion | None = None,
 ) -> UnigramPerplexity:
     """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
 
@@ -98,6 +108,8 @@ def compare_pplu(
             list of them (models of pieces), of the words of both texts and ``<unk>``; default .5 for ``train`` and
             ``model``, 0 for ``test``.
         seed: of the bootstrap.
+        excluded: what the sentences leave out, as `evaluation.comparison.compare` has it; the truth, and its word
+            frequencies, then leave it out too.
 
     Raises:
         InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
@@ -112,24 +124,26 @@ def compare_pplu(
         sides = _model_alone(model, sentences, frame, seed)
         u = None
     else:
-        both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed)
+        both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded)
         sides = _with_truth(both)
         u = oracle_unigram(both.oracle, frame) if unigram == "oracle" else None
     tokens = _tokens(sides, sentences)
     if u is None:
         u = _counted(sides, tokens, unigram, frame, text, smoothing, ends=model.objective == "causal")
-    log_u = u.of(tokens)
+    log_u, parts = u.of(tokens), {**sides.parts, **u.parts}
     return UnigramPerplexity(
         model.name,
         model.objective,
-        _scores(sides, log_u, {**sides.parts, **u.parts}, seed, exact=u.source == "oracle" and frame.unk == "token"),
+        _scores(sides, log_u, parts, seed, exact=u.source == "oracle" and frame.unk == "token"),
         sides.model,
         sides.truth,
         log_u,
         sides.sentence,
         tokens,
         u,
-        sides.excluded,
+        sides.impossible_model,
+        sides.impossible_truth,
+        parts,
     )
 
 
@@ -142,7 +156,8 @@ def _with_truth(both: BothScored) -> _Sides:
         paired.position,
         both.oracle.read,
         both.oracle.language.terminals,
-        len(paired.excluded),
+        paired.impossible_model,
+        paired.impossible_oracle,
         both.parts,
     )
 
@@ -175,7 +190,17 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
         "grammar": "none",
     }
     words = () if model.vocabulary is None else (*model.vocabulary, UNKNOWN)
-    return _Sides(scores.log_prob, None, scores.sentence, scores.position, read, words, len(scores.impossible), parts)
+    return _Sides(
+        scores.log_prob,
+        None,
+        scores.sentence,
+        scores.position,
+        read,
+        words,
+        scores.impossible,
+        np.empty(0, dtype=np.int32),
+        parts,
+    )
 
 
 def _tokens(sides: _Sides, sentences: Sequence[Sequence[str]]) -> list[str]:

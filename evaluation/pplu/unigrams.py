@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.exclusion import ROUNDING
 from evaluation.oracle import UNKNOWN, Oracle
 from evaluation.score import digest_sentences
 from generator.frame import ScoringFrame
@@ -54,7 +55,8 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> Unigram:
     """The exact distribution of a token drawn from all tokens that the frame counts.
 
     ``E c(w) / E T`` of the language as the oracle reads it, under its length condition; without the first words if the
-    frame leaves them out, without unknown ones if it skips these.
+    frame leaves them out, without unknown ones if it skips these. Where the oracle knows exactly which sentences its
+    text leaves out, the language is that without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
 
     Raises:
         InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
@@ -65,12 +67,17 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> Unigram:
     if not frame.first:
         expected = expected - language.next_token([], oracle.lengths).probability
     weight = dict(zip(language.terminals, np.maximum(expected, 0.0).tolist(), strict=True))
+    excluded = oracle.excluded if oracle.excluded is not None and oracle.excluded.exact else None
+    if excluded is not None:
+        for token, mass in excluded.token_mass(oracle.read, frame.first).items():
+            rest = weight[token] - mass
+            weight[token] = rest if rest > ROUNDING * weight[token] else 0.0
     if oracle.vocabulary is not None and not oracle.collapsed:
         weight = {word: weight[word] for word in oracle.vocabulary}
     if frame.unk == "skip":
         weight.pop(UNKNOWN, None)
     if causal and frame.eos:
-        weight[END] = 1.0
+        weight[END] = 1.0 if excluded is None else excluded.kept
     return _normalised(weight, "oracle", {"u": "oracle"})
 
 

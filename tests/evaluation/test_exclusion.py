@@ -15,9 +15,13 @@ from reference_inference import all_strings, rules_of
 
 from evaluation.bound import bound_records, sentence_records
 from evaluation.comparison import compare
+from evaluation.divergence.compare import compare_distributions
+from evaluation.dynamics.compare import Settings, learning_dynamics
 from evaluation.exclusion import Exclusion
 from evaluation.oracle import Oracle
 from evaluation.parts import score_in_parts
+from evaluation.pplu.compare import compare_pplu
+from evaluation.pplu.unigrams import oracle_unigram
 from generator.corpus import Corpus
 from generator.frame import ScoringFrame, preset_frame
 from generator.language_model import Objective, TokenScores
@@ -210,3 +214,119 @@ def test_an_oracle_that_excludes_sentences_only_scores() -> None:
     ):
         with pytest.raises(InputError, match="only scores"):
             call()
+
+
+# -- other evaluations -----------------------------------------------------------------------------------
+
+
+@given(
+    small_pcfgs(),
+    length_ranges(4),
+    st.none() | st.sets(st.sampled_from("abc")),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_word_frequencies_are_those_of_the_language_without_the_excluded_sentences(
+    pcfg: PCFG, lengths: LengthRange, vocabulary: set[str] | None, first: bool, eos: bool, data: st.DataObject
+) -> None:
+    try:
+        every = language(pcfg, lengths)
+    except ZeroDivisionError:
+        assume(False)
+    assume(len(every) > 1)
+    left_out = data.draw(st.sets(st.sampled_from(sorted(every)), min_size=1, max_size=len(every) - 1))
+    rest = {s: p for s, p in every.items() if s not in left_out}
+    assume(math.fsum(rest.values()) > 1e-2)
+    excluded = Exclusion.from_sentences(sorted(left_out), pcfg, lengths)
+    oracle = Oracle(pcfg, lengths=lengths, vocabulary=vocabulary, excluded=excluded)
+    counts: dict[str, float] = {}
+    for sentence, probability in rest.items():
+        for token in (*oracle.read(sentence)[0 if first else 1 :], *(["</s>"] if eos else [])):
+            counts[token] = counts.get(token, 0.0) + probability
+    assume(counts)
+    total = math.fsum(counts.values())
+    found = oracle_unigram(oracle, ScoringFrame(first=first, eos=eos))
+    assert math.fsum(map(math.exp, found.log_prob.values())) == pytest.approx(1.0, abs=1e-12)
+    for token in {*counts, *found.log_prob}:
+        assert math.exp(found.log_prob.get(token, -math.inf)) == pytest.approx(
+            counts.get(token, 0.0) / total, abs=1e-10
+        )
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_information_is_that_of_the_language_of_the_split(disjoint: Corpus, objective: Objective) -> None:
+    """The mean of -ln PPLu over the whole language without S is its mutual information, by enumeration."""
+    excluded = Exclusion.of(disjoint, "eval", LAW, LENGTHS)
+    assert excluded is not None
+    law = {s: p for s, p in language(LAW, LENGTHS).items() if s not in set(excluded.sentences)}
+    sentences = sorted(law)
+    found = compare_pplu(
+        Oracle(LAW, objective, lengths=LENGTHS, excluded=excluded), LAW, sentences, lengths=LENGTHS, excluded=excluded
+    )
+    assert found.scores["share_learned"].value == pytest.approx(1.0, abs=1e-12)
+    assert all(f"|disjoint:{excluded.part}|" in score.signature for score in found.scores.values())
+    assert found.log_truth is not None
+    tokens: dict[str, float] = {}
+    for s, p in law.items():
+        for token in (*s, *(["</s>"] if objective == "causal" else [])):
+            tokens[token] = tokens.get(token, 0.0) + p
+    total = math.fsum(tokens.values())
+    wanted = [
+        math.log(x * total / tokens[token])
+        for s in sentences
+        for x, token in zip(conditionals(law, objective, s, tuple), (*s, "</s>"), strict=False)
+    ]
+    assert found.log_truth - found.log_unigram == pytest.approx(wanted, abs=1e-10)
+
+
+def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_they_are_not(disjoint: Corpus) -> None:
+    excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
+    assert excluded is not None
+    perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary="abcd", excluded=e) for e in (excluded, None))
+    settings = Settings(by=("all", "position"), contexts=0)
+    found = learning_dynamics(
+        [(1, perfect)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
+    )
+    assert found.curves["position"].mean == pytest.approx(0.0, abs=1e-12)
+    settings = Settings(by=("all", "position"))
+    found = learning_dynamics(
+        [(1, ignorant)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
+    )
+    compared = compare(ignorant, LAW, sentences, lengths=LENGTHS, excluded=excluded)
+    ratio, divergence = (found.score("all", 0, 0, name) for name in ("log_ratio", "kl"))
+    assert ratio is not None and divergence is not None
+    assert ratio.value == pytest.approx(-compared.measures["kl"].value, rel=1e-12)
+    assert divergence.value == pytest.approx(0.0, abs=1e-12)
+    assert f"|disjoint:{excluded.part}|" in ratio.signature
+    for score in (s for row in found.curves["position"].kl for s in row.values()):
+        assert "|disjoint:uncorrected|" in score.signature
+
+
+def test_full_distributions_stay_those_of_the_grammar(disjoint: Corpus) -> None:
+    sentences = disjoint.sentences("eval")
+    model = Oracle(LAW, lengths=LENGTHS)
+    for excluded in (
+        Exclusion.of(disjoint, "eval", LAW, LENGTHS),
+        Exclusion.of(disjoint, "eval", LAW, LENGTHS, scored=False),
+    ):
+        found = compare_distributions(model, LAW, sentences, lengths=LENGTHS, by=["position"], excluded=excluded)
+        assert found.scores["kl"].value == pytest.approx(0.0, abs=1e-12)
+        assert all("|disjoint:uncorrected|" in str(record["signature"]) for record in found.records())
+    plain = compare_distributions(model, LAW, sentences, lengths=LENGTHS)
+    assert "disjoint" not in plain.scores["kl"].signature
+
+
+def test_signatures_say_it_in_one_place(disjoint: Corpus) -> None:
+    excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
+    assert excluded is not None
+    records = sentence_records(LAW, sentences, lengths=LENGTHS, excluded=excluded)
+    model = Oracle(LAW, lengths=LENGTHS)
+    given_first = [
+        *(score.signature for score in bound_records(LAW, records, lengths=LENGTHS, excluded=excluded)),
+        compare(model, LAW, sentences, lengths=LENGTHS, excluded=excluded).signature,
+        compare_distributions(model, LAW, sentences, lengths=LENGTHS, excluded=excluded).scores["kl"].signature,
+    ]
+    for signed in given_first:
+        names = [part.split(":")[0] for part in signed.split("|")]
+        assert names.index("disjoint") == names.index("given") + 1

@@ -132,7 +132,9 @@ def test_text_with_impossible_sentences(here: Path, command: Command) -> None:
     (here / "text.txt").write_text("the dog sees a cat\nzebra\n", encoding="utf-8")
     found = command(*CALL, "gpt2", "text.txt", "--oracle", "toy.npz", "--json", "d.json")
     assert found.code == 0
-    assert found.err == "1 of 2 sentences are impossible and left out\n"
+    assert found.err == (
+        "1 of 2 sentences are impossible and left out: the oracle cannot make 1; the grammar lacks the word 'zebra'\n"
+    )
     assert "given:none" in str(records_of(here / "d.json")["kl"]["signature"])
 
 

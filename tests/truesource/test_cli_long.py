@@ -16,7 +16,7 @@ GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 def test_longer_sentences_are_announced_left_out_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
-    monkeypatch.setattr("truesource.cli.bound.PATIENCE", 0.0)
+    monkeypatch.setattr("truesource.cli.lengths.PATIENCE", 0.0)
     grammar, text = tmp_path / "g.npz", tmp_path / "long.txt"
     GRAMMAR.save(grammar)
     text.write_text("a b\n" + "a " * 250 + "\nc\n", encoding="utf-8")
@@ -37,6 +37,32 @@ def test_longer_sentences_are_announced_left_out_and_counted(
     code, _, err = command(*call, "--longest", 1)
     assert code == 2
     assert "leaves nothing to score" in err
+
+
+def test_longer_sentences_are_left_out_of_a_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.setattr("truesource.cli.lengths.PATIENCE", 0.0)
+    grammar, text = tmp_path / "g.npz", tmp_path / "long.txt"
+    GRAMMAR.save(grammar)
+    text.write_text("a b\n" * 9 + "a " * 205 + "\nc a\nb\n", encoding="utf-8")
+    assert command("train", text, "--model", "ngram", "-o", tmp_path / "m").code == 0
+    call = ("score", tmp_path / "m", text, "--oracle", grammar, "--lengths", "none")
+    done = command(*call)
+    assert done.code == 0
+    assert "1 sentence has more than 200 words, the longest 205: about" in done.err
+    assert "longest" not in done.out
+    done = command(*call, "--longest", 200)
+    assert (done.code, done.err) == (0, "1 of 12 sentences have more than 200 words, left out\n")
+    assert "|sentences:11|excluded:0|tokens:32|longest:200|longer:1|data:" in done.out
+    short = tmp_path / "short.txt"
+    short.write_text("a b\n" * 9 + "c a\nb\n", encoding="utf-8")
+    same = command("score", tmp_path / "m", short, "--oracle", grammar, "--lengths", "none")
+    assert same.out.replace("short.txt", "long.txt") == done.out.replace("|longest:200|longer:1", "")
+    bound = command("bound", grammar, text, "--lengths", "none", "--longest", 200)
+    assert bound.out.count("|tokens:32|longest:200|longer:1|") == 1
+    done = command(*call[:-2], "--lengths", "1..1", "--longest", 0)
+    assert done.code == 2
 
 
 def test_a_grammar_without_endings_gives_no_bound(tmp_path: Path, command: Command) -> None:

@@ -54,6 +54,23 @@ def test_train_and_score(command: Command, grammar: Path, tmp_path: Path) -> Non
     assert "of 1 sentences, the oracle cannot make 0 and the model cannot make 1" in done.err
 
 
+def test_both_sides_are_counted_apart_where_a_model_is_divided_by_word_frequencies(
+    command: Command, grammar: Path, tmp_path: Path
+) -> None:
+    text = write(tmp_path / "train.txt", *["the dog walks", "man walks"] * 4)
+    held_out = write(tmp_path / "eval.txt", "the dog walks", "the cat sees the dog", "walks zebra", "man walks")
+    assert command("train", text, "--model", "ngram", "--preset", "paper", "-o", tmp_path / "mle").code == 0
+    sides = "left out: the oracle cannot make 1 and the model cannot make 2"
+    for verb in (("score",), ("evaluate", "pplu")):
+        done = command(*verb, tmp_path / "mle", held_out, "--oracle", grammar)
+        assert (done.code, done.err) == (
+            0,
+            f"2 of 4 sentences are impossible and {sides}; the grammar lacks the word 'zebra'\n",
+        )
+    done = command("evaluate", "pplu", tmp_path / "mle", held_out)
+    assert done.err == "2 of 4 sentences are impossible and left out: the model cannot make 2\n"
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_pieces_of_words(command: Command, grammar: Path, kind: str, tmp_path: Path) -> None:
     """Trained, scored beside the truth, drawn from, and refused where a list of words is wanted."""

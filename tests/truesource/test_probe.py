@@ -71,6 +71,26 @@ def test_the_truth_is_as_good_as_itself(folder: Path) -> None:
     assert probe(free)["relative_ppl"] > 1.001
 
 
+@pytest.mark.parametrize("vocabulary", [None, "ab", "abcd"])
+@pytest.mark.parametrize("objective", ["causal", "masked"])
+def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out(
+    vocabulary: str | None, objective: Any, tmp_path: Path
+) -> None:
+    law, lengths = PCFG.from_text("S -> W S 0.4 | W 0.6\nW -> a 0.4 | b 0.3 | c 0.2 | d 0.1"), LengthRange(1, 3)
+    splits = {"train": 25, "dev": 40}
+    corpus = Corpus.sample(law, splits, seed=3, path=tmp_path / "c", lengths=lengths, overlap="disjoint")
+    model: Any = Oracle(law, objective, lengths=lengths, vocabulary=vocabulary)
+    probe = OracleProbe.on_corpus(law, corpus)
+    found = probe(model)
+    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=probe.excluded)
+    assert "|disjoint:" in wanted.signature
+    relative = wanted.measures["relative_ppl"].value
+    assert relative > 1.001
+    assert found["relative_ppl"] == pytest.approx(relative, rel=1e-6)
+    assert probe(model) == found
+    assert found.get("kl", 0.0) == pytest.approx(0.0, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("corpus", "options", "message"),
     [

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Json, Scheduler, Shard, SplitName, Workers
+from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
 
 NAME = "bound"
-PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
 
 
 def command(
@@ -36,10 +35,7 @@ def command(
     precision: Annotated[
         Literal["float64", "float32"], typer.Option(help="float32 is faster, and within 1e-4 nats a token.")
     ] = "float64",
-    longest: Annotated[
-        int | None,
-        typer.Option(min=1, help="Leave out sentences of more words: time grows as the cube of the length."),
-    ] = None,
+    longest: Longest = None,
     frame: Annotated[
         Literal["default", "paper"],
         typer.Option(help="Which positions count; paper: no ends, no first words (causal), no unknown words."),
@@ -68,7 +64,6 @@ def command(
     --frame paper, --vocabulary, --masked-variant and --token-scores reproduce published numbers (docs/published.md).
     """
     from evaluation.bound import bound_records, sentence_records
-    from evaluation.cost import LONG, long_sentences
     from evaluation.measures.bootstrap import FEWEST
     from evaluation.measures.paired import unknown_words, words_missing
     from evaluation.parts import score_in_parts
@@ -81,13 +76,11 @@ def command(
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files, hold
     from truesource.cli.inputs import (
-        exclusion_of,
         list_lines,
         read_sentences,
-        warn_of_conditions,
-        warn_of_other_grammar,
-        warn_of_other_lengths,
+        truth_of,
     )
+    from truesource.cli.lengths import announce_long, at_most
 
     if vocabulary is not None and frame != "paper":
         raise InputError("--vocabulary needs --frame paper, which leaves out the words that are not in it")
@@ -115,16 +108,12 @@ def command(
     if output is not None and shard is None:
         hold(output)
     pcfg = PCFG.load(grammar)
-    warn_of_other_grammar(corpus, pcfg)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
-    excluded = exclusion_of(corpus, split, pcfg, condition)
-    warn_of_conditions(corpus, split, corrected=excluded is not None and excluded.exact)
-    warn_of_other_lengths(corpus, drawn, condition)
+    excluded = truth_of(corpus, split, pcfg, drawn, condition)
     share = None if shard is None else Share.parse(shard)
-    sentences, longer = _short(sentences, longest)
-    if (cost := long_sentences(pcfg, sentences, condition, masked=masked, dtype=precision)) and cost.seconds > PATIENCE:
-        echo(f"{cost}; --longest {LONG} leaves them out", err=True)
+    sentences, longer = at_most(sentences, longest)
+    announce_long(pcfg, sentences, condition, masked=masked, dtype=precision)
     if output is None:
         scores = sentence_records(
             pcfg,
@@ -180,21 +169,6 @@ def command(
         write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
         wrote = f"Wrote {json}" if output is None else f"Wrote {output} and {json}"
     echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")
-
-
-def _short(sentences: list[list[str]], longest: int | None) -> tuple[list[list[str]], dict[str, int]]:
-    """The sentences of at most ``longest`` words, and what the signature says of the others."""
-    from grammar.errors import InputError
-
-    if longest is None:
-        return sentences, {}
-    kept = [sentence for sentence in sentences if len(sentence) <= longest]
-    longer = len(sentences) - len(kept)
-    if not kept:
-        raise InputError(f"all {longer} sentences have more than {longest} words; --longest leaves nothing to score")
-    if longer:
-        echo(f"{longer} of {len(sentences)} sentences have more than {longest} words, left out", err=True)
-    return kept, {"longest": longest, "longer": longer}
 
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, json: Path | None) -> None:

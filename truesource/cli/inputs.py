@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,24 +97,65 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
         )
 
 
-def exclusion_of(corpus: Path, split: str, pcfg: PCFG, condition: LengthRange | None) -> Exclusion | None:
+def truth_of(
+    corpus: Path,
+    split: str,
+    pcfg: PCFG,
+    drawn: LengthRange | None,
+    condition: LengthRange | None,
+    *,
+    scores: bool = True,
+    uncorrected: str = "",
+) -> Exclusion | None:
     """What the split of a corpus folder leaves out because its splits are disjoint; None of other texts.
 
-    Says on stderr that the oracle leaves it out too, where that can be done exactly.
+    Says on stderr in what the corpus and the oracle differ, see `explain_truth`.
+
+    Args:
+        corpus: the text.
+        split: of a corpus folder.
+        pcfg: the grammar of the oracle.
+        drawn: the length range that the corpus was drawn under.
+        condition: the one of the oracle.
+        scores: whether the oracle scores tokens, which it can without the sentences left out; full distributions are
+            always those of the grammar.
+        uncorrected: names numbers of full distributions that stand beside such scores.
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return None
     from evaluation.exclusion import Exclusion
     from generator.corpus import Corpus
 
-    found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition)
-    if found is not None and found.exact:
+    found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition, scored=scores)
+    explain_truth(corpus, split, pcfg, drawn, condition, found, uncorrected=uncorrected)
+    return found
+
+
+def explain_truth(
+    corpus: Path,
+    split: str,
+    pcfg: PCFG,
+    drawn: LengthRange | None,
+    condition: LengthRange | None,
+    excluded: Exclusion | None,
+    *,
+    uncorrected: str = "",
+) -> None:
+    """Say on stderr in what a corpus and the oracle differ: grammar, disjoint splits, conditions, lengths.
+
+    The arguments are those of `truth_of`, and what that found.
+    """
+    warn_of_other_grammar(corpus, pcfg)
+    exact = excluded is not None and excluded.exact
+    if excluded is not None and exact:
+        but = f" But {uncorrected} are of the grammar itself (disjoint:uncorrected)." if uncorrected else ""
         echo(
-            f"{split} of {corpus} leaves out the {len(found.sentences):,} sentences of earlier splits,"
-            f" {found.probability:.6g} of the probability; so does the oracle, exactly.",
+            f"{split} of {corpus} leaves out the {len(excluded.sentences):,} sentences of earlier splits,"
+            f" {excluded.probability:.6g} of the probability; so does the oracle, exactly.{but}",
             err=True,
         )
-    return found
+    warn_of_conditions(corpus, split, corrected=exact)
+    warn_of_other_lengths(corpus, drawn, condition)
 
 
 def disjoint_exactly(corpus: Path, split: str) -> bool:
@@ -145,7 +186,8 @@ def warn_of_conditions(corpus: Path, split: str, *, corrected: bool = False) -> 
     if excluded is not None and not corrected:
         echo(
             f"Warning: {split} of {corpus} leaves out the sentences of earlier splits, the oracle does not: add"
-            f" {excluded['log_correction']:.6g} nats to the log probability of each sentence.",
+            f" {excluded['log_correction']:.6g} nats to the log probability of each sentence"
+            " (disjoint:uncorrected).",
             err=True,
         )
     if record["call"]["overlap"] == "unique":
@@ -201,6 +243,32 @@ def list_lines(numbers: Sequence[int], most: int = 5) -> str:
     """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
     listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
     return f"line{'s' if len(numbers) > 1 else ''} {listed}"
+
+
+def say_left_out(
+    sentences: Sequence[Sequence[str]],
+    pcfg: PCFG | None,
+    impossible_model: Collection[int],
+    impossible_oracle: Collection[int],
+) -> None:
+    """Say on stderr how many sentences a comparison leaves out, which side cannot make them, and words that it lacks.
+
+    Args:
+        sentences: that were to be compared.
+        pcfg: the grammar of the oracle; None where there is none.
+        impossible_model: numbers of those that the model gives probability 0.
+        impossible_oracle: numbers of those that the oracle gives probability 0.
+    """
+    from evaluation.measures.paired import unknown_words, words_missing
+    from truesource.report.words import impossible
+
+    left_out = {*impossible_model, *impossible_oracle}
+    if not left_out:
+        return
+    unknown = [] if pcfg is None else unknown_words(pcfg, (sentences[i] for i in impossible_oracle))
+    why = f"; {words_missing(unknown)}" if unknown else ""
+    sides = impossible({"impossible_oracle": len(impossible_oracle), "impossible_model": len(impossible_model)})
+    echo(f"{len(left_out)} of {len(sentences)} sentences are impossible and left out: {sides}{why}", err=True)
 
 
 def parse_splits(text: str, total: int) -> dict[str, int]:

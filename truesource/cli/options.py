@@ -35,6 +35,10 @@ Condition = Annotated[
     str | None,
     typer.Option("--lengths", help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn."),
 ]
+Longest = Annotated[
+    int | None,
+    typer.Option("--longest", min=1, help="Leave out sentences of more words: time grows as the cube of the length."),
+]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]

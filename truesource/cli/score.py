@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Json, SplitName
+from truesource.cli.options import Condition, Force, Json, Longest, SplitName
 
 NAME = "score"
 
@@ -22,6 +22,7 @@ def command(
     split: SplitName = "eval",
     frame: Annotated[str, typer.Option(help="Which positions count: default or paper.")] = "default",
     lengths: Condition = None,
+    longest: Longest = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -30,47 +31,31 @@ def command(
     A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
     """
     from evaluation.comparison import compare
-    from evaluation.measures.paired import unknown_words, words_missing
     from generator.frame import preset_frame
     from grammar.conditioning import LengthRange
     from grammar.files import write_json
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import (
-        exclusion_of,
-        read_sentences,
-        warn_of_conditions,
-        warn_of_other_corpus,
-        warn_of_other_grammar,
-        warn_of_other_lengths,
-    )
+    from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
+    from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.table import print_results
-    from truesource.report.words import impossible
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
     sentences, drawn = read_sentences(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)
-    warn_of_other_grammar(corpus, pcfg)
-    excluded = exclusion_of(corpus, split, pcfg, condition)
-    warn_of_conditions(corpus, split, corrected=excluded is not None and excluded.exact)
-    warn_of_other_lengths(corpus, drawn, condition)
+    excluded = truth_of(corpus, split, pcfg, drawn, condition)
     warn_of_other_corpus(model, corpus)
+    sentences, longer = at_most(sentences, longest)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
     positions = preset_frame(frame, trained.objective)
-    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded)
+    announce_long(pcfg, sentences, condition, masked=trained.objective == "masked")
+    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded, left_out=longer)
     record = found.as_record()
-    if record["excluded"]:
-        unknown = unknown_words(pcfg, (sentences[i] for i in found.paired.impossible_oracle))
-        why = f"; {words_missing(unknown)}" if unknown else ""
-        echo(
-            f"{record['excluded']} of {len(sentences)} sentences are impossible and left out:"
-            f" {impossible(record)}{why}",
-            err=True,
-        )
+    say_left_out(sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
     print_results([record])
     echo(record["signature"])
     wrote = "Nothing written; --json FILE keeps these numbers"

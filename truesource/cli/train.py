@@ -79,15 +79,16 @@ def command(
     probe = None
     if oracle is not None:
         from grammar.pcfg import PCFG
-        from truesource.cli.inputs import warn_of_conditions, warn_of_other_grammar
+        from truesource.cli.inputs import explain_truth
         from truesource.probe import OracleProbe
 
         if not isinstance(source, Corpus):
             raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
         pcfg = PCFG.load(oracle)
         probe = OracleProbe.on_corpus(pcfg, source, split=probe_split, sentences=probe_sentences)
-        warn_of_other_grammar(corpus, pcfg)
-        warn_of_conditions(corpus, probe_split)
+        explain_truth(
+            corpus, probe_split, pcfg, source.lengths, source.lengths, probe.excluded, uncorrected="kl, js and tv"
+        )
     from lmtrain.distributed import is_main_process
     from lmtrain.training import train
 

@@ -12,7 +12,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from evaluation.comparison import BothScored, oracle_for, score_both
-from evaluation.exclusion import Exclusion
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.paired import Paired
 from evaluation.measures.perplexity import perplexities
 from evaluation.score import digest_sentences
@@ -130,7 +130,7 @@ class Scoring:
                 "sentences": digest_sentences(self._sentences),
                 "grammar": pcfg.digest,
                 "lengths": None if self._lengths is None else str(self._lengths),
-                **({} if self._excluded is None else {"disjoint": self._excluded.part}),
+                **disjoint_part(self._excluded),
                 "frame": config.evaluation.frame,
                 "seed": config.seed,
                 "tokenizer": data.tokenizer_digest,

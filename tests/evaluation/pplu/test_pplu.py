@@ -212,7 +212,9 @@ def scored(q: dict[str, float], u: dict[str, float], text: list[str]) -> Unigram
     n = len(text)
     log_q, log_u = (np.log([law[w] for w in text]) for law in (q, u))
     law = Unigram({w: math.log(p) for w, p in u.items()}, "oracle", {})
-    return UnigramPerplexity("m", "causal", {}, log_q, log_q, log_u, np.zeros(n, dtype=np.int32), text, law, 0)
+    none = np.empty(0, dtype=np.int32)
+    row = np.zeros(n, dtype=np.int32)
+    return UnigramPerplexity("m", "causal", {}, log_q, log_q, log_u, row, text, law, none, none, {})
 
 
 def test_the_worked_example() -> None:

@@ -92,7 +92,7 @@ def command(
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
 
     asked = [name for name in BY if name in {part.strip() for part in by.split(",")}]
     if len(asked) < len([part for part in by.split(",") if part.strip()]):
@@ -103,8 +103,7 @@ def command(
     own = None if samples is None else read_samples(samples)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)
-    warn_of_other_grammar(corpus, pcfg)
-    warn_of_conditions(corpus, split)
+    excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
@@ -113,10 +112,17 @@ def command(
     sampled = None if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
     tables = [name for name in BY if name in asked or (plot is not None and name in ("position", "length"))]
     found = compare_distributions(
-        trained, pcfg, text[:sentences], lengths=condition, top=top_k, by=tables, classes=table, seed=seed
+        trained,
+        pcfg,
+        text[:sentences],
+        lengths=condition,
+        top=top_k,
+        by=tables,
+        classes=table,
+        seed=seed,
+        excluded=excluded,
     )
-    if found.excluded:
-        echo(f"{found.excluded} of {len(text[:sentences])} sentences are impossible and left out", err=True)
+    say_left_out(text[:sentences], pcfg, [], found.impossible.tolist())
     records = found.records()
     print_measures(f"{found.model} ({found.objective}), {found.contexts:,} contexts", ROWS, found.scores, top_k)
     for name in asked:

@@ -88,7 +88,7 @@ def command(
     from grammar.pcfg import PCFG
     from lmtrain.snapshots import checkpoints
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
     from truesource.dynamics import measure_checkpoints, sampled_trees
 
     parts = {part.strip() for part in by.split(",") if part.strip()}
@@ -109,9 +109,9 @@ def command(
     unknown = [name for name in shown if name not in names]
     if unknown:
         raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
-    warn_of_other_grammar(corpus, pcfg)
-    warn_of_conditions(corpus, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
+    exactly = "exact divergences (kl)" if contexts and frame == "default" else ""
+    excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=exactly)
     settings = Settings(
         by=tuple(dict.fromkeys(("all", "class", *asked))),
         classes=table,
@@ -123,9 +123,8 @@ def command(
         seed=seed,
     )
     name = model.resolve().name
-    found = measure_checkpoints(model, pcfg, text, name=name, lengths=condition, settings=settings)
-    if found.excluded:
-        echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
+    found = measure_checkpoints(model, pcfg, text, name=name, lengths=condition, settings=settings, excluded=excluded)
+    say_left_out(text, pcfg, found.impossible_model, found.impossible_truth)
     if frame != "default" and contexts:
         echo(f"No exact KL: it is of all positions, and --frame {frame} leaves some out", err=True)
     for kind in found.curves:

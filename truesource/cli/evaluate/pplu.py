@@ -79,7 +79,7 @@ def command(
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate import pplu_tables as tables
-    from truesource.cli.inputs import read_sentences, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
 
     source = unigram or ("test" if oracle is None else "oracle")
     if (source in ("train", "model")) != (reference is not None):
@@ -95,11 +95,11 @@ def command(
     text = text[:sentences]
     counted = [] if reference is None else read_sentences(reference, "train")[0]
     condition = drawn if lengths is None else LengthRange.parse(lengths)
-    pcfg = None
+    pcfg = excluded = None
     if oracle is not None:
         pcfg = PCFG.load(oracle)
-        warn_of_other_grammar(corpus, pcfg)
-        warn_of_conditions(corpus, split)
+        smaller = "smaller vocabularies of the truth" if reduce else ""
+        excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=smaller)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
@@ -115,9 +115,9 @@ def command(
         text=counted,
         smoothing=smoothing,
         seed=seed,
+        excluded=excluded,
     )
-    if found.excluded:
-        echo(f"{found.excluded} of {len(text)} sentences are impossible and left out", err=True)
+    say_left_out(text, pcfg, found.impossible_model, found.impossible_truth)
     records = found.records()
     tables.print_scores(found)
     curves: dict[str, list[Reduced]] = {}
@@ -161,11 +161,12 @@ def reduced(
     """Smaller vocabularies, of the model and, with a grammar, of the truth."""
     from evaluation.comparison import oracle_for
     from evaluation.pplu.reduction import halving, reduce_vocabulary
+    from truesource.cli.evaluate.pplu_tables import TRUTH
 
     kept = [text[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if pcfg is not None:
-        sides["the truth"] = oracle_for(model, pcfg, lengths)
+        sides[TRUTH] = oracle_for(model, pcfg, lengths)
     size = len(model.vocabulary or ())
     return {name: reduce_vocabulary(side, kept, found.unigram, halving(size)) for name, side in sides.items()}
 

@@ -33,6 +33,7 @@ RANKINGS = {
     "truth_ppl": "by PPL of the truth",
     "truth_pplu": "by PPLu of the truth",
 }
+TRUTH = "the truth"  #: beside the name of the model
 LONGEST = 90  #: characters of a sentence that are shown
 
 
@@ -54,7 +55,13 @@ def print_scores(found: UnigramPerplexity) -> None:
 
 
 def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplexity) -> Records:
-    """PPL and PPLu by size of the vocabulary, a table a side; gives one record a number."""
+    """PPL and PPLu by size of the vocabulary, a table a side; gives one record a number.
+
+    Those of the truth are of its full distributions, which leave out no sentences of earlier splits.
+    """
+    from evaluation.exclusion import UNCORRECTED
+
+    of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
     records: Records = []
     for side, rows in curves.items():
         table = _table(
@@ -82,7 +89,7 @@ def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplex
                 "change_pplu": row.change_pplu,
             }
             more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
-            records += _records(found, "reduction", values, more)
+            records += _records(found, "reduction", values, more, of_grammar if side == TRUTH else {})
         console(140).print(table)
     return records
 
@@ -176,13 +183,24 @@ def _print_sentences(rows: Sequence[Ranked], title: str) -> None:
     console(140).print(table)
 
 
-def _records(found: UnigramPerplexity, table: str, values: Mapping[str, float], more: Mapping[str, Any]) -> Records:
-    """One record a number: no interval, and the signature of the scores with what else was chosen."""
+def _records(
+    found: UnigramPerplexity,
+    table: str,
+    values: Mapping[str, float],
+    more: Mapping[str, Any],
+    signed: Mapping[str, object] | None = None,
+) -> Records:
+    """One record a number: no interval, and the signature of the scores with what else was chosen.
+
+    Parts of that signature that are other than those of the scores are ``signed``.
+    """
+    from evaluation.score import signature
+
     chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
-    signature = f"{table}|{chosen}|{found.scores['pplu'].signature}"
+    own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
     head = {"model": found.model, "objective": found.objective, "table": table, **more}
     return [
-        {**head, "name": name, "value": value, "low": None, "high": None, "signature": signature}
+        {**head, "name": name, "value": value, "low": None, "high": None, "signature": own}
         for name, value in values.items()
     ]
 
