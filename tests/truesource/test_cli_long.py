@@ -72,3 +72,24 @@ def test_a_grammar_without_endings_gives_no_bound(tmp_path: Path, command: Comma
     assert (code, out) == (2, "")
     assert "have probability 0.428571 together, not 1" in err
     assert command("bound", tmp_path / "grows.npz", tmp_path / "text.txt", "--lengths", "1..9").code == 0
+
+
+def test_no_verb_takes_a_grammar_without_endings_for_the_truth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PCFG.from_text("S -> S S 0.7 | a 0.3").save(tmp_path / "grows.npz")
+    (tmp_path / "text.txt").write_text("a\na a\na a a\n" * 6, encoding="utf-8")
+    assert command("train", "text.txt", "--model", "ngram", "-o", "m").code == 0
+    compared = ("m", "text.txt", "--oracle", "grows.npz", "--lengths", "none")
+    for call in (
+        ("score", *compared),
+        ("evaluate", "pplu", *compared[:-2]),
+        ("evaluate", "divergence", *compared),
+        ("evaluate", "tendencies", "text.txt", *compared[2:]),
+        ("evaluate", "pairs", *compared[2:], "--pairs", "p.jsonl"),
+    ):
+        code, out, err = command(*call)
+        assert (code, "=" in out) == (2, False), call
+        assert "have probability 0.428571 together, not 1" in err or "the spectral radius is 1.4" in err
+    assert not (tmp_path / "p.jsonl").exists()
