@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check slow bench clean
+.PHONY: demo test check slow campaign bench clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -18,6 +18,11 @@ check: .venv/installed
 
 slow: .venv/installed
 	$(BIN)/pytest -m slow
+
+campaign: .venv/installed
+	$(BIN)/python benchmarks/campaign mutations --number 500
+	$(BIN)/python benchmarks/campaign kills --number 200
+	$(BIN)/python benchmarks/campaign errors --number 100
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py
