@@ -123,7 +123,7 @@ def load_network(
             ignore_mismatched_sizes=True,  # refused below, by name
         )
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
-    _require_token_numbers(tokenizer, model, folder)
+    require_token_numbers(tokenizer, model, folder)
     require_unchanged(folder, [path.name for path in folder.glob("*.safetensors")])
     with library_errors(f"the model cannot be put on the device {device!r}", folder):
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
@@ -195,7 +195,19 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _require_token_numbers(tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel, folder: Path) -> None:
+def require_token_numbers(
+    tokenizer: PreTrainedTokenizerFast, model: PreTrainedModel, folder: Path | None = None
+) -> None:
+    """Stop where a tokeniser has numbers that a network has no vectors for.
+
+    Args:
+        tokenizer: that goes with the network.
+        model: the network.
+        folder: for the message.
+
+    Raises:
+        InputError: the largest number is no row of the word vectors.
+    """
     words = int(model.get_input_embeddings().weight.shape[0])
     token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if largest >= words:

@@ -18,7 +18,7 @@ from lmtrain.decoding.decode import Alphabet, Samples, draw
 from lmtrain.decoding.network import NetworkStepper
 from lmtrain.decoding.settings import Decoding
 from lmtrain.distributions import causal_distributions, masked_distributions
-from lmtrain.loading import load_config, load_network, load_tokenizer
+from lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
 from lmtrain.next_token import NextToken
 from lmtrain.ngram.loading import is_ngram, load_ngram
 from lmtrain.ngram.model import NgramModel
@@ -234,7 +234,12 @@ TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel |
 
 
 def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, name: str) -> TrainedModel:
-    """A network of one of our architectures with a tokeniser made here, as the kind of model it is."""
+    """A network of one of our architectures with a tokeniser made here, as the kind of model it is.
+
+    Raises:
+        InputError: the tokeniser is that of another model.
+    """
+    require_token_numbers(tokenizer, model)
     if is_subword(tokenizer):
         return subword_model(model, tokenizer, name)
     architecture = architecture_of(model.config.model_type)

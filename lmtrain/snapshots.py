@@ -111,17 +111,18 @@ def checkpoints(folder: str | Path) -> list[tuple[int, Path]]:
     if absent:
         more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
         raise InputError(f"the snapshot of step {absent[0]} is missing{more}; train the model again", folder / FOLDER)
-    return _whole([(step, path) for step, path in found.items() if step < last] + [(last, folder)])
+    own = [(step, path) for step, path in found.items() if step < last] + [(last, folder)]
+    return _whole(own, (*_FILES, FILE))
 
 
-def _whole(made: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
-    """The same.
+def _whole(made: list[tuple[int, Path]], files: tuple[str, ...] = _FILES) -> list[tuple[int, Path]]:
+    """The same; each must have the ``files`` and weights.
 
     Raises:
         InputError: a snapshot lacks a file.
     """
     for step, path in made:
-        lacking = [name for name in _FILES if not (path / name).is_file()]
+        lacking = [name for name in files if not (path / name).is_file()]
         if not any(path.glob("*.safetensors")) and not any(path.glob("*.bin")):
             lacking.append("model.safetensors")
         if lacking:

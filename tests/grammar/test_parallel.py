@@ -125,8 +125,8 @@ def test_bad_schedulers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9"),
         ("nonsense://x", "no Dask scheduler answers at nonsense://x"),
         (str(tmp_path / "none.json"), "there is no such scheduler file"),
-        (str(tmp_path / "letter.json"), "is not the file of a Dask scheduler"),
-        (str(tmp_path), "is not the file of a Dask scheduler"),
+        (str(tmp_path / "letter.json"), "the file of the Dask scheduler is damaged"),
+        (str(tmp_path), "there is no such scheduler file"),
     ]:
         with pytest.raises(InputError, match=message):
             list(run_each(tasks.square, [1, 2], Workers(scheduler=scheduler)))

@@ -368,6 +368,6 @@ def test_weights_that_are_not_numbers_are_reported() -> None:
 def test_a_tokeniser_of_another_model_is_refused() -> None:
     larger = build_subword_tokenizer([*CORPUS, list("xyzuvw")], "bpe", 44)
     with pytest.raises(
-        InputError, match=r"does not belong to this model: it has token numbers up to 43,.* 34 word vec"
+        InputError, match=r"does not belong to this model: it has token numbers up to 43 .* 34 word vec"
     ):
         as_language_model(CAUSAL.model, larger, "mismatch")

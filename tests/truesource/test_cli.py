@@ -96,7 +96,7 @@ BAD = [
     ("inspect noprob.txt", ["must end in its probability", "noprob.txt:2"]),
     ("inspect empty.txt", ["no rules", "empty.txt"]),
     ("inspect bank.mrg", ["expecting a rule such as", "bank.mrg:1"]),
-    ("inspect missing.npz", ["No such file", "missing.npz"]),
+    ("inspect missing.npz", ["no such file", "missing.npz"]),
     ("inspect folder", ["Is a directory", "folder"]),
     ("inspect cut.npz", ["damaged", "cut.npz"]),
     ("inspect flipped.npz", ["damaged", "flipped.npz"]),
