@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-ANSWER = 10.0  #: seconds a scheduler may take to answer
 FIRST_WORKER = 60.0  #: seconds until a worker must be there
 IN_FLIGHT = 256  #: least items handed to the scheduler at a time, so that workers that come later find work
 ATTEMPTS = 3  #: times in a row that all workers may vanish without a result
@@ -124,16 +123,19 @@ def _backend(client: Client, carrier: _Carrier) -> Any:
 @contextmanager
 def _connected(scheduler: str) -> Iterator[Client]:
     try:
+        from dask import config
+        from dask.utils import parse_timedelta
         from distributed import Client
     except ImportError as error:
         raise InputError("Dask is not installed, which --scheduler needs: pip install 'truesource[dask]'") from error
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what matters of it ends in an `InputError`
     address = scheduler_address(scheduler)
+    answer = parse_timedelta(config.get("distributed.comm.timeouts.connect"))
     try:
-        client = Client(address, timeout=ANSWER, set_as_default=False)
+        client = Client(address, timeout=answer, set_as_default=False)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"no Dask scheduler answers at {address} within {ANSWER:.0f} seconds; start one with dask scheduler, or"
+            f"no Dask scheduler answers at {address} within {answer:.0f} seconds; start one with dask scheduler, or"
             " correct --scheduler"
         ) from error
     try:

@@ -86,8 +86,8 @@ def run_each(
 
     Raises:
         InputError: raised by the function; a worker process was killed; or, of a cluster: Dask is not installed, the
-            scheduler does not answer within 10 seconds or went away, no worker came within a minute, workers have
-            another version of truesource, or items killed their workers again and again.
+            scheduler went away or does not answer within Dask's ``distributed.comm.timeouts.connect``, no worker came
+            within a minute, workers have another version of truesource, or items killed their workers again and again.
     """
     workers = workers or Workers()
     if workers.scheduler is not None:

@@ -56,9 +56,9 @@ def torchrun(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     root = str(Path(__file__).parents[2])
     environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    return subprocess.run(
+    return subprocess.run(  # the limit ends only what hangs
         [sys.executable, "-m", *command],
-        **{"cwd": folder, "env": environment, "text": True, "capture_output": True, "timeout": 300},
+        **{"cwd": folder, "env": environment, "text": True, "capture_output": True, "timeout": 3600},
     )
 
 

@@ -9,17 +9,28 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
+SAFETY = 1800.0  #: seconds; ends only what hangs, also on a machine that is kept busy
+#: for a client of the cluster; not for its own processes, which would wait as long for a worker that was killed
+PATIENT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{SAFETY:.0f}s"}
 
 
 @contextmanager
 def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
-    """Give the scheduler file of a running cluster; its processes end with the block."""
+    """Give the scheduler file of a cluster whose workers are there; its processes end with the block.
+
+    Where the file ``die`` is made in ``folder``, the next worker that is about to finish a Parquet file is killed.
+    """
+    from distributed import Client
+
     file = folder / "scheduler.json"
     environment = {
         **os.environ,
-        "PYTHONPATH": str(HERE),
+        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": f"{SAFETY:.0f}s",  # a slow worker is not taken for dead
+        "PYTHONPATH": os.pathsep.join([str(HERE / "dying_worker"), str(HERE), os.environ.get("PYTHONPATH", "")]),
+        "DIE_ONCE": str(folder / "die"),
         "DASK_DISTRIBUTED__WORKER__DAEMON": "true",
         "DASK_TEMPORARY_DIRECTORY": str(folder / "scratch"),
     }
@@ -34,23 +45,23 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
         for call in calls:
             process = subprocess.Popen(call, cwd=folder, env=environment, stdout=log, stderr=log)
             stack.callback(_end, process)
-        wait_for(file)
+            wait_for(file, process)
+        with Client(scheduler_file=str(file), timeout=SAFETY) as client:
+            client.wait_for_workers(workers, timeout=SAFETY)
         yield file
 
 
-def wait_for(file: Path, seconds: float = 60.0) -> None:
-    """Until a file is there."""
-    end = time.monotonic() + seconds
+def wait_for(file: Path, process: subprocess.Popen[Any]) -> None:
+    """Until a file is there that a running process makes, however long it takes."""
     while not file.exists():
-        if time.monotonic() > end:
-            raise TimeoutError(file)
+        assert process.poll() is None, f"the process has ended without {file}"
         time.sleep(0.05)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(SAFETY)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -17,12 +17,6 @@ def square(x: int) -> int:
     return x * x
 
 
-def slow_square(x: int) -> int:
-    """x * x, after a second."""
-    time.sleep(1)
-    return x * x
-
-
 def refuse_seven(x: int) -> int:
     """An `InputError` at 7."""
     if x == 7:
@@ -60,6 +54,20 @@ class Large:
         time.sleep(0.02)
         self.free += 0
         return os.getpid(), self.calls, (self.fixed.flags.writeable, self.free.flags.writeable), self.fixed[x] + x
+
+
+class Held:
+    """Does item 0 at once, and each other item only when the file ``go`` is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def call(self, x: int) -> int:
+        """x, whose file ``x.begun`` is there from now on."""
+        (self.folder / f"{x}.begun").touch()
+        while x and not (self.folder / "go").exists():
+            time.sleep(0.02)
+        return x
 
 
 class Doomed:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from command_line import Command
+from held_command import stopped_in_training
 from other_process import locked_elsewhere
 
 from evaluation.scaling.cells import Cell
@@ -194,15 +191,10 @@ def test_a_killed_sweep_goes_on_within_its_cell(here: Path, command: Command) ->
     axes = {"sentences": [10, 20], "model": None, "seeds": [1]}
     write(here, axes=axes, base={**CONFIG["base"], "training": steps})
     assert command(*CALL, "sweep.yaml", "--runs", "whole").code == 0
-    call = [sys.executable, "-m", "truesource", *CALL, "sweep.yaml"]
-    process = subprocess.Popen(call, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    end = time.monotonic() + 120
     cells = here / "runs" / "toy" / "cells"
-    while not list(cells.glob("*-n20-*.partial/checkpoints/checkpoint-*/trainer_state.json")):
-        assert time.monotonic() < end and process.poll() is None
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    checkpoint = "runs/toy/cells/*-n20-*.partial/checkpoints/checkpoint-*/trainer_state.json"
+    code, err = stopped_in_training(signal.SIGKILL, checkpoint, here, *CALL, "sweep.yaml")
+    assert code == -signal.SIGKILL, err
     before = weights(cells.parent)
     assert [name.split("-")[2] for name in before] == ["n10"]
     assert command(*CALL, "sweep.yaml").code == 0

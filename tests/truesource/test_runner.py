@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from held_command import stopped_in_training
 from other_process import locked_elsewhere
 from tiny_run import BANK
 
@@ -430,17 +428,9 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
 def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished: Path, copy: Path) -> None:
     folder = copy / "runs" / "toy"
     shutil.rmtree(folder / "models")
-    metrics = folder / "models" / "c.partial" / "metrics.jsonl"
-    command = [sys.executable, "-c", "from truesource.cli.main import main; main()", "run", "toy.yaml"]
-    process = subprocess.Popen(
-        command, cwd=copy, env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    while process.poll() is None and not metrics.is_file():
-        time.sleep(0.005)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == (130 if number == signal.SIGINT else -number), err
+    metrics = "runs/toy/models/c.partial/metrics.jsonl"
+    code, err = stopped_in_training(number, metrics, copy, "run", "toy.yaml")
+    assert code == (130 if number == signal.SIGINT else -number), err
     assert "Traceback" not in err
     if number == signal.SIGINT:
         assert "truesource: stopped; what was finished is kept" in err
