@@ -144,6 +144,8 @@ def _score(
     ):
         for count in written:
             progress.advance(count)
+    for part in missing:
+        remove_leftovers(part.path)  # of a worker of a cluster that died while another went on
     there = {path.name for path in folder.iterdir()}  # a network file system may answer `exists` from what it knew
     if any(part.path.name not in there for part in missing):
         raise InputError("does not show what the workers wrote; name a folder on a file system that all share", folder)

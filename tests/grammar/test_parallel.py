@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import dask
 import parallel_tasks as tasks
@@ -20,6 +21,7 @@ import pytest
 from dask_cluster import HERE, PATIENT, SAFETY, dask_cluster, wait_for
 from distributed import Client
 
+from evaluation import parts
 from evaluation.parts import score_in_parts
 from grammar import cluster
 from grammar.conditioning import LengthRange
@@ -222,6 +224,21 @@ def test_parts_have_the_bytes_of_one_process(workers: Workers, tmp_path: Path, m
         found.append({file.name: digest_file(file) for file in Path(name).iterdir()})
     assert found[0] == found[1]
     assert len(found[0]) == 6
+
+
+def test_what_a_worker_that_died_left_goes_with_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another worker has written the part, and the file that the first had begun stands beside it."""
+    write = parts._write
+
+    def written_twice(path: Path, *rest: Any) -> None:
+        (path.parent / f".{path.name}.24619-0ef2e2cb.partial").touch()
+        write(path, *rest)
+
+    monkeypatch.setattr(parts, "_write", written_twice)
+    grammar = PCFG.from_text("S -> S S 0.2 | a 0.5 | b 0.3")
+    score_in_parts(grammar, [["a"], ["b", "a"]], tmp_path / "scores", lengths=None, part_size=1)
+    names = {path.name for path in (tmp_path / "scores").iterdir()}
+    assert names == {"part-00000.parquet", "part-00001.parquet", "record.json"}
 
 
 def test_the_slurm_template_gives_what_one_machine_gives(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ PATIENT = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": f"{SAFETY:.0f}s"}
 
 @contextmanager
 def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
-    """Give the scheduler file of a cluster whose workers are there; its processes end with the block.
+    """Give the scheduler file of a cluster all of whose workers are there; its processes end with the block.
 
     Where the file ``die`` is made in ``folder``, the next worker that is about to finish a Parquet file is killed.
     """
@@ -46,8 +46,9 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Path]:
             process = subprocess.Popen(call, cwd=folder, env=environment, stdout=log, stderr=log)
             stack.callback(_end, process)
             wait_for(file, process)
-        with Client(scheduler_file=str(file), timeout=SAFETY) as client:
-            client.wait_for_workers(workers, timeout=SAFETY)
+        if workers:
+            with Client(scheduler_file=str(file), timeout=SAFETY) as client:
+                client.wait_for_workers(workers, timeout=SAFETY)
         yield file
 
 
