@@ -18,6 +18,7 @@ from evaluation.score import Score, digest_sentences, signature
 from generator.frame import ScoringFrame
 from generator.language_model import LanguageModel, TokenScores, check_sentences
 from grammar.conditioning import LengthRange
+from grammar.doctor import has_endings
 from grammar.errors import InputError
 from grammar.pcfg import PCFG
 
@@ -29,7 +30,7 @@ class Comparison:
     model: str
     objective: str
     measures: dict[str, Interval]  #: ppl, bound, relative_ppl, kl, rho, r2_pearson, r2_identity, r2_released
-    bound_unconditioned: Interval | None  #: of the grammar without the length condition (causal only)
+    bound_unconditioned: Interval | None  #: without the length condition; None: masked, or derivations may not end
     paired: Paired
     parts: Mapping[str, object]  #: of the signature
 
@@ -127,7 +128,7 @@ def compare(
     )
     paired = both.paired
     unconditioned = None
-    if model.objective == "causal":
+    if model.objective == "causal" and (lengths is None or has_endings(pcfg)):
         unconditioned = perplexities(paired if lengths is None else both.without_condition(model), seed)["bound"]
     return Comparison(
         model.name,

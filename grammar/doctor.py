@@ -119,6 +119,11 @@ def is_serious(found: Diagnosis) -> bool:
     return found.spectral_radius >= 1.0 - 1e-12 or leaks or bool(found.unquoted)
 
 
+def has_endings(pcfg: PCFG) -> bool:
+    """Whether all derivations end, so that the probabilities of sentences of any length sum to 1."""
+    return pcfg.exact.total_mass >= 1.0 - MASS_TOLERANCE
+
+
 def require_endings(pcfg: PCFG) -> None:
     """Refuse a grammar as the truth about sentences of any length where its derivations may not end.
 
@@ -128,8 +133,8 @@ def require_endings(pcfg: PCFG) -> None:
     Raises:
         InputError: mass leaks; the message says how much is left.
     """
-    mass = pcfg.exact.total_mass
-    if mass < 1.0 - MASS_TOLERANCE:
+    if not has_endings(pcfg):
+        mass = pcfg.exact.total_mass
         raise InputError(
             f"the sentences of this grammar have probability {mass:.6g} together, not 1: its derivations may not end,"
             " so it gives no bound; condition on a range of lengths (--lengths 1..50), or change the rules that"

@@ -175,6 +175,18 @@ def test_impossible_sentences_are_excluded_and_counted_on_either_side() -> None:
         compare(model, TOY, [["a", "never-seen"]], lengths=None)
 
 
+def test_a_grammar_without_endings_is_compared_given_a_range_of_lengths() -> None:
+    grammar = PCFG.from_text("S -> S S 0.7 | a 0.3")  # sentences have probability 3/7 together
+    lengths = LengthRange(1, 2)
+    p = {1: 0.3, 2: 0.7 * 0.3**2}  # of a, and of a a
+    found = compare(Oracle(grammar, "causal", lengths=lengths), grammar, [["a"], ["a", "a"]] * 6, lengths=lengths)
+    expected = -math.log(p[1] / (p[1] + p[2])) - math.log(p[2] / (p[1] + p[2]))  # over 2 + 3 tokens
+    assert found.measures["bound"].value == pytest.approx(math.exp(expected / 5), rel=1e-12)
+    assert found.bound_unconditioned is None
+    with pytest.raises(InputError, match=r"probability 0\.428571 together"):
+        compare(Oracle(grammar, "causal", lengths=lengths), grammar, [["a"]] * 12, lengths=None)
+
+
 def test_sentences_that_are_strings_are_refused() -> None:
     model = Unigram({"a": 0.5}, stop=0.5)
     with pytest.raises(InputError, match="sentence 2 is the string 'a a', not a list of words"):
