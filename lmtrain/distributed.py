@@ -91,6 +91,15 @@ def total(count: int) -> int:
     return int(table.item())
 
 
+def sum_of(value: float) -> float:
+    """Sum of a number over the processes, in float64."""
+    if world_size() == 1:
+        return value
+    table = torch.tensor([value], dtype=torch.float64)
+    distributed.all_reduce(table)
+    return float(table.item())
+
+
 def from_main_process(make: Callable[[], T]) -> T:
     """Let the main process alone do something, and give all of them what it returned.
 

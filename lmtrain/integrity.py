@@ -7,12 +7,14 @@ from pathlib import Path
 
 from grammar.errors import InputError
 from grammar.files import digest_file
+from lmtrain.times import TIMES
 from lmtrain.training_record import FILE, read_training
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of each file directly in a model folder, by name; goes into ``training.json`` as ``files``."""
-    return {path.name: digest_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    """SHA-256 of each file directly in a model folder but the times; goes into ``training.json`` as ``files``."""
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != TIMES)
+    return {path.name: digest_file(path) for path in files}
 
 
 def require_unchanged(folder: Path, names: Iterable[str]) -> None:

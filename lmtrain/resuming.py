@@ -10,10 +10,21 @@ import torch
 from pydantic import BaseModel
 
 from grammar.errors import InputError
+from grammar.files import write_json
 from grammar.records import STRICT, Count, read_record
 from lmtrain.loading import library_errors
 
 STATE = "trainer_state.json"  #: written last
+REMEDY = "delete this checkpoint, and the run goes on from an earlier one"
+
+
+class LossSum(BaseModel):
+    """The training losses of the steps since the last line of metrics, as far as one process has computed them."""
+
+    model_config = STRICT
+
+    total: float = 0.0  #: nats a predicted token; over all processes, a step's part is the mean over its tokens
+    steps: Count = 0
 
 
 class _State(BaseModel):
@@ -30,11 +41,10 @@ def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
         InputError: one of ``files`` is not there, or loading fails.
     """
     folder = Path(checkpoint)
-    remedy = "delete this checkpoint, and the run goes on from an earlier one"
     for name in files:
         if not (folder / name).is_file():
-            raise InputError(f"the checkpoint lacks {name}; {remedy}", folder)
-    with library_errors(f"{' or '.join(files)} of the checkpoint is damaged; {remedy}", folder):
+            raise InputError(f"the checkpoint lacks {name}; {REMEDY}", folder)
+    with library_errors(f"{' or '.join(files)} of the checkpoint is damaged; {REMEDY}", folder):
         yield
 
 
@@ -45,6 +55,26 @@ def step_of(checkpoint: Path) -> int | None:
     except InputError:
         return None
     return state.global_step
+
+
+def save_losses(checkpoint: str | Path, losses: LossSum, rank: int) -> None:
+    """Put the losses of a process into a checkpoint."""
+    write_json(Path(checkpoint) / _losses(rank), losses.model_dump())
+
+
+def read_losses(checkpoint: str | Path, rank: int) -> LossSum:
+    """The losses of a process; none where the checkpoint is of an earlier version, which did not keep them.
+
+    Raises:
+        InputError: they are damaged.
+    """
+    path = Path(checkpoint) / _losses(rank)
+    what = "the sum of losses of the checkpoint"
+    return read_record(path, LossSum, what=what, remedy=REMEDY) if path.is_file() else LossSum()
+
+
+def _losses(rank: int) -> str:
+    return f"losses_{rank}.json"
 
 
 def require_optimizer_state(optimizer: torch.optim.Optimizer) -> None:

@@ -34,7 +34,14 @@ from lmtrain.encoding import encode_rows
 from lmtrain.heads import predictor
 from lmtrain.loading import require_tensors
 from lmtrain.quiet import no_bars
-from lmtrain.resuming import STATE, checkpoint_errors, require_optimizer_state
+from lmtrain.resuming import (
+    STATE,
+    LossSum,
+    checkpoint_errors,
+    read_losses,
+    require_optimizer_state,
+    save_losses,
+)
 from lmtrain.saving import disk_errors
 from lmtrain.scoring import batch_budget
 from lmtrain.subwords import encoder_of, make_tokenizer
@@ -145,6 +152,7 @@ class Run:
         ):
             options: dict[str, Any] = {"use_cache": False} if self.architecture.objective == "causal" else {}
             self.trainer.loss = partial(predict.loss, **options)
+            self.trainer.losses = LossSum() if checkpoint is None else read_losses(checkpoint, rank())
             self.watch = Watch(self, folder, bar, interrupted)
             self.trainer.add_callback(self.watch)
             with no_bars():
@@ -180,6 +188,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
     """The loss of a step is the mean cross-entropy over what its micro-batches predict, in all processes."""
 
     loss: Any  #: `Predictor.loss`
+    losses: LossSum  #: of the steps since the last line of metrics
     _predicted = 0  #: positions to predict in the running step
 
     def get_batch_samples(self, epoch_iterator: Iterator[Batch], num_batches: int, device: Any) -> tuple[Any, Any]:
@@ -204,6 +213,7 @@ class LossTrainer(Trainer):  # type: ignore[misc]
         if any_process(not finite)[0]:
             value = "not finite in another process" if finite else str(loss.item())
             raise FloatingPointError(f"the training loss is {value} at step {self.state.global_step + 1}")
+        self.losses.total += loss.item() * len(inputs["targets"]) / self._predicted
         group = self.args.gradient_accumulation_steps * world_size()
         return loss if group == 1 else loss * (len(inputs["targets"]) * group / self._predicted)
 
@@ -246,4 +256,5 @@ class LossTrainer(Trainer):  # type: ignore[misc]
 
     def _save_rng_state(self, output_dir: str) -> None:
         super()._save_rng_state(output_dir)
+        save_losses(output_dir, self.losses, rank())
         wait_for_all()  # the file that makes a checkpoint whole is written after this, by the main process

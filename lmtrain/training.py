@@ -36,6 +36,7 @@ from lmtrain.resuming import step_of
 from lmtrain.run import Run
 from lmtrain.saving import save_model
 from lmtrain.snapshots import copy_all
+from lmtrain.times import TIMES
 from lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from lmtrain.training_record import FILE
 from lmtrain.watch import Probe
@@ -71,10 +72,10 @@ def train(
 
     While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`lmtrain.snapshots`) and
     ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``,
-    ``dev_loss`` and ``dev_ppl``, what ``probe`` found, ``seconds``; losses in nats per predicted token). ``out``
+    ``dev_loss`` and ``dev_ppl``, what ``probe`` found; losses in nats per predicted token). ``out``
     appears when it is finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for
     the running step and save a checkpoint, or after a kill, the same call continues from the last checkpoint;
-    on a CPU the weights come out equal to the last bit.
+    on a CPU all files come out the same to the last bit but for ``times.jsonl`` (`lmtrain.times`).
 
     Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding
     and dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the
@@ -246,7 +247,8 @@ def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None
         save_model(folder, run.model, run.tokenizer)
         files = file_digests(folder)
         copy_all(partial, folder)
-        shutil.copy(partial / "metrics.jsonl", folder / "metrics.jsonl")
+        for name in ("metrics.jsonl", TIMES):
+            shutil.copy(partial / name, folder / name)
         write_json(folder / FILE, {**record, "files": files})
         write_text(folder / "README.md", model_card(record))
     shutil.rmtree(partial)

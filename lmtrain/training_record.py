@@ -48,15 +48,7 @@ class MetricsRow(TypedDict):
     dev_loss: NotRequired[Loss | None]
     dev_ppl: NotRequired[float | None]
     relative_ppl: NotRequired[float | None]
-    seconds: NotRequired[float]
-
-
-class FinalMetrics(BaseModel):
-    """The last line of the metrics."""
-
-    model_config = STRICT
-
-    seconds: Annotated[float, Field(ge=0.0)]
+    seconds: NotRequired[float]  # of earlier versions, see `lmtrain.times`
 
 
 class ModelSettings(BaseModel):
@@ -71,7 +63,6 @@ class FinishedRecord(TrainingRecord):
     """The record of a finished model that was trained here."""
 
     parameters: Count
-    final: FinalMetrics
     model: ModelSettings
 
 

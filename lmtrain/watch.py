@@ -24,8 +24,10 @@ from grammar.progress import Meter
 from grammar.records import read_records
 from lmtrain import snapshots
 from lmtrain.data import to_device
-from lmtrain.distributed import any_process, is_main_process
+from lmtrain.distributed import any_process, is_main_process, sum_of
 from lmtrain.models import TrainedModel, as_language_model
+from lmtrain.resuming import LossSum
+from lmtrain.times import TIMES, TimesRow, read_times, write_times
 from lmtrain.training_record import MetricsRow
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)
         self._note = ""
         self.rows: list[dict[str, Any]] = []
+        self._times: list[TimesRow] = []  #: of the rows
         self.stopped_early = False
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
@@ -65,19 +68,30 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             remedy = "delete the unfinished folder, or train with --force"
             rows = [dict(row) for _, row in read_records(self._path, MetricsRow, remedy=remedy)]
             self.rows = [row for row in rows if row["step"] <= state.global_step]
+            self._times = self._times_of_rows(remedy)
         snapshots.drop_later(self._folder, state.global_step)
         if self.rows:
-            self._clock -= self.rows[-1]["seconds"]
+            self._clock -= self._times[-1]["seconds"] if self._times else 0.0
             return None
         if self._snapshots:
             self._keep(state.global_step)
         return self._record(state, None, None)
+
+    def _times_of_rows(self, remedy: str) -> list[TimesRow]:
+        """The times of the rows, out of which those of an unfinished run of an earlier version are taken."""
+        inside: list[TimesRow] = [
+            {"step": row["step"], "seconds": row.pop("seconds")} for row in self.rows if "seconds" in row
+        ]
+        steps = {row["step"] for row in self.rows}
+        found = read_times(self._folder, remedy=remedy) if (self._folder / TIMES).is_file() else inside
+        return [row for row in found if row["step"] in steps]
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Decide whether to log, to save, to stop."""
         config, step = self._run.training, state.global_step
+        self._run.trainer.losses.steps += 1
         late = config.max_seconds is not None and is_main_process() and self._seconds() > config.max_seconds
         late, interrupted = any_process(late, self._interrupted.is_set())
         if interrupted:
@@ -103,8 +117,15 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             FloatingPointError: the dev loss is infinite or undefined; in all processes.
         """
         if "loss" in logs:
-            dev = self._record(state, logs["loss"], logs["learning_rate"]) if is_main_process() else None
+            loss = self._mean_loss()
+            dev = self._record(state, loss, logs["learning_rate"]) if is_main_process() else None
             self._require_finite(dev, state)
+
+    def _mean_loss(self) -> float:
+        """Of the steps since the last line, and the next line begins; that of the Trainer forgets stopped calls."""
+        trainer = self._run.trainer
+        losses, trainer.losses = trainer.losses, LossSum()
+        return sum_of(losses.total) / losses.steps
 
     def _require_finite(self, dev: float | None, state: TrainerState) -> None:
         """``dev`` is that of the main process, None in others."""
@@ -138,11 +159,12 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             "dev_loss": dev,
             "dev_ppl": None if dev is None else math.exp(dev),
             **probed,
-            "seconds": round(self._seconds(), 3),
         }
         shown = {"loss": loss, "dev": dev, **probed}
         self._note = " ".join(f"{name} {value:.3f}" for name, value in shown.items() if value is not None)
         self.rows.append(row)
+        self._times.append({"step": state.global_step, "seconds": round(self._seconds(), 3)})
+        write_times(self._folder, self._times)  # first: where there is a row, there is its time
         write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
         return dev
 

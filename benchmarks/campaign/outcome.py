@@ -20,7 +20,7 @@ import world
 LIMIT = 400  #: seconds of wall time for one call
 MEMORY = 8 * 2**30  #: bytes of address space that a call may take beyond what is mapped at its start
 #: files whose content tells when and how fast something ran, and keys that do
-TIMED = re.compile(r"(provenance\.json|stages\.json|report\.html|metrics\.jsonl|\.lock)$")
+TIMED = re.compile(r"(provenance\.json|stages\.json|report\.html|times\.jsonl|\.lock)$")
 TIMED_KEY = re.compile(r"seconds|started|finished|duration|per_second|command|created")
 
 

@@ -25,10 +25,11 @@ from lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_o
 from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, ShardEntry
 from lmtrain.decoding.settings import Decoding
 from lmtrain.models import load_model
+from lmtrain.times import TIMES
 from lmtrain.training_record import FILE, read_training
 
 SHARD_SIZE = 4096  #: sentences
-_RECORDS = {"README.md", "metrics.jsonl", "training.json"}  #: files of a model folder that say nothing of its law
+_RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that say nothing of its law
 _COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "contexts")
 
 

@@ -28,6 +28,7 @@ from lmtrain.ngram.storage import save_counts
 from lmtrain.ngram.stream import read_stream
 from lmtrain.ngram.trie import count_ngrams
 from lmtrain.subwords import encoder_of, make_tokenizer
+from lmtrain.times import write_times
 from lmtrain.tokenizer import SPECIALS
 from lmtrain.training_record import FILE
 
@@ -84,8 +85,8 @@ def train_ngram(
         "lr": None,
         **_dev_metrics(trained, dev_split),
         **probed,
-        "seconds": round(time.perf_counter() - begun, 3),
     }
+    seconds = round(time.perf_counter() - begun, 3)
     record = {
         **request,
         "name": model.label,
@@ -112,6 +113,7 @@ def train_ngram(
         save_counts(trained.estimate, folder)
         write_json(folder / "config.json", config)
         write_text(folder / "metrics.jsonl", json.dumps(metrics, allow_nan=False) + "\n")
+        write_times(folder, [{"step": 0, "seconds": seconds}])
         write_json(folder / FILE, {**record, "files": file_digests(folder)})
         write_text(folder / "README.md", model_card(record))
 

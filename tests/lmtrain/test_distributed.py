@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load_file
 
 from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.distributed import any_process, from_main_process, total, world_size
+from lmtrain.distributed import any_process, from_main_process, sum_of, total, world_size
 from lmtrain.snapshots import snapshots
 from lmtrain.training import train
 from lmtrain.watch import Watch
@@ -143,4 +143,5 @@ def test_one_process_agrees_with_itself() -> None:
     assert world_size() == 1
     assert any_process(True, False) == (True, False)
     assert total(5) == 5
+    assert sum_of(0.1) == 0.1
     assert from_main_process(lambda: "made") == "made"

@@ -88,6 +88,10 @@ def narrow(state: dict[str, Any]) -> None:
         (other_optimiser(lambda state: state.update(state={})), "it holds no state of the optimiser"),
         (lambda c: (c / "rng_state.pth").write_bytes(b"\x80\x04."), "rng_state.pth of the checkpoint is damaged"),
         (lambda c: (c / "rng_state.pth").unlink(), "the checkpoint lacks rng_state.pth"),
+        (
+            lambda c: (c / "losses_0.json").write_text('{"total": "1"}'),
+            "the sum of losses of the checkpoint is dam",
+        ),
         (lambda c: torch.save({"python": 3}, c / "rng_state.pth"), "rng_state.pth of the checkpoint is damaged"),
         (
             lambda c: (c / "trainer_state.json").write_text('{"global_step": 4, "log_history": 3, "rubbish": 1}'),

@@ -78,7 +78,7 @@ def test_a_finished_folder_is_complete(finished: dict[str, Path], architecture: 
     assert [row["step"] for row in rows] == [0, 4, 8, 12, 16, 20, 24]
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.3
     assert all(row["dev_ppl"] == pytest.approx(np.exp(row["dev_loss"])) for row in rows)
-    assert all(a["tokens"] < b["tokens"] and a["seconds"] <= b["seconds"] for a, b in itertools.pairwise(rows))
+    assert all(a["tokens"] < b["tokens"] for a, b in itertools.pairwise(rows))
     assert rows[0]["loss"] is None
     assert rows[1]["loss"] > rows[-1]["loss"] > 0
     assert rows[2]["lr"] > rows[-1]["lr"]
@@ -122,10 +122,7 @@ def test_a_run_that_was_killed_ends_with_the_same_weights(
     one, two = (load_file(folder / "model.safetensors") for folder in (finished[config.architecture], out))
     assert one.keys() == two.keys()
     assert all(torch.equal(one[key], two[key]) for key in one)
-    same = ("step", "epoch", "tokens", "loss", "lr", "dev_loss")
-    assert [[row[k] for k in same] for row in metrics(out)] == [
-        [row[k] for k in same] for row in metrics(finished[config.architecture])
-    ]
+    assert metrics(out) == metrics(finished[config.architecture])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,10 +11,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from command_line import Command
 from held_command import stopped_in_training
 from other_process import locked_elsewhere
+from stopping import contents
 
 from evaluation.scaling.cells import Cell
 from evaluation.scaling.fits import fit_all
@@ -22,6 +24,7 @@ from evaluation.scaling.losses import Losses
 from generator import Corpus
 from grammar.files import digest_file
 from grammar.pcfg import PCFG
+from lmtrain.run import LossTrainer
 from lmtrain.watch import Watch
 from truesource.report.scaling import answer, joint_text, spread_text
 from truesource.sweep.config import load_sweep
@@ -182,6 +185,33 @@ def test_jobs_share_the_cells(here: Path, command: Command) -> None:
     assert {name: digest for name, (digest, _) in shared.items()} == {n: d for n, (d, _) in alone.items()}
     numbers = [(here / runs / "toy" / "scaling.json").read_text(encoding="utf-8") for runs in ("runs", "alone")]
     assert numbers[0] == numbers[1]
+
+
+def test_an_interrupted_sweep_leaves_the_same_files(
+    here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between two lines of metrics of the second cell; nothing but the times differs."""
+    base = {**CONFIG["base"], "training": {**CONFIG["base"]["training"], "max_steps": 10}}
+    write(here, axes={"sentences": [10, 20], "model": None, "seeds": [1]}, base=base)
+    assert command(*CALL, "sweep.yaml", "--runs", "whole").code == 0
+    whole, losses = LossTrainer.compute_loss, 0
+
+    def interrupts(self: LossTrainer, *args: Any, **kwargs: Any) -> torch.Tensor:
+        nonlocal losses
+        losses += 1
+        if losses == 10 + 6:
+            os.kill(os.getpid(), signal.SIGINT)
+        return whole(self, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LossTrainer, "compute_loss", interrupts)
+        assert command(*CALL, "sweep.yaml").code == 130
+    assert len(list((here / "runs" / "toy" / "cells").glob("*.partial/checkpoints/checkpoint-6"))) == 1
+    assert command(*CALL, "sweep.yaml").code == 0
+    files = [contents(here / runs / "toy") for runs in ("whole", "runs")]
+    one, two = ({name: text for name, text in found.items() if not name.endswith("times.jsonl")} for found in files)
+    assert [name for name in one.keys() | two.keys() if one.get(name) != two.get(name)] == []
+    assert len(one) == len(files[0]) - 2 > 20
 
 
 @pytest.mark.slow

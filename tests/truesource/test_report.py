@@ -26,6 +26,7 @@ from grammar.errors import InputError
 from grammar.files import write_json
 from grammar.pcfg import PCFG
 from grammar.tree import Tree
+from lmtrain.times import write_times
 from truesource.report import build_report, figures, words
 from truesource.report.folder import read_run, some_sentences
 from truesource.report.rules import frequent_rules
@@ -121,7 +122,7 @@ def make_run(folder: Path) -> Path:
         name = f"{objective}-small"
         found = compare(Blurred(pcfg, name, objective, lengths, 0.08), pcfg, sentences, lengths=lengths)
         write_token_table(folder / "scores" / f"{name}.parquet", found.paired, sentences)
-        results.append({**found.as_record(), "parameters": 1_234_567, "training_seconds": 75.0})
+        results.append({**found.as_record(), "parameters": 1_234_567})
         metrics = [{"step": 0, "tokens": 0, "loss": None, "dev_loss": 3.0}] + [
             {
                 "step": s,
@@ -135,6 +136,7 @@ def make_run(folder: Path) -> Path:
         model = folder / "models" / name
         model.mkdir(parents=True)
         (model / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics))
+        write_times(model, [{"step": 0, "seconds": 0.1}, {"step": 190, "seconds": 75.0}])
     write_json(folder / "results.json", results)
     return folder
 
@@ -399,6 +401,24 @@ def test_typical_tree_is_of_medium_length():
 )
 def test_duration(seconds, text):
     assert words.duration(seconds) == text
+
+
+def test_the_time_of_training_is_shown_from_wherever_it_stands(run):
+    """In the folder of the model; in runs of earlier versions, in its record or in the results."""
+    assert "1,234,567(75 s)" in inner_text(page(run))
+    model = run / "models" / "causal-small"
+    (model / "times.jsonl").unlink()
+    assert inner_text(page(run)).count("1,234,567(75 s)") == 1
+    (model / "training.json").write_text('{"final": {"seconds": 41.2}}')
+    assert "1,234,567(41 s)" in inner_text(page(run))
+    (model / "training.json").write_text('{"final": {"step": 190}}')
+    rows = json.loads((run / "results.json").read_text())
+    write_json(run / "results.json", [{**row, "training_seconds": 7800.0} for row in rows])
+    text = inner_text(page(run))
+    assert "1,234,567(2 h 10 min)" in text and "1,234,567(75 s)" in text
+    (model / "times.jsonl").write_text('{"step": 0, "seconds": "1"}')
+    with pytest.raises(InputError, match=r"seconds: .*times\.jsonl:1\)"):
+        build_report(run)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from grammar.errors import InputError
 from grammar.estimate.split_merge.checkpoint import TraceRow
 from grammar.pcfg import PCFG
 from grammar.records import read_record, read_records
+from lmtrain.times import training_seconds
 from lmtrain.training_record import MetricsRow
 from truesource.report.records import (
     REMEDY,
@@ -43,7 +44,7 @@ MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
     *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
-    *("parameters", "training_seconds", "tokenizer"),
+    *("parameters", "tokenizer"),
 )
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
@@ -106,7 +107,7 @@ def read_run(path: Path) -> RunFolder:
         raise InputError(
             "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
         )
-    everyone = _results(path / "results.json")
+    everyone = _results(path)
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
     results = [row for row in everyone if row["relative_ppl"] is not None]
     stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
@@ -172,8 +173,17 @@ def _optional(path: Path, model: type[T]) -> T | None:
     return _read(path, model) if path.is_file() else None
 
 
-def _results(path: Path) -> Sequence[Record]:
-    return [{**dict.fromkeys(OPTIONAL), **row} for row in _read(path, list[ResultRow])]
+def _results(run: Path) -> Sequence[Record]:
+    """``results.json``, with the time of training of each model."""
+    return [
+        {**dict.fromkeys(OPTIONAL), **row, "training_seconds": _training_seconds(run, row)}
+        for row in _read(run / "results.json", list[ResultRow])
+    ]
+
+
+def _training_seconds(run: Path, row: ResultRow) -> float | None:
+    found = training_seconds(run / "models" / row["model"])
+    return row.get("training_seconds") if found is None else found
 
 
 def _of_models(folder: Path, names: Sequence[str], model: type[T]) -> dict[str, T]:

@@ -47,7 +47,7 @@ class ResultRow(TypedDict):
     impossible_model: NotRequired[Count | None]
     impossible_oracle: NotRequired[Count | None]
     parameters: NotRequired[Count | None]
-    training_seconds: NotRequired[float | None]
+    training_seconds: NotRequired[float | None]  # of earlier versions, see `lmtrain.times`
     tokenizer: NotRequired[str | None]
 
 

@@ -46,7 +46,6 @@ def make(run: Run, model: ModelEntry) -> str:
     training = read_finished(folder)
     extra = {
         "parameters": training.parameters,
-        "training_seconds": training.final.seconds,
         "tokenizer": training.model.tokenizer,
     }
     trained = load_model(folder)
