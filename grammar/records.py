@@ -49,7 +49,7 @@ InnerPath = Annotated[str, AfterValidator(_inside)]  #: of a file below the fold
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0 + 1e-9)]  #: sums of many exceed 1 by rounding
 
 
 def read_record(
@@ -135,7 +135,7 @@ def decode_record(
     kind: Any = model
     adapter: TypeAdapter[T] = _adapter(kind)
     try:
-        checked: T = _ordered(adapter.validate_json(content), value)
+        checked: T = _as_written(adapter.validate_json(content), value)
     except ValidationError as error:
         raise InputError(f"{what} is damaged: {explain(error)}; {remedy}", path, line) from error
     return checked
@@ -209,13 +209,13 @@ def _without_mark(content: bytes) -> bytes:
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
-def _ordered(found: Any, value: Any) -> Any:
-    """A checked value with its keys in the order of the file, where the model gives them in its own."""
+def _as_written(found: Any, value: Any) -> Any:
+    """A checked value as the file has it: keys in its order, and whole numbers whole where the model says float."""
     if isinstance(found, dict) and isinstance(value, dict) and found.keys() == value.keys():
-        return {key: _ordered(found[key], inner) for key, inner in value.items()}
+        return {key: _as_written(found[key], inner) for key, inner in value.items()}
     if isinstance(found, list) and isinstance(value, list) and any(isinstance(inner, dict) for inner in value):
-        return [_ordered(mine, inner) for mine, inner in zip(found, value, strict=True)]
-    return found
+        return [_as_written(mine, inner) for mine, inner in zip(found, value, strict=True)]
+    return value if isinstance(found, float) and type(value) is int else found
 
 
 def _finite(value: Any) -> bool:

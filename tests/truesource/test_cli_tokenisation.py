@@ -328,7 +328,7 @@ def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
 
 def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.tokenisation.evaluation.SINGLE", 0.5)  # of ln P, in place of 1e-7
-    call = (*CALL, "unigram", "corpus", "--documents", 3, "--estimators", "dpf", "--candidates", 2, "--particles", 2)
+    call = (*CALL, "unigram", "corpus", "--documents", 12, "--estimators", "dpf", "--candidates", 2, "--particles", 2)
     found = command(*call, "--oracle", "toy.npz", "--json", "t.json")
     assert found.code == 0
     records = records_of(here / "t.json", run="dpf")

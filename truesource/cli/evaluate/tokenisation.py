@@ -212,17 +212,25 @@ def command(
         if not reason.startswith("no piece spells"):  # said above
             echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
     show(measured)
-    tables = make_tables(
-        trained,
-        found,
-        builder,
-        settings,
-        wanted,
-        measured,
-        truth=pcfg,
-        lengths=condition,
-        leave_out_long=leave_out_long,
-    )
+    try:
+        tables = make_tables(
+            trained,
+            found,
+            builder,
+            settings,
+            wanted,
+            measured,
+            truth=pcfg,
+            lengths=condition,
+            leave_out_long=leave_out_long,
+        )
+    except InputError:
+        with outputs.together():  # what was measured may have taken hours
+            if json is not None:
+                write_json(json, measured.records())
+            if table is not None:
+                write_rows(table, measured.rows())
+        raise
     show_tables(tables)
     scores = measured.ppl[measured.marginal]
     signed = scores.get("ppl", scores["bits_per_character"])
