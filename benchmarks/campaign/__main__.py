@@ -18,6 +18,7 @@ import errors
 import kills
 import mutations
 import world
+from verbs import VERBS
 
 CAMPAIGNS = {"mutations": mutations.campaign, "kills": kills.campaign, "errors": errors.campaign}
 
@@ -34,7 +35,7 @@ def main() -> int:
     given = parser.parse_args()
     folder = given.world.resolve()
     world.build(folder / "world")
-    verbs = [verb for verb in world.VERBS if verb.name.startswith(given.only)]
+    verbs = [verb for verb in VERBS if verb.name.startswith(given.only)]
     return CAMPAIGNS[given.campaign](folder, verbs, given.number, given.seed, given.case)
 
 

@@ -250,8 +250,6 @@ INSIDE: dict[str, list[Damage]] = {
     ".safetensors": [in_safetensors] * 10,
     **dict.fromkeys((".txt", ".mrg", ".nltk", ".grammar", ".lexicon"), [in_words] * 8),
 }
-#: files that a person writes: another content is another input, not damage
-BY_HAND = frozenset((".yaml", ".txt", ".mrg", ".nltk", ".grammar", ".lexicon"))
 
 
 def damage(path: Path, rng: random.Random) -> str:

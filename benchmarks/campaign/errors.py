@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import resource
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import outcome
+import tally
 import traced
-import world
+from verbs import Verb
 
 #: what may fail, and how
 ERRORS = {
@@ -27,15 +27,14 @@ ERRORS = {
 FINE = ("a sentence, then right", "not noticed, right")
 
 
-def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only: int | None) -> int:
+def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int | None) -> int:
     """Let one system call fail, or set one limit; then call again without: a sentence first, then the right bytes."""
     traced.present()
-    outcome.preload()
+    outcome.preload(ours=False)
     base, scratch = folder / "world", folder / "failing"
     plans: dict[str, tuple[list[traced.Event], dict[str, str]]] = {}
-    table: Counter[str] = Counter()
-    for case in range(number) if only is None else [only]:
-        rng = random.Random(f"{seed}-{case}")
+
+    def case(rng: random.Random) -> tally.Case:
         verb = rng.choice([verb for verb in verbs if verb.made])
         if verb.name not in plans:
             outcome.copied(base, scratch)
@@ -53,16 +52,13 @@ def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only
             what, limit = _limit(rng)
             failed = outcome.call(scratch, verb, limit)
         kind = _kind(scratch, verb, failed, expected)
-        table[kind] += 1
-        if kind not in FINE or only is not None:
-            print(f"case {case}: {verb.name}, {what}: {kind}")
-            print("    " + "\n    ".join(failed.err.strip().splitlines()[-3:])[:600], flush=True)
-            if only is not None:
-                print(failed)
+        detail = "\n".join(failed.err.strip().splitlines()[-3:])[:600]
+        return tally.Case(f"{verb.name}, {what}", kind, detail, failed)
+
+    code = tally.run("failures", case, FINE, number, seed, only)
     if only is None:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{sum(table.values())} failures: " + ", ".join(f"{k} {n}" for k, n in table.most_common()))
-    return int(any(kind not in FINE for kind in table))
+    return code
 
 
 def _limit(rng: random.Random) -> tuple[str, Callable[[], None]]:
@@ -93,7 +89,7 @@ def _full_output() -> None:
     os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
 
 
-def _kind(folder: Path, verb: world.Verb, failed: outcome.Outcome, expected: dict[str, str]) -> str:
+def _kind(folder: Path, verb: Verb, failed: outcome.Outcome, expected: dict[str, str]) -> str:
     if failed.fault is not None:
         return failed.fault
     noticed = failed.code != 0

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import outcome
+import tally
 import traced
-import world
+from verbs import Verb
 
 SIGNALS = ("SIGKILL", "SIGKILL", "SIGKILL", "SIGTERM", "SIGINT")
 FINE = ("resumed", "resumed with --force", "had finished")
 
 
-def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only: int | None) -> int:
+def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int | None) -> int:
     """Kill a verb at a random system call, then call it again: same bytes, nothing left over, nothing lost.
 
     A third of the cases work with ``--force`` over an older result, which must be there, old or new, at the kill.
     """
     traced.present()
-    outcome.preload()
+    outcome.preload(ours=True)
     base, scratch = folder / "world", folder / "killed"
     plans: dict[str, tuple[list[traced.Event], dict[str, str]]] = {}
-    table: Counter[str] = Counter()
-    for case in range(number) if only is None else [only]:
-        rng = random.Random(f"{seed}-{case}")
+
+    def case(rng: random.Random) -> tally.Case:
         verb = rng.choice([verb for verb in verbs if verb.made])
         if verb.name not in plans:
             plans[verb.name] = _plan(base, scratch, folder, verb)
@@ -38,24 +37,19 @@ def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only
         call = verb
         if force:
             shutil.copytree(folder / "made" / verb.name, scratch / "out", dirs_exist_ok=True)
-            call = world.Verb(verb.name, (*verb.args, "--force"), verb.reads, verb.made)
+            call = Verb(verb.name, (*verb.args, "--force"), verb.reads, verb.made)
         stopped = traced.disturbed(scratch, call, event, f"signal={how}")
         kind = _kind(scratch, call, stopped, how, expected, force)
-        table[kind] += 1
-        if kind not in FINE or only is not None:
-            print(
-                f"case {case}: {verb.name}{' --force' if force else ''}, {how} at {event.call} {event.number}: {kind}"
-            )
-            print(f"    {event.text[:200]}", flush=True)
-            if only is not None:
-                print(stopped)
+        what = f"{verb.name}{' --force' if force else ''}, {how} at {event.call} {event.number}"
+        return tally.Case(what, kind, event.text[:200], stopped)
+
+    code = tally.run("kills", case, FINE, number, seed, only)
     if only is None:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{sum(table.values())} kills: " + ", ".join(f"{k} {n}" for k, n in table.most_common()))
-    return int(any(kind not in FINE for kind in table))
+    return code
 
 
-def _plan(base: Path, scratch: Path, folder: Path, verb: world.Verb) -> tuple[list[traced.Event], dict[str, str]]:
+def _plan(base: Path, scratch: Path, folder: Path, verb: Verb) -> tuple[list[traced.Event], dict[str, str]]:
     outcome.copied(base, scratch)
     events = traced.events(scratch, verb)
     events = [event for event in events if traced.inside(event, scratch)] * 4 + events  # mostly those that matter
@@ -73,7 +67,7 @@ def _pick(events: list[traced.Event], rng: random.Random) -> traced.Event:
 
 def _kind(
     folder: Path,
-    verb: world.Verb,
+    verb: Verb,
     stopped: outcome.Outcome,
     how: str,
     expected: dict[str, str],
@@ -101,5 +95,5 @@ def _kind(
     return "resumed with --force" if force else "resumed"
 
 
-def _roots(expected: dict[str, str], verb: world.Verb) -> set[str]:
+def _roots(expected: dict[str, str], verb: Verb) -> set[str]:
     return {name for name in verb.made if any(k == name or k.startswith(f"{name}/") for k in expected)}

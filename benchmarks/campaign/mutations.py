@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import damage
 import outcome
+import tally
 import world
+from verbs import KEPT, Verb
+
+FINE = ("refused", "same", "other input")
 
 
-def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only: int | None) -> int:
+def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int | None) -> int:
     """Damage one file a case; the command must succeed with the same result, or refuse in a sentence.
 
-    Of files that a person writes, another result is right: it is another input. Everything else that changes a
-    result without a word is counted as ``silent``.
+    Of files that carry no digest, those that a person or another program writes, another result is right: it is
+    another input. Everything else that changes a result without a word is counted as ``silent``.
     """
-    outcome.preload()
+    outcome.preload(ours=True)
     base, scratch = folder / "world", folder / "scratch"
     expected: dict[str, dict[str, str]] = {}
-    table: Counter[str] = Counter()
-    for case in range(number) if only is None else [only]:
-        rng = random.Random(f"{seed}-{case}")
-        verb = rng.choice(verbs)
+
+    def case(rng: random.Random) -> tally.Case:
+        verb = rng.choice([verb for verb in verbs if verb.reads])
         if verb.name not in expected:
             expected[verb.name] = _undamaged(base, scratch, verb)
         outcome.copied(base, scratch)
@@ -32,23 +34,20 @@ def campaign(folder: Path, verbs: list[world.Verb], number: int, seed: int, only
         how = damage.damage(file, rng)
         done = outcome.call(scratch, verb)
         kind = _kind(scratch, verb, file, done, expected[verb.name])
-        table[kind] += 1
-        if kind not in ("refused", "same", "other input"):
-            print(f"case {case}: {verb.name}, {how} of {file.relative_to(scratch)}: {kind} ({done.seconds:.0f} s)")
-            print("    " + "\n    ".join((done.err or done.out).strip().splitlines()[-3:])[:600], flush=True)
-        elif only is not None:
-            print(done)
+        detail = "\n".join((done.err or done.out).strip().splitlines()[-3:])[:600]
+        return tally.Case(f"{verb.name}, {how} of {file.relative_to(scratch)}", kind, detail, done)
+
+    code = tally.run("damaged files", case, FINE, number, seed, only)
     if only is None:
         shutil.rmtree(scratch)
-    print(f"{sum(table.values())} damaged files: " + ", ".join(f"{k} {n}" for k, n in table.most_common()))
-    return int(any(kind not in ("refused", "same", "other input") for kind in table))
+    return code
 
 
-def _kind(folder: Path, verb: world.Verb, file: Path, done: outcome.Outcome, expected: dict[str, str]) -> str:
+def _kind(folder: Path, verb: Verb, file: Path, done: outcome.Outcome, expected: dict[str, str]) -> str:
     if done.fault is not None:
         return done.fault
     if done.code == 2:
-        left = [name for name in verb.made if (folder / name).exists() and name not in world.KEPT]
+        left = [name for name in verb.made if (folder / name).exists() and name not in KEPT]
         return f"half written: {left}" if left else "refused"
     if outcome.litter(folder, verb):
         return f"litter: {outcome.litter(folder, verb)[:3]}"
@@ -56,10 +55,10 @@ def _kind(folder: Path, verb: world.Verb, file: Path, done: outcome.Outcome, exp
     name = str(file.relative_to(folder))
     if {k: v for k, v in found.items() if k != name} == {k: v for k, v in expected.items() if k != name}:
         return "same"
-    return "other input" if file.suffix in damage.BY_HAND else "silent"
+    return "other input" if world.without_digest(name) else "silent"
 
 
-def _undamaged(base: Path, scratch: Path, verb: world.Verb) -> dict[str, str]:
+def _undamaged(base: Path, scratch: Path, verb: Verb) -> dict[str, str]:
     outcome.copied(base, scratch)
     done = outcome.call(scratch, verb)
     if done.code or done.fault:
@@ -67,7 +66,7 @@ def _undamaged(base: Path, scratch: Path, verb: world.Verb) -> dict[str, str]:
     return outcome.results(scratch, verb)
 
 
-def _files(folder: Path, verb: world.Verb) -> list[Path]:
+def _files(folder: Path, verb: Verb) -> list[Path]:
     found: list[Path] = []
     for name in verb.reads:
         place = folder / name

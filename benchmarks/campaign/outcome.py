@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import re
 import resource
 import shutil
@@ -15,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import world
+from verbs import Verb
 
 LIMIT = 400  #: seconds of wall time for one call
 MEMORY = 8 * 2**30  #: bytes of address space that a call may take beyond what is mapped at its start
@@ -51,8 +53,13 @@ class Outcome:
         return None
 
 
-def preload() -> None:
-    """Import what every verb needs, so that a case is a fork and not a start."""
+def preload(*, ours: bool) -> None:
+    """Import what every verb needs, so that a case is a fork and not a start.
+
+    Args:
+        ours: also all modules of this suite, which a verb imports when it comes to need them; without, a case is slower
+            and shows what happens when one of these imports fails.
+    """
     import datasets  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import numba  # noqa: F401
@@ -66,6 +73,11 @@ def preload() -> None:
     import lmtrain.training  # noqa: F401
     import truesource.cli.main  # noqa: F401
 
+    for name in ("grammar", "generator", "evaluation", "lmtrain", "truesource") if ours else ():
+        for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+
 
 def copied(source: Path, target: Path) -> None:
     """A copy of the world, of hard links: what is changed must be replaced, not written to."""
@@ -75,13 +87,27 @@ def copied(source: Path, target: Path) -> None:
     (target / "out").mkdir(exist_ok=True)
 
 
-def call(folder: Path, verb: world.Verb, before: Callable[[], None] | None = None) -> Outcome:
-    """Call a verb in a forked child of this process, which has the heavy libraries already."""
-    log_out, log_err = folder / ".stdout", folder / ".stderr"
+def call(
+    folder: Path,
+    verb: Verb,
+    before: Callable[[], None] | None = None,
+    started: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Call a verb in a forked child of this process, which has the heavy libraries already.
+
+    Args:
+        folder: to work in.
+        verb: to call.
+        before: called in the child before the verb.
+        started: called here with the number of the child's process.
+    """
+    log_out, log_err = (folder.with_name(f"{folder.name}.{name}") for name in ("stdout", "stderr"))
     begun = time.perf_counter()
     child = os.fork()
     if child == 0:
         _child(folder, verb, log_out, log_err, before)
+    if started is not None:
+        started(child)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     out, err = (path.read_text(encoding="utf-8", errors="replace") for path in (log_out, log_err))
@@ -90,7 +116,7 @@ def call(folder: Path, verb: world.Verb, before: Callable[[], None] | None = Non
     return Outcome(code, out, err, time.perf_counter() - begun)
 
 
-def _child(folder: Path, verb: world.Verb, log_out: Path, log_err: Path, before: Callable[[], None] | None) -> None:
+def _child(folder: Path, verb: Verb, log_out: Path, log_err: Path, before: Callable[[], None] | None) -> None:
     code = 99
     try:
         os.chdir(folder)
@@ -121,7 +147,7 @@ def _child(folder: Path, verb: world.Verb, log_out: Path, log_err: Path, before:
     os._exit(code)
 
 
-def results(folder: Path, verb: world.Verb) -> dict[str, str]:
+def results(folder: Path, verb: Verb) -> dict[str, str]:
     """Digest of every file that a verb made, without what tells the time."""
     found = {}
     for name in verb.made:
@@ -149,7 +175,7 @@ def _without_times(value: object) -> object:
     return [_without_times(inner) for inner in value] if isinstance(value, list) else value
 
 
-def litter(folder: Path, verb: world.Verb) -> list[str]:
+def litter(folder: Path, verb: Verb) -> list[str]:
     """Temporary files inside results, or beside them where no later call will find them."""
     names = [str(p.relative_to(folder)) for p in (folder / "out").rglob("*")]
     names += [str(p.relative_to(folder)) for p in folder.iterdir() if p.name.startswith(".")]

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import outcome
-import world
+from verbs import Verb
 
 #: system calls that change files, and those that only open them
 CHANGING = [
@@ -46,21 +45,17 @@ def present() -> None:
         raise SystemExit("this campaign needs strace; install it (apt-get install strace)")
 
 
-def events(folder: Path, verb: world.Verb) -> list[Event]:
+def events(folder: Path, verb: Verb) -> list[Event]:
     """The watched calls of an undisturbed run, in order, from the first to the last that is about the folder."""
     log = folder.with_name("trace.log")
-    done = _strace(folder, verb, ["-y", "-o", str(log), "-e", f"trace={','.join(WATCHED)}"])
+    done, main = _strace(folder, verb, ["-y", "-o", str(log), "-e", f"trace={','.join(WATCHED)}"])
     if done.code:
         raise SystemExit(f"{verb.name} fails without damage: {done.out}{done.err}")
     counts: Counter[str] = Counter()
     found: list[Event] = []
-    main: str | None = None
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
         match = _EVENT.match(line)
-        if match is None:
-            continue
-        main = main or match[1]
-        if match[1] == main:
+        if match is not None and int(match[1]) == main:
             counts[match[2]] += 1
             event = Event(match[2], counts[match[2]], match[3])
             if found or inside(event, folder):
@@ -77,35 +72,35 @@ def inside(event: Event, folder: Path) -> bool:
     return f"{folder}/" in text or (event.call != "write" and _RELATIVE.search(text) is not None)
 
 
-def disturbed(folder: Path, verb: world.Verb, event: Event, what: str) -> outcome.Outcome:
+def disturbed(folder: Path, verb: Verb, event: Event, what: str) -> outcome.Outcome:
     """Call the verb so that at ``event`` comes ``what``: ``signal=SIGKILL`` or ``error=ENOSPC``."""
-    return _strace(
-        folder,
-        verb,
-        ["-o", "/dev/null", "-e", f"trace={event.call}", "-e", f"inject={event.call}:{what}:when={event.number}"],
-    )
+    inject = ["-e", f"trace={event.call}", "-e", f"inject={event.call}:{what}:when={event.number}"]
+    return _strace(folder, verb, ["-o", "/dev/null", *inject])[0]
 
 
-def _strace(folder: Path, verb: world.Verb, options: list[str]) -> outcome.Outcome:
-    words = ["strace", "-f", "--seccomp-bpf", *options, sys.executable, "-m", "truesource", *verb.args]
-    process = subprocess.Popen(
-        words,
-        cwd=folder,
-        env=world.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=3 * outcome.LIMIT)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return outcome.Outcome(-signal.SIGALRM, "", "", 0.0)
-    return outcome.Outcome(process.returncode, out, "\n".join(_own(err)), 0.0)
+def _strace(folder: Path, verb: Verb, options: list[str]) -> tuple[outcome.Outcome, int]:
+    """Call the verb with strace attached before it begins; also gives the number of its process."""
+    watchers: list[tuple[subprocess.Popen[bytes], int]] = []
+    ready, go = os.pipe()
 
+    def attach(child: int) -> None:
+        watcher = subprocess.Popen(["strace", "-f", "-q", *options, "-p", str(child)], stderr=subprocess.PIPE)
+        watchers.append((watcher, child))
+        while b"TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_bytes():
+            if watcher.poll() is not None:
+                raise SystemExit(f"strace cannot watch a process: {watcher.communicate()[1].decode()}")
+            time.sleep(0.002)
+        os.write(go, b".")
 
-def _own(err: str) -> list[str]:
-    return [line for line in err.splitlines() if not line.startswith("strace:")]
+    def wait() -> None:
+        os.read(ready, 1)
+        os.close(ready)
+        os.close(go)
+
+    done = outcome.call(folder, verb, wait, attach)
+    os.close(ready)
+    os.close(go)
+    watcher, child = watchers[0]
+    watcher.terminate()  # what the call may have left behind is not watched any longer
+    watcher.communicate()
+    return done, child

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from verbs import HEADS, PIECES, SMALL, WORDS
 
 GRAMMAR = """\
 S -> NPs VPs 0.5 | NPp VPp 0.5
@@ -26,7 +29,6 @@ IN -> 'of' 0.6 | 'near' 0.4
 %label VPs VP
 %label VPp VP
 """
-CHANGED = "head-final=all"
 
 RUN = """\
 name: toy
@@ -60,31 +62,22 @@ axes:
   seeds: [1]
 evaluation: {split: eval, sentences: 40}
 """
-CLASSES = '{"NN": "noun", "NNS": "noun", "VBZ": "verb", "VBP": "verb", "DT": "other", "IN": "other"}\n'
-SMALL = "--preset tiny --set model.layers=1 --set model.dim=8 --set training.max_steps=6 --set training.eval_every=3"
-WORDS = f"{SMALL} --set model.min_count=1"
-HEADS = "--set model.heads=2"
-PIECES = "--set model.tokenizer=bpe --set model.vocab_size=60"
-
-
-@dataclass(frozen=True)
-class Verb:
-    """A call of the command on the world."""
-
-    name: str
-    args: tuple[str, ...]  #: relative to the world
-    reads: tuple[str, ...]  #: files or folders whose damage may show
-    made: tuple[str, ...]  #: what it makes, below ``out/``
-    again: tuple[str, ...] = ()  #: added when the same call is made once more after a kill
-
-
-def verb(name: str, line: str, reads: str, made: str = "") -> Verb:
-    """A verb from one line of words."""
-    return Verb(name, tuple(line.split()), tuple(reads.split()), tuple(made.split()))
-
-
-#: folders that a refused call leaves as they are, to go on from
-KEPT = ("out/toy", "out/sweep", "runs/toy", "runs/toy/report.html")
+#: files that a person or another program writes
+BY_HAND = {
+    "g.txt": GRAMMAR,
+    "run.yaml": RUN,
+    "sweep.yaml": SCALING,
+    "classes.json": '{"NN": "noun", "NNS": "noun", "VBZ": "verb", "VBP": "verb", "DT": "other", "IN": "other"}\n',
+    "heads.txt": "S -> NP *VP\nNP: NN NNS NP\nPP: IN\nVP: VBZ VBP\n",
+    "stopwords.txt": "the\nsome\nof\nnear\n",
+    "forms.txt": "noun dog dogs\nnoun cat cats\nnoun man men\nverb sees see\nverb likes like\nverb hears hear\n",
+    "released.json": json.dumps({"the dog sees": [1.0, 2.0, 3.5], "some men like the cat": [2.0, 1.5, 1.0, 0.5, 3.0]}),
+    "released.txt": "the dog\nToken: 0\n0.5\nToken: 1\n0.25\nno\nToken: 0\n1.0\n",
+    "words.json": json.dumps(["the", "dog", "some", "men", "like", "cat", "no"]),
+}
+#: kinds of files that carry no digest: what stands in them is the input, whatever it is
+PLAIN = frozenset((".yaml", ".txt", ".mrg", ".nltk", ".grammar", ".lexicon", ".gz", ".model"))
+FOREIGN = "hf"  #: a model folder of another program
 
 #: how the files of the world are made, in order
 RECIPE = [
@@ -103,108 +96,14 @@ RECIPE = [
     "evaluate pairs ngram --oracle g.txt -n 10 --lengths 2..12 --pairs pairs.jsonl",
     "run run.yaml",
     "evaluate scaling sweep.yaml",
+    "convert g.txt g.gz --to earleyx",
 ]
 
-VERBS = [
-    verb("inspect-npz", "inspect g.npz --json out/i.json", "g.npz", "out/i.json"),
-    verb("inspect-text", "inspect g.txt text.txt --json out/i.json", "g.txt text.txt", "out/i.json"),
-    verb("convert-npz", "convert g.npz out/c.txt", "g.npz", "out/c.txt"),
-    verb("convert-nltk", "convert g.nltk out/c.npz --from nltk", "g.nltk", "out/c.npz"),
-    verb("convert-berkeley", "convert b.grammar out/c.npz --from berkeley", "b.grammar b.lexicon", "out/c.npz"),
-    verb("convert-two", "convert g.npz out/c.grammar --to berkeley", "g.npz", "out/c.grammar out/c.lexicon"),
-    verb("convert-corpus", "convert corpus out/c.mrg", "corpus", "out/c.mrg"),
-    verb("vary", f"vary g.txt --variant {CHANGED} --variant zipf=1.2 --lengths 2..8 -o out/v", "g.txt", "out/v"),
-    verb(
-        "induce",
-        "induce bank.mrg --cycles 1 -o out/p.npz --trace out/t.jsonl",
-        "bank.mrg",
-        "out/p.npz out/t.jsonl",
-    ),
-    verb(
-        "induce-frequency",
-        "induce bank.mrg --method relative-frequency -o out/p.txt",
-        "bank.mrg",
-        "out/p.txt",
-    ),
-    verb(
-        "reestimate",
-        "induce --start-from g.npz --unbracketed corpus --iterations 3 -o out/p.npz",
-        "g.npz corpus",
-        "out/p.npz",
-    ),
-    verb("sample", "sample g.npz -n 300 --lengths 2..12 -o out/c", "g.npz", "out/c"),
-    verb(
-        "sample-variant",
-        "sample g.npz -n 100 --lengths 2..12 --split train=1 --variant zipf=1.2 -o out/c",
-        "g.npz",
-        "out/c",
-    ),
-    verb("parse", "parse p.npz text.txt -o out/t.mrg", "p.npz text.txt", "out/t.mrg"),
-    verb("bound", "bound g.npz corpus --json out/b.json", "g.npz corpus", "out/b.json"),
-    verb("bound-text", "bound g.txt text.txt --json out/b.json", "g.txt text.txt", "out/b.json"),
-    verb("bound-parts", "bound g.npz corpus -o out/b --json out/b.json", "g.npz corpus", "out/b out/b.json"),
-    verb("train", f"train corpus --model gpt2 {WORDS} {HEADS} -o out/m", "corpus", "out/m"),
-    verb("train-ngram", "train corpus --model ngram -o out/m", "corpus", "out/m"),
-    verb("train-text", f"train text.txt --model lstm {WORDS} -o out/m", "text.txt", "out/m"),
-    verb("score", "score net corpus --oracle g.npz --json out/s.json", "net corpus g.npz", "out/s.json"),
-    verb("score-masked", "score bert corpus --oracle g.npz --json out/s.json", "bert corpus", "out/s.json"),
-    verb("score-lstm", "score lstm corpus --oracle g.npz --json out/s.json", "lstm", "out/s.json"),
-    verb("score-ngram", "score ngram corpus --oracle g.npz --json out/s.json", "ngram", "out/s.json"),
-    verb("score-pieces", "score pieces corpus --oracle g.npz --json out/s.json", "pieces", "out/s.json"),
-    verb("generate", "generate net -n 40 --max-tokens 12 -o out/s", "net", "out/s"),
-    verb("generate-ngram", "generate ngram -n 40 --max-tokens 12 -o out/s", "ngram", "out/s"),
-    verb(
-        "divergence",
-        "evaluate divergence net corpus --oracle g.npz --json out/d.json --plot out/d.svg",
-        "net corpus g.npz",
-        "out/d.json out/d.svg",
-    ),
-    verb(
-        "dynamics",
-        "evaluate dynamics net corpus --oracle g.npz --classes classes.json --json out/d.json",
-        "net corpus classes.json",
-        "out/d.json",
-    ),
-    verb(
-        "naturalness",
-        "evaluate naturalness corpus --split eval --reference bank.mrg --json out/n.json",
-        "corpus bank.mrg",
-        "out/n.json",
-    ),
-    verb("lattice", "evaluate lattice pieces text.txt --json out/l.json", "pieces text.txt", "out/l.json"),
-    verb(
-        "tokenisation",
-        "evaluate tokenisation pieces corpus --oracle g.npz --estimators one-best,nbest,dpf"
-        " --samples 8 --documents 2 --json out/t.json",
-        "pieces corpus",
-        "out/t.json",
-    ),
-    verb(
-        "pairs",
-        "evaluate pairs net --oracle g.npz --given pairs.jsonl --lengths 2..12 --json out/p.json --figure out/p.svg",
-        "net pairs.jsonl",
-        "out/p.json out/p.svg",
-    ),
-    verb("pplu", "evaluate pplu net corpus --oracle g.npz --json out/p.json", "net corpus", "out/p.json"),
-    verb(
-        "probe",
-        "evaluate probe net corpus --oracle g.npz --layers 0 --no-mdl --no-correlations --control none"
-        " --sentences 20 --json out/p.json",
-        "net corpus g.npz",
-        "out/p.json",
-    ),
-    verb(
-        "tendencies",
-        "evaluate tendencies samples --oracle g.npz --vocabulary net --chance 19 --json out/t.json",
-        "samples g.npz",
-        "out/t.json",
-    ),
-    verb("scaling", "evaluate scaling sweep.yaml --runs out", "sweep.yaml g.txt", "out/sweep"),
-    verb("scaling-folder", "evaluate scaling runs/sweep --json out/s.json", "runs/sweep", "out/s.json"),
-    verb("run", "run run.yaml --runs out", "run.yaml bank.mrg", "out/toy"),
-    verb("run-again", "run run.yaml", "runs/toy", "runs/toy"),
-    verb("report", "report runs/toy", "runs/toy", "runs/toy/report.html"),
-]
+
+def without_digest(name: str) -> bool:
+    """Whether a change of this file of the world, which can be read, is another input and not damage."""
+    file = Path(name)
+    return name in BY_HAND or file.suffix in PLAIN or file.parts[0] == FOREIGN
 
 
 def environment() -> dict[str, str]:
@@ -217,7 +116,7 @@ def build(folder: Path) -> None:
     if (folder / "complete").is_file():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("g.txt", GRAMMAR), ("run.yaml", RUN), ("sweep.yaml", SCALING), ("classes.json", CLASSES)):
+    for name, text in BY_HAND.items():
         (folder / name).write_text(text, encoding="utf-8")
     for number, line in enumerate(RECIPE):
         mark = folder / f".made-{number}"
@@ -232,13 +131,40 @@ def build(folder: Path) -> None:
         )
         if done.returncode:
             raise SystemExit(f"truesource {line}\n{done.stdout}{done.stderr}")
-        if line.startswith("convert corpus"):
-            (folder / "text.txt").write_text(_plain(folder / "bank.mrg"), encoding="utf-8")
         mark.touch()
+    trees = (folder / "bank.mrg").read_text(encoding="utf-8").splitlines(keepends=True)[:40]
+    (folder / "gold.mrg").write_text("".join(trees), encoding="utf-8")
+    (folder / "text.txt").write_text("".join(map(_plain, trees)), encoding="utf-8")
+    _foreign(folder / "net", folder / FOREIGN)
+    _sentencepiece(folder)
     (folder / "complete").touch()
 
 
-def _plain(bank: Path) -> str:
-    """The words of the first trees, one sentence a line."""
-    lines = bank.read_text(encoding="utf-8").splitlines()[:40]
-    return "".join(" ".join(part.rstrip(")") for part in line.split() if part.endswith(")")) + "\n" for line in lines)
+def _plain(tree: str) -> str:
+    """The words of a tree in one line."""
+    return " ".join(part.rstrip(")") for part in tree.split() if part.endswith(")")) + "\n"
+
+
+def _foreign(model: Path, folder: Path) -> None:
+    """A model as others save it: without what this suite writes beside the network and the tokeniser."""
+    folder.mkdir(exist_ok=True)
+    for name in (
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ):
+        shutil.copy(model / name, folder / name)
+
+
+def _sentencepiece(folder: Path) -> None:
+    from sentencepiece import SentencePieceTrainer
+
+    SentencePieceTrainer.train(
+        input=str(folder / "text.txt"),
+        model_prefix=str(folder / "sp"),
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
