@@ -16,6 +16,7 @@ from numba import njit
 
 SMALLEST = 1e-250  #: share of the largest entry of its span below which an entry is taken for zero
 FAINT = 1e-290  #: a span whose largest weight is below this share of its best pair of parts is taken for zero
+TINY = 1e-300  #: products below it may have lost digits, or be zero
 NOTHING = -(2**40)  #: shift of a span without weight: any power of two reached from it is zero
 LOWEST, HIGHEST = -1100, 1000  #: powers of two in the table; 2^-1100 is zero
 
@@ -47,6 +48,20 @@ def _highest(shift, i, j, top):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
         for w in range(top.size):
             top[w] = max(top[w], shift[left, w] + shift[right, w])
+
+
+@njit(cache=True, nogil=True)
+def _mark_underflow(shift, least, i, j, factor, smallest, lost):
+    """Mark in ``lost`` the sentences in which a product of two kept weights may have been too small for a float.
+
+    ``least`` (spans, W) is the smallest weight kept in each span, ``smallest`` what else such a product is times.
+    """
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        for w in range(lost.size):
+            if shift[left, w] > NOTHING and shift[right, w] > NOTHING:
+                product = factor[k, w] * least[left, w]
+                lost[w] |= product < TINY or product * least[right, w] * smallest < TINY
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
@@ -81,12 +96,13 @@ def _products(full, present, j, c, splits, n_splits, lefts, acc):
 
 
 @njit(cache=True, nogil=True)
-def _normalise(full, present, allowed, top, shift, scale, lost):
+def _normalise(full, present, allowed, top, shift, scale, least, lost):
     """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have.
 
-    Marks in ``lost`` the sentences of which a weight is too small to be kept.
+    Marks in ``lost`` the sentences of which a weight is too small to be kept; ``least`` is the smallest that is.
     """
     scale[:] = 0.0
+    least[:] = 1.0
     for a in range(full.shape[0]):
         if present[a]:
             for w in range(scale.size):
@@ -107,7 +123,9 @@ def _normalise(full, present, allowed, top, shift, scale, lost):
                 value = full[a, w] * scale[w]
                 lost[w] |= scale[w] > 0.0 and full[a, w] > 0.0 and value < SMALLEST
                 full[a, w] = value if value >= SMALLEST else 0.0
-                some |= value >= SMALLEST
+                if value >= SMALLEST:
+                    least[w] = min(least[w], value)
+                    some = True
             present[a] = some
 
 
@@ -143,6 +161,8 @@ def inside(
     present = np.zeros((n_spans, n_states), dtype=np.bool_)
     shift = np.full((n_spans, width), NOTHING)
     lost = np.zeros(width, dtype=np.bool_)
+    least = np.empty((n_spans, width))
+    smallest = prob.min() * closure_value.min() if prob.size and closure_value.size else 1.0
     bare = np.zeros((n_states, width))
     flags = np.zeros(n_states, dtype=np.bool_)
     acc, scale = np.zeros(width), np.zeros(width)
@@ -170,6 +190,7 @@ def inside(
             else:
                 _highest(shift, i, j, top)
                 _factors(shift, i, j, top, powers, factor)
+                _mark_underflow(shift, least, i, j, factor, smallest, lost)
                 for b in range(n_states):
                     if by_left[b] == by_left[b + 1] or not begins[i, b]:
                         continue
@@ -193,7 +214,7 @@ def inside(
                             full[span, a] = 0.0
                         for w in range(width):
                             full[span, a, w] += weight * bare[b, w]
-            _normalise(full[span], present[span], allowed[span], top, shift[span], scale, lost)
+            _normalise(full[span], present[span], allowed[span], top, shift[span], scale, least[span], lost)
             for a in range(n_states):
                 begins[i, a] |= present[span, a]
                 ends[a] |= present[span, a]

@@ -437,3 +437,17 @@ def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_imposs
         expected_rule_counts(pcfg, [["a", "a", "y"], ["a"] * 300 + ["w"]], brackets=brackets and [[], *brackets])
     counts = expected_rule_counts(pcfg, [["a"] * 300 + ["y"], ["a"] * 300])  # what is lost here leads nowhere
     assert counts.impossible == (2,)
+
+
+def test_products_of_two_kept_weights_that_no_float_holds_are_not_zero() -> None:
+    """P over a^k, Q over b^k are less probable than B, D by 8.3e-37 a word: 1e-288 for 8 words, below 1e-324 for 9."""
+    p = 8.3e-37
+    pcfg = PCFG.from_text(
+        "S -> P Q 0.4 | B W 0.3 | D W 0.3\nW -> w 1\n"
+        f"P -> P X 0.5 | X X 0.5\nX -> a {p} | w 1\nB -> B Z 0.5 | Z Z 0.5\nZ -> a 1\n"
+        f"Q -> Q Y 0.5 | Y Y 0.5\nY -> b {p} | w 1\nD -> D V 0.5 | V V 0.5\nV -> b 1\n"
+    )
+    sentence = ["a"] * 6 + ["b"] * 6
+    assert pcfg.log_prob(sentence) == pytest.approx(np.log(0.4) + 10 * np.log(0.5) + 12 * np.log(p), rel=1e-12)
+    with pytest.raises(InputError, match="sentence 2 has parts whose weights are further apart than 1e250"):
+        expected_rule_counts(pcfg, [["a", "a", "b", "b"], sentence])
