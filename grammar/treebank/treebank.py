@@ -214,6 +214,14 @@ class Treebank:
         names.update(node.label for tree in self.trees for node in tree.subtrees())
         return signs_of_others(names.items(), self.convention or "plain")
 
+    def markers_kept(self) -> dict[Name, str]:
+        """For each other convention whose markers were kept: how many, and which, in words."""
+        return {
+            name: f"{signs.total():,} words or labels were kept that look like markers of the convention {name}"
+            f" ({', '.join(f'{sign} {count:,}' for sign, count in signs.most_common(5))})"
+            for name, signs in self.signs_of_others().items()
+        }
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the trees in brackets, one a line, hexadecimal."""

@@ -25,7 +25,8 @@ from lmtrain.times import training_seconds
 from truesource.cli.main import main
 from truesource.config.run import load_config
 from truesource.report.words import duration
-from truesource.runner import execute
+from truesource.runner import Run, execute
+from truesource.stages import treebank
 
 CONFIG = """\
 name: toy
@@ -446,3 +447,19 @@ def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished:
     assert run(copy)[0] == "train:c"
     assert results(copy) == results(finished)
     assert traces(copy) == []
+
+
+def test_a_run_warns_of_markers_of_another_convention(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "swb.mrg").write_text("( (S (NP (PRP he)) (VP (VBZ walks)) (-DFL- E_S)))\n" * 3, encoding="utf-8")
+    (tmp_path / "run.yaml").write_text("name: toy\ntreebank: {files: swb.mrg, held_out: 0}\n", encoding="utf-8")
+    for convention, warned in (("penn", True), ("switchboard", False)):
+        override = f"treebank.normalise.convention={convention}"
+        config = load_config(tmp_path / "run.yaml", [override])
+        (tmp_path / convention / "treebank").mkdir(parents=True)
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="truesource"):
+            treebank.make(Run(config, tmp_path / convention, tmp_path))
+        said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        assert bool(said) == warned
+        assert all("(E_S 3" in line and "treebank.normalise.convention to switchboard" in line for line in said)
+        assert any(record.getMessage().startswith(f"convention {convention}: ") for record in caplog.records) != warned

@@ -38,13 +38,8 @@ def show_reading(bank: Treebank) -> None:
     """Say what reading a treebank dropped and cut, and warn of what looks like markers of another convention."""
     if bank.ledger.dropped or bank.ledger.cut:
         echo(f"convention {bank.convention}: {bank.ledger}")
-    for name, signs in bank.signs_of_others().items():
-        listed = ", ".join(f"{sign} {count:,}" for sign, count in signs.most_common(5))
-        echo(
-            f"Warning: {signs.total():,} words or labels were kept that look like markers of the convention {name}"
-            f" ({listed}); read the treebank with --convention {name}, or leave them if they belong to the language",
-            err=True,
-        )
+    for name, kept in bank.markers_kept().items():
+        echo(f"Warning: {kept}; read the treebank with --convention {name}, or leave them if they are words", err=True)
 
 
 def read_documents(path: Path, split: str) -> tuple[list[str], LengthRange | None]:

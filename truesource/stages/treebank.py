@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from truesource.config.sources import TreebankConfig
 
 if TYPE_CHECKING:
     from truesource.runner import Run
+
+log = logging.getLogger("truesource")
 
 
 def inputs(run: Run) -> Any:
@@ -41,6 +44,7 @@ def make(run: Run) -> str:
     """Write ``treebank.mrg.gz``, ``held_out.mrg.gz`` and ``statistics.json``."""
     config = _config(run)
     bank = _read(run, config)
+    _show_reading(bank)
     if config.held_out_files:
         train = bank
         held_out: Treebank | None = Treebank.read(_paths(run, config.held_out_files), config.normalise)
@@ -68,6 +72,14 @@ def make(run: Run) -> str:
         },
     )
     return train.digest if held_out is None else f"{train.digest}+{held_out.digest}"
+
+
+def _show_reading(bank: Treebank) -> None:
+    """Log what reading dropped and cut, and warn of what looks like markers of another convention."""
+    if bank.ledger.dropped or bank.ledger.cut:
+        log.info("convention %s: %s", bank.convention, bank.ledger)
+    for name, kept in bank.markers_kept().items():
+        log.warning("%s; set treebank.normalise.convention to %s, or leave them if they are words", kept, name)
 
 
 def _digests(path: Path) -> list[str]:
