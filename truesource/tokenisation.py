@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from grammar.errors import InputError
 
 if TYPE_CHECKING:
+    from evaluation.exclusion import Exclusion
     from evaluation.score import Score
     from evaluation.tokenisation.builder import LatticeBuilder
     from evaluation.tokenisation.canonical import CanonicalMass
@@ -283,6 +284,7 @@ def measure(
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
     per_document: int = 1,
+    excluded: Exclusion | None = None,
 ) -> Measured:
     """Run estimators over documents, and set them against the truth where it is known.
 
@@ -295,6 +297,7 @@ def measure(
         truth: the grammar that the texts, a sentence each, were drawn from.
         lengths: the length condition that they were drawn under.
         per_document: so many consecutive texts are one document for the distance to the truth and its intervals.
+        excluded: sentences that the texts leave out, and so does the truth.
 
     Raises:
         InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
@@ -317,7 +320,9 @@ def measure(
         gaps = marginal_gaps({"text": evaluation}, marginal, b=settings.b, seed=settings.seed)
         if below_bounds(evaluation, marginal) is None:
             canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
-    against = None if truth is None else decompose(evaluation, marginal, truth, lengths, per_document=per_document)
+    against = None
+    if truth is not None:
+        against = decompose(evaluation, marginal, truth, lengths, per_document=per_document, excluded=excluded)
     ppl = perplexities(evaluation, settings.seed)
     return Measured(evaluation, marginal, ppl, gaps, canonical, against, settings.seed)
 

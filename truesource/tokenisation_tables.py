@@ -11,6 +11,7 @@ from evaluation.score import signature
 from grammar.errors import InputError
 
 if TYPE_CHECKING:
+    from evaluation.exclusion import Exclusion
     from evaluation.tokenisation.builder import LatticeBuilder
     from evaluation.tokenisation.caching import Caching
     from evaluation.tokenisation.canonical import LocalCanonicality
@@ -139,6 +140,7 @@ def make_tables(
     *,
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
+    excluded: Exclusion | None = None,
     leave_out_long: bool = False,
 ) -> Tables:
     """Make the tables that are wanted.
@@ -152,6 +154,7 @@ def make_tables(
         measured: what was found of the documents; parts of signatures, and the estimator of other languages.
         truth: grammar of the texts, which other languages are changes of.
         lengths: its length condition.
+        excluded: sentences that the texts leave out, and so does the truth of words; other languages leave none out.
         leave_out_long: sentences of other languages that are too long for the model are left out, not refused.
 
     Raises:
@@ -177,7 +180,9 @@ def make_tables(
     if wanted.canonical:
         made.canonical = local_canonicality(model, found, builder, seed=seed)
     if wanted.words:
-        made.words = word_surprisals(model, measured.evaluation, settings, truth=truth, lengths=lengths, seed=seed)
+        made.words = word_surprisals(
+            model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
+        )
     if wanted.equal_cost:
         made.costs = compare_costs(model, found, settings, wanted.equal_cost)
     if wanted.changes and truth is not None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.oracle import Oracle
 from evaluation.score import Score
@@ -58,6 +59,7 @@ class Decomposition:
     grammar: PCFG
     lengths: LengthRange | None
     per_document: int = 1  #: texts given that are one document
+    excluded: Exclusion | None = None  #: sentences that the texts leave out, and so does the truth
 
     @property
     def tokenisation_gap(self) -> Floats:
@@ -173,6 +175,7 @@ class Decomposition:
             unit=unit,
             bound=self.evaluation.total(self.run).bound,
             given=self.lengths or "none",
+            **disjoint_part(self.excluded),
             grammar=self.grammar.digest[:8],
             impossible=len(self.impossible),
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
@@ -190,7 +193,13 @@ class Decomposition:
 
 
 def decompose(
-    evaluation: Evaluation, run: str, grammar: PCFG, lengths: LengthRange | None, *, per_document: int = 1
+    evaluation: Evaluation,
+    run: str,
+    grammar: PCFG,
+    lengths: LengthRange | None,
+    *,
+    per_document: int = 1,
+    excluded: Exclusion | None = None,
 ) -> Decomposition:
     """Set what a model gives to sentences, one text each, against the exact truth.
 
@@ -205,6 +214,8 @@ def decompose(
         lengths: the length condition that they were drawn under.
         per_document: join so many consecutive texts to one document; the model reads each sentence anew, so that
             probabilities multiply. Sentences set aside are left out of theirs.
+        excluded: sentences that the texts leave out, such as those of earlier disjoint splits: the truth is then
+            exactly that of the rest of the language.
 
     Raises:
         InputError: nothing is left, or ``run`` is not among the runs.
@@ -212,7 +223,7 @@ def decompose(
     if run not in evaluation.runs or per_document < 1:
         raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
     sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
-    truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end)
+    truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded)
     altered = np.array([document.text.altered for document in evaluation.documents])
     possible = np.isfinite(truth)
     kept = np.flatnonzero(possible & ~altered)
@@ -248,11 +259,17 @@ def decompose(
         grammar,
         lengths,
         per_document,
+        excluded,
     )
 
 
 def true_log_probs(
-    sentences: Sequence[Sequence[str]], grammar: PCFG, lengths: LengthRange | None, *, end: bool
+    sentences: Sequence[Sequence[str]],
+    grammar: PCFG,
+    lengths: LengthRange | None,
+    *,
+    end: bool,
+    excluded: Exclusion | None = None,
 ) -> Floats:
     """(N,) log probability of each sentence under a grammar, nats; -inf where it cannot make it.
 
@@ -261,8 +278,9 @@ def true_log_probs(
         grammar: the truth.
         lengths: its length condition.
         end: whether the end of the sentence counts.
+        excluded: sentences that are left out of the language; one of them has probability 0.
     """
-    scores = Oracle(grammar, lengths=lengths).score(sentences, ScoringFrame(eos=end))
+    scores = Oracle(grammar, lengths=lengths, excluded=excluded).score(sentences, ScoringFrame(eos=end))
     found = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
     found[scores.impossible] = -np.inf
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.exclusion import Exclusion, disjoint_part
 from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.oracle import Oracle
 from evaluation.score import Score, signature
@@ -62,6 +63,7 @@ def word_surprisals(
     *,
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
+    excluded: Exclusion | None = None,
     seed: int = 0,
 ) -> WordTable:
     """Surprisal of every word given those before it (Pimentel & Meister 2024; Oh & Schuler 2024).
@@ -77,13 +79,14 @@ def word_surprisals(
         settings: of the particle filter that sums over cuts, see `evaluation.tokenisation.words.word_log_probs`.
         truth: grammar that the texts, a sentence each, were drawn from.
         lengths: its length condition.
+        excluded: sentences that the texts leave out, and so does the truth.
         seed: of the bootstrap.
 
     Raises:
         InputError: pieces reach from one word into the next, so that words have no surprisals of their own; or as
             `evaluation.tokenisation.words.word_log_probs`.
     """
-    exact = _exact(evaluation.documents, truth, lengths)
+    exact = _exact(evaluation.documents, truth, lengths, excluded)
     numbers: list[int] = []
     words: list[str] = []
     one_cut: list[Floats] = []
@@ -125,7 +128,7 @@ def word_surprisals(
         "ci": ci_part(len(evaluation.documents), seed, "document"),
     }
     if truth is not None:
-        parts |= {"grammar": truth.digest[:8], "given": lengths or "none"}
+        parts |= {"grammar": truth.digest[:8], "given": lengths or "none", **disjoint_part(excluded)}
     return WordTable(
         model.name,
         tuple(numbers),
@@ -138,13 +141,15 @@ def word_surprisals(
     )
 
 
-def _exact(documents: Sequence[Document], truth: PCFG | None, lengths: LengthRange | None) -> dict[int, Floats]:
+def _exact(
+    documents: Sequence[Document], truth: PCFG | None, lengths: LengthRange | None, excluded: Exclusion | None
+) -> dict[int, Floats]:
     """Surprisals of words under the grammar, nats, by place of the document; those that it cannot make are left out."""
     if truth is None:
         return {}
     rows = [row for row, document in enumerate(documents) if not document.text.altered]
     sentences = [documents[row].text.original.split() for row in rows]
-    scores = Oracle(truth, lengths=lengths).score(sentences, ScoringFrame(eos=False))
+    scores = Oracle(truth, lengths=lengths, excluded=excluded).score(sentences, ScoringFrame(eos=False))
     bounds = np.searchsorted(scores.sentence, np.arange(len(rows) + 1))
     found = {row: -scores.log_prob[bounds[i] : bounds[i + 1]] for i, row in enumerate(rows)}
     for i in scores.impossible.tolist():

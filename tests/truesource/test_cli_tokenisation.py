@@ -17,7 +17,9 @@ from pyarrow import parquet
 from saved_models import save_model, save_piece_model
 from seat_grammar import SEAT_GRAMMAR
 
+from evaluation.exclusion import Exclusion
 from evaluation.oracle import Oracle
+from generator.corpus import Corpus
 from generator.frame import ScoringFrame
 from grammar.conditioning import LengthRange
 from grammar.errors import InputError
@@ -158,6 +160,32 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
     drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
     for text in ("true NLL", "tokenisation gap", "the gaps alone, with 95% interval"):
         assert text in drawn
+
+
+def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path, command: Command) -> None:
+    splits = ("--split", "train=.5,eval=.5", "--overlap", "disjoint", "--lengths", LENGTHS)
+    assert command("sample", "toy.npz", "-n", 60, "-o", "apart", *splits).code == 0
+    found = command(
+        *CALL, "unigram", "apart", "--estimators", "nbest", "--samples", 4, "--oracle", "toy.npz", "--json", "t.json",
+        "--words", "w.parquet", "--candidates", 1, "--particles", 1, "--no-tail",
+    )  # fmt: skip
+    assert found.code == 0
+    corpus, pcfg = Corpus.load("apart"), PCFG.load("toy.npz")
+    excluded = Exclusion.of(corpus, "eval", pcfg, LENGTHS)
+    assert excluded is not None and excluded.exact
+    said = f"eval of apart leaves out the {len(excluded.sentences)} sentences of earlier splits,"
+    assert found.err.startswith(said) and "add" not in found.err
+    records = records_of(here / "t.json", run="nbest")
+    sentences = corpus.sentences("eval")
+    free = pcfg.exact.string_log_probs(sentences, LENGTHS).sum()
+    correction = corpus.record["splits"]["eval"]["excluded"]["log_correction"]
+    wanted = -(free + correction * len(sentences)) / len(sentences)
+    assert records["true_nll"]["value"] == pytest.approx(wanted, rel=1e-10)
+    signed = f"|given:{LENGTHS}|disjoint:{excluded.part}|grammar:{pcfg.digest[:8]}|"
+    for name in ("true_nll", "model_gap_per_word"):
+        assert signed in records[name]["signature"]
+    words = records_of(here / "t.json", table="words")["surprisal_truth"]
+    assert f"|disjoint:{excluded.part}|" in words["signature"]
 
 
 def test_pieces_without_scores_get_fitted_ones(here: Path, command: Command) -> None:

@@ -9,10 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from piece_models import MARKER, ToyTokenizer
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
+from evaluation.exclusion import Exclusion
 from evaluation.oracle import Oracle
 from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
@@ -239,6 +242,49 @@ def test_true_log_probs_are_those_of_strings() -> None:
     found = true_log_probs([*SENTENCES[:5], ["gh", "gh"]], GRAMMAR, SHORT, end=True)
     assert found[:5] == pytest.approx([math.log(strings[tuple(s)] / z) for s in SENTENCES[:5]], abs=1e-10)
     assert found[5] == -math.inf
+
+
+# -- splits that leave sentences out ------------------------------------------------------------------
+
+LANGUAGE = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in table.items() if len(s) in SHORT}
+SUBSETS = st.sets(st.sampled_from(sorted(LANGUAGE)), min_size=1, max_size=len(LANGUAGE) - 1)
+
+
+@given(SUBSETS, st.booleans())
+def test_the_truth_leaves_out_what_the_split_leaves_out(left_out: set[tuple[str, ...]], end: bool) -> None:
+    """Every sentence that is left, and with ``end`` off every beginning, by adding up the language without the rest."""
+    rest = {s: p for s, p in LANGUAGE.items() if s not in left_out}
+    total = math.fsum(rest.values())
+    excluded = Exclusion.from_sentences(left_out, GRAMMAR, SHORT)
+    found = true_log_probs(sorted(rest), GRAMMAR, SHORT, end=end, excluded=excluded)
+    wanted = [
+        math.fsum(p for other, p in rest.items() if other == s or (not end and other[: len(s)] == s))
+        for s in sorted(rest)
+    ]
+    assert np.exp(found) * total == pytest.approx(wanted, rel=1e-10)
+    if end:
+        assert math.fsum(np.exp(found)) == pytest.approx(1.0, abs=1e-10)
+        assert np.isneginf(true_log_probs(sorted(left_out), GRAMMAR, SHORT, end=True, excluded=excluded)).all()
+
+
+def test_gaps_of_a_disjoint_split_are_those_of_its_own_law() -> None:
+    """A model of the grammar itself is behind the law of the split by ln of the probability that is left."""
+    seen = sorted({tuple(s) for s in SENTENCES})
+    left_out = [s for s in sorted(LANGUAGE) if s not in seen][:20] + seen[:1]
+    kept = 1.0 - math.fsum(LANGUAGE[s] for s in left_out) / math.fsum(LANGUAGE.values())
+    excluded = Exclusion.from_sentences(left_out, GRAMMAR, SHORT)
+    found = evaluated(GrammarModel(WHOLE, NEVER), texts_of(SENTENCES))
+    parts = decompose(found, "nbest", GRAMMAR, SHORT, excluded=excluded, per_document=2)
+    assert parts.impossible == tuple(i for i, s in enumerate(SENTENCES) if tuple(s) == seen[0])
+    assert parts.model_gap == pytest.approx(-math.log(kept) * parts.n_sentences, abs=1e-10)
+    assert np.abs(parts.tokenisation_gap).max() <= 1e-10
+    signed = parts.scores()["distance"].signature
+    assert f"|given:2..4|disjoint:21/{excluded.part.partition('/')[2]}|grammar:" in signed
+    assert "disjoint" not in decompose(found, "nbest", GRAMMAR, SHORT).scores()["distance"].signature
+    estimated = Exclusion((), np.empty(0), SHORT, exact=False)
+    free = decompose(found, "nbest", GRAMMAR, SHORT, excluded=estimated)
+    assert "|disjoint:uncorrected|" in free.scores()["distance"].signature
+    assert np.abs(free.model_gap).max() <= 1e-10
 
 
 # -- tables -----------------------------------------------------------------------------------------

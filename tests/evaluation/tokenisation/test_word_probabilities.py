@@ -13,6 +13,7 @@ from guided_estimates import AB, THREE_WORDS, document_of
 from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_inventory
 from reference_inference import all_strings, rules_of
 
+from evaluation.exclusion import Exclusion
 from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
@@ -255,6 +256,24 @@ def test_each_word_has_three_surprisals() -> None:
     assert truth.low is truth.high is None  # of five documents
     assert "ci:none/fewer-than-10-documents" in truth.signature.split("|")
     assert {"exact:5", "given:2..3", "eos:out"} <= set(truth.signature.split("|"))
+
+
+def test_the_truth_of_words_leaves_out_what_the_split_leaves_out() -> None:
+    texts, left_out = ["ab aba", "abab ab ba", "ab ba aba"], {("ab", "ba"), ("abab", "aba"), ("ab", "ba", "aba")}
+    read = documents(TRIGRAM, texts, LatticeBuilder(AB))
+    excluded = Exclusion.from_sentences(sorted(left_out), GRAMMAR, LENGTHS)
+    evaluation = evaluate_documents(TRIGRAM, read, [], ALL)
+    found = word_surprisals(TRIGRAM, evaluation, ALL, truth=GRAMMAR, lengths=LENGTHS, excluded=excluded)
+    strings = {s: p for table in all_strings(rules_of(GRAMMAR), 3)["S"] for s, p in table.items() if len(s) in LENGTHS}
+    rest = {s: p for s, p in strings.items() if s not in left_out}
+    for row in found.rows():
+        words = tuple(texts[row["document"]].split())[: row["position"] + 1]
+        if row["document"] == 2:
+            assert row["surprisal_truth"] is None
+            continue
+        before, after = (math.fsum(p for s, p in rest.items() if s[: len(w)] == w) for w in (words[:-1], words))
+        assert row["surprisal_truth"] == pytest.approx(math.log(before / after), abs=1e-10)
+    assert f"|given:2..3|disjoint:{excluded.part}|" in found.scores["surprisal_truth"].signature
 
 
 def test_a_table_without_truth_and_with_few_particles() -> None:

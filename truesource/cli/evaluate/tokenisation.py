@@ -145,7 +145,7 @@ def command(
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
-    from truesource.cli.inputs import read_documents, warn_of_conditions, warn_of_other_grammar
+    from truesource.cli.inputs import read_documents, truth_of
     from truesource.tokenisation import (
         PROPOSALS,
         builder_for,
@@ -178,11 +178,10 @@ def command(
         parse_change(change)
     texts, drawn = read_documents(text, split)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
-    pcfg = None
+    pcfg = excluded = None
     if oracle is not None:
         pcfg = PCFG.load(oracle)
-        warn_of_other_grammar(text, pcfg)
-        warn_of_conditions(text, split)
+        excluded = truth_of(text, split, pcfg, drawn, condition)
     from lmtrain.models import load_model  # torch, after the quick checks
 
     trained = require_pieces(with_marks(load_model(model), before, end, model), model)
@@ -206,7 +205,7 @@ def command(
             number + 1,
         )
     measured = measure(
-        trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition, per_document=per_document
+        trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition, per_document=per_document, excluded=excluded
     )
     for reason, number in measured.evaluation.reasons().items():
         if not reason.startswith("no piece spells"):  # said above
@@ -222,6 +221,7 @@ def command(
             measured,
             truth=pcfg,
             lengths=condition,
+            excluded=excluded,
             leave_out_long=leave_out_long,
         )
     except InputError:
