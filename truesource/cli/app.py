@@ -25,6 +25,7 @@ from truesource.cli import (
     vary,
 )
 from truesource.cli.console import echo, log_handler
+from truesource.cli.verb import Verb
 
 app = typer.Typer(
     name="truesource",
@@ -40,7 +41,7 @@ app = typer.Typer(
 )
 
 for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
-    app.command(module.NAME)(module.command)
+    app.command(module.NAME, cls=Verb)(module.command)
 app.add_typer(evaluate.app, name=evaluate.NAME)
 
 

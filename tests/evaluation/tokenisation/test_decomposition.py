@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from piece_models import MARKER, ToyTokenizer
 from reference_inference import all_strings, rules_of
@@ -250,7 +250,7 @@ LANGUAGE = {s: p for table in all_strings(rules_of(GRAMMAR), 4)["S"] for s, p in
 SUBSETS = st.sets(st.sampled_from(sorted(LANGUAGE)), min_size=1, max_size=len(LANGUAGE) - 1)
 
 
-@given(SUBSETS, st.booleans())
+@hypothesis.given(SUBSETS, st.booleans())
 def test_the_truth_leaves_out_what_the_split_leaves_out(left_out: set[tuple[str, ...]], end: bool) -> None:
     """Every sentence that is left, and with ``end`` off every beginning, by adding up the language without the rest."""
     rest = {s: p for s, p in LANGUAGE.items() if s not in left_out}

@@ -16,6 +16,7 @@ from truesource.cli.evaluate import (
     tendencies,
     tokenisation,
 )
+from truesource.cli.verb import Verb
 
 NAME = "evaluate"
 
@@ -31,4 +32,4 @@ app = typer.Typer(
 )
 
 for module in (naturalness, divergence, dynamics, tendencies, pplu, lattice, tokenisation, pairs, scaling, probe):
-    app.command(module.NAME)(module.command)
+    app.command(module.NAME, cls=Verb)(module.command)

@@ -205,7 +205,15 @@ def command(
             number + 1,
         )
     measured = measure(
-        trained, found, asked, settings, proposal=by, truth=pcfg, lengths=condition, per_document=per_document, excluded=excluded
+        trained,
+        found,
+        asked,
+        settings,
+        proposal=by,
+        truth=pcfg,
+        lengths=condition,
+        per_document=per_document,
+        excluded=excluded,
     )
     for reason, number in measured.evaluation.reasons().items():
         if not reason.startswith("no piece spells"):  # said above
