@@ -302,29 +302,43 @@ def measure(
     Raises:
         InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
-    from evaluation.tokenisation.canonical import canonical_mass
     from evaluation.tokenisation.decomposition import decompose
     from evaluation.tokenisation.evaluate import evaluate_documents
     from evaluation.tokenisation.evaluation import ONE_BEST
-    from evaluation.tokenisation.marginal_gap import marginal_gaps
-    from evaluation.tokenisation.perplexity import perplexities
-    from evaluation.tokenisation.shortfalls import below_bounds
 
     evaluation = evaluate_documents(model, found, estimators, settings)
     parts = {**evaluation.parts, "proposal": proposal}
     evaluation = replace(evaluation, parts=parts, rounding=rounding_of(model))
     others = [name for name in estimators if name != ONE_BEST]
     marginal = next((name for name in (*MARGINAL, *others) if name in estimators), ONE_BEST)
-    gaps, canonical = None, None
-    if marginal != ONE_BEST:
-        gaps = marginal_gaps({"text": evaluation}, marginal, b=settings.b, seed=settings.seed)
-        if below_bounds(evaluation, marginal) is None:
-            canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
     against = None
     if truth is not None:
         against = decompose(evaluation, marginal, truth, lengths, per_document=per_document, excluded=excluded)
-    ppl = perplexities(evaluation, settings.seed)
-    return Measured(evaluation, marginal, ppl, gaps, canonical, against, settings.seed)
+    return replace(measured_of({"text": evaluation}, marginal, settings), decomposition=against)
+
+
+def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: Settings) -> Measured:
+    """What evaluations of one or several sets of texts say, all documents together; without the truth.
+
+    Args:
+        evaluations: by name of the set, all of one model with the same runs.
+        marginal: label of the run that stands for log P(D).
+        settings: with the seed of the bootstraps, and the inverse temperature of entropies.
+    """
+    from evaluation.tokenisation.canonical import canonical_mass
+    from evaluation.tokenisation.evaluation import ONE_BEST
+    from evaluation.tokenisation.marginal_gap import marginal_gaps
+    from evaluation.tokenisation.perplexity import perplexities
+    from evaluation.tokenisation.pooling import pool
+    from evaluation.tokenisation.shortfalls import below_bounds
+
+    evaluation = pool(evaluations)
+    gaps, canonical = None, None
+    if marginal != ONE_BEST:
+        gaps = marginal_gaps(evaluations, marginal, b=settings.b, seed=settings.seed)
+        if below_bounds(evaluation, marginal) is None:
+            canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
+    return Measured(evaluation, marginal, perplexities(evaluation, settings.seed), gaps, canonical, None, settings.seed)
 
 
 def rounding_of(model: TokenisedModel) -> float:

@@ -91,7 +91,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         "altered": sum(documents.documents[i].text.altered for i in kept),
         "pieces": model.pieces.inventory.part,
         **window_part(model, (documents.documents[i] for i in kept)),
-        "q": _digest_scores(documents.documents),
+        "q": digest_scores(documents.documents),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
     return Evaluation(
@@ -147,7 +147,7 @@ def seed_of(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint32)[0])
 
 
-def _digest_scores(documents: Sequence[Document]) -> str:
+def digest_scores(documents: Sequence[Document]) -> str:
     """Of the scores on the arcs, which say what Q is."""
     sha = hashlib.sha256()
     for document in documents:

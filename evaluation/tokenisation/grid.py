@@ -13,6 +13,7 @@ from evaluation.tokenisation.estimators.registry import METHODS
 from evaluation.tokenisation.evaluate import evaluate_runs
 from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, Run
 from evaluation.tokenisation.perplexity import perplexities
+from evaluation.tokenisation.pooling import pool
 from generator.piece_model import TokenisedModel
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
@@ -39,6 +40,7 @@ class Grid:
     one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
     cells: tuple[Cell, ...]
     evaluation: Evaluation
+    places: Mapping[str, tuple[Cuts, str, int]]  #: by label of the run: cuts, method and samples of its cell
 
     def records(self) -> list[dict[str, Any]]:
         """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
@@ -72,17 +74,33 @@ def perplexity_grid(
     Raises:
         InputError: as `evaluation.tokenisation.evaluate.evaluate_runs`.
     """
-    where: dict[str, tuple[Cuts, str, int]] = {
+    places: dict[str, tuple[Cuts, str, int]] = {
         f"{prefix}{method}/{k}": (cuts, method, k)
         for cuts, prefix in CUTS.items()
         for k in samples
         for method in METHODS_OF_TABLE
         if k >= METHODS[prefix + method].fewest
     }
-    runs = {label: Run(CUTS[cuts] + method, replace(settings, samples=k)) for label, (cuts, method, k) in where.items()}
-    found = evaluate_runs(model, documents, runs)
+    runs = {
+        label: Run(CUTS[cuts] + method, replace(settings, samples=k)) for label, (cuts, method, k) in places.items()
+    }
+    return _grid(evaluate_runs(model, documents, runs), places, seed)
+
+
+def pooled_grid(grids: Mapping[str, Grid], *, seed: int = 0) -> Grid:
+    """The table of the documents of several sets together.
+
+    Args:
+        grids: by name of the set, of one model with the same settings.
+        seed: of the bootstrap.
+    """
+    first = next(iter(grids.values()))
+    return _grid(pool({name: grid.evaluation for name, grid in grids.items()}), first.places, seed)
+
+
+def _grid(found: Evaluation, places: Mapping[str, tuple[Cuts, str, int]], seed: int) -> Grid:
     scores = perplexities(found, seed)
     cells = tuple(
-        Cell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in where.items()
+        Cell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
     )
-    return Grid(model.name, scores[ONE_BEST].get("ppl"), cells, found)
+    return Grid(found.model, scores[ONE_BEST].get("ppl"), cells, found, places)

@@ -12,6 +12,7 @@ from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from evaluation.measures.correlation import spearman, spearman_ends
 from evaluation.score import Score
 from evaluation.tokenisation.evaluation import Evaluation
+from evaluation.tokenisation.pooling import pool
 from evaluation.tokenisation.sums import entropy
 from generator.piece_model import Floats
 
@@ -60,22 +61,15 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
         b: inverse temperature of the Q whose entropy is taken.
         seed: of the bootstrap.
     """
-    first = next(iter(evaluations.values()))
     sets = tuple(name for name, found in evaluations.items() for _ in found.documents)
-    gap = np.concatenate([found.log_p(run) - found.one_best for found in evaluations.values()])
-    pieces = np.concatenate([found.pieces for found in evaluations.values()])
-    entropies = np.array(
-        [entropy(document.lattice, b) for found in evaluations.values() for document in found.documents]
-    )
-    parts: dict[str, object] = {"ci": ci_part(len(gap), seed, "document"), "entropy-b": f"{b:g}"}
-    if len(evaluations) > 1:
-        parts["data"] = "+".join(f"{name}:{found.parts['data']}" for name, found in evaluations.items())
-        parts["documents"] = len(sets)
-        parts["left-out"] = sum(len(found.left_out) for found in evaluations.values())
-        parts["altered"] = sum(d.text.altered for found in evaluations.values() for d in found.documents)
+    found = pool(evaluations)
+    gap = found.log_p(run) - found.one_best
+    pieces = found.pieces
+    entropies = np.array([entropy(document.lattice, b) for document in found.documents])
 
     def signed(unit: str) -> str:
-        return first.signed(run, **{**parts, "unit": unit})
+        parts = {"ci": ci_part(len(gap), seed, "document"), "entropy-b": f"{b:g}"}
+        return found.signed(run, **parts, unit=unit)
 
     total = np.stack([gap, gap, entropies], axis=1)
     count = np.stack([np.ones(len(gap)), pieces, pieces], axis=1)
@@ -87,9 +81,8 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
         for i, (name, unit) in enumerate(units.items())
     }
     if len(gap) >= 3:
-        rounding = np.concatenate([found.rounding * np.abs(found.one_best) for found in evaluations.values()])
-        known = np.where(np.abs(gap) > rounding, gap, 0.0)
+        known = np.where(np.abs(gap) > found.rounding * np.abs(found.one_best), gap, 0.0)
         x, y = entropies / pieces, known / pieces
         interval = ends(*spearman_ends(x, y, np.arange(len(x)), seed=seed))
         scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman"), *interval)
-    return MarginalGaps(first.model, run, sets, gap, entropies, pieces, scores)
+    return MarginalGaps(found.model, run, sets, gap, entropies, pieces, scores)

@@ -9,6 +9,7 @@ from evaluation.measures.bootstrap import Interval
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.folder import Record
 from truesource.report.words import number
+from truesource.tokenisation_sets import POOLED
 
 # Okabe & Ito (2008), by family: what is certain, what samples whole cuts, what the model guides
 COLOURS = {
@@ -24,6 +25,17 @@ COLOURS = {
     "beam": "#7A5C00",
     "guided": "#5B3F8C",
 }
+#: colour and marker of each set of texts, in turn
+SETS = (
+    (MODEL, "o"),
+    ("#E69F00", "^"),
+    (SECOND, "s"),
+    ("#8C4A73", "D"),
+    ("#56B4E9", "v"),
+    ("#7A5C00", "P"),
+    ("#5B3F8C", "X"),
+)
+ACROSS = 4  #: names of sets in a line
 FLOOR = 1e-6  #: nats; smaller errors are drawn there
 
 
@@ -92,11 +104,11 @@ def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]
 
     Args:
         index: of the figure on its page.
-        gaps: `evaluation.tokenisation.marginal_gap.MarginalGaps.records`.
+        gaps: `evaluation.tokenisation.marginal_gap.MarginalGaps.records`, of one set of texts or of several.
         records: among them the correlation.
     """
     salt = f"entropy{index}"
-    with figure(4.6, 3.9, salt) as drawn:
+    with figure(4.6, 3.9 + _legend_height(gaps), salt) as drawn:
         _entropy(drawn, gaps, records)
         return to_svg(drawn, salt, "Marginal gap against the entropy of the tokeniser's cuts")
 
@@ -105,7 +117,7 @@ def tokenisation_figure(records: Sequence[Record], gaps: Sequence[Record]) -> st
     """All that there are numbers of one model for, in one ``<svg>``."""
     parts, points = parts_of(records), costs_of(records)
     lower = bool(points) + bool(gaps)
-    heights = [1.3 + 0.5 * len(parts)] * bool(parts) + [3.9] * bool(lower)
+    heights = [1.3 + 0.5 * len(parts)] * bool(parts) + [3.9 + _legend_height(gaps)] * bool(lower)
     with figure(9.8 if parts or lower == 2 else 5.4, sum(heights) or 1.0, "tokenisation") as drawn:
         if heights:
             rows: Any = drawn.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -221,13 +233,46 @@ def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> N
 
     axes = drawn.subplots()
     axes.axhline(0.0, color="#9CA3AF", linewidth=0.8)
-    x, y = ([row[name] for row in gaps] for name in ("entropy_per_piece", "gap_per_piece"))
-    axes.plot(x, y, linestyle="none", marker="o", markersize=3.4, color=MODEL, alpha=0.5, markeredgewidth=0)
+    names = _sets_of(gaps)
+    for i, name in enumerate(names):
+        colour, marker = SETS[i % len(SETS)]
+        x, y = ([row[key] for row in gaps if row["set"] == name] for key in ("entropy_per_piece", "gap_per_piece"))
+        axes.plot(
+            x,
+            y,
+            linestyle="none",
+            marker=marker,
+            markersize=3.4,
+            color=colour,
+            alpha=0.6,
+            markeredgewidth=0,
+            zorder=3.0 - i / len(names),
+            label=name,
+        )
     axes.set_xlabel("entropy of the tokeniser's cuts, nats a piece")
     axes.set_ylabel("marginal gap, nats a piece")
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    rho = next((r for r in records if r["name"] == "entropy_gap_rho" and "table" not in r), None)
+    if len(names) > 1:
+        drawn.legend(loc="outside lower center", ncols=ACROSS, handletextpad=0.2, columnspacing=1.2, markerscale=1.6)
+    rho = next((r for r in records if r["name"] == "entropy_gap_rho" and r.get("set") == _whole(names)), None)
     if rho is not None:
         ends = "" if rho["low"] is None else f" [{rho['low']:.2f}, {rho['high']:.2f}]"
-        axes.set_title(f"Spearman's rho {rho['value']:.2f}{ends}", fontsize=9, color=QUIET)
+        all_sets = ", all sets" if len(names) > 1 else ""
+        axes.set_title(f"Spearman's rho {rho['value']:.2f}{ends}{all_sets}", fontsize=9, color=QUIET)
     axes.grid()
+
+
+def _sets_of(gaps: Sequence[Record]) -> list[str]:
+    """Names of the sets of texts, in their order."""
+    return list(dict.fromkeys(row["set"] for row in gaps))
+
+
+def _whole(names: Sequence[str]) -> str | None:
+    """The ``set`` that records of all documents together have: none where there is one set."""
+    return POOLED if len(names) > 1 else None
+
+
+def _legend_height(gaps: Sequence[Record]) -> float:
+    """Inches that the names of several sets take below a figure."""
+    n = len(_sets_of(gaps))
+    return 0.22 * -(-n // ACROSS) if n > 1 else 0.0

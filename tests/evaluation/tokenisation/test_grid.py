@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
@@ -9,7 +11,7 @@ from evaluation.tokenisation.builder import LatticeBuilder
 from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.grid import perplexity_grid
+from evaluation.tokenisation.grid import perplexity_grid, pooled_grid
 from evaluation.tokenisation.perplexity import perplexities
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -37,6 +39,25 @@ def test_every_cell_is_the_perplexity_of_its_estimator() -> None:
     assert records[0]["method"] == "one-best"
     assert len(records) == 1 + 2 * len(found.cells)
     assert {(r["cuts"], r["method"], r["samples"]) for r in records[1:]} == set(places)
+
+
+def test_the_table_of_pooled_sets_is_that_of_all_their_documents() -> None:
+    texts, builder, settings = ["ab ba ab", "aba b aba", "b ba"], LatticeBuilder(INVENTORY), Settings()
+    sets = {
+        name: perplexity_grid(MODEL, documents(MODEL, some, builder), settings, samples=(4,))
+        for name, some in (("one", texts[:2]), ("two", texts[2:]))
+    }
+    pooled = pooled_grid(sets)
+    whole = perplexity_grid(MODEL, documents(MODEL, texts, builder), settings, samples=(4,))
+    assert pooled.one_best.value == pytest.approx(whole.one_best.value, rel=1e-12)
+    for i, (mine, all_of_them) in enumerate(zip(pooled.cells, whole.cells, strict=True)):
+        if mine.method == "nbest":  # nothing is drawn
+            assert mine.ppl.value == pytest.approx(all_of_them.ppl.value, rel=1e-12)
+        nats = [math.log(grid.cells[i].ppl.value) * grid.evaluation.words.sum() for grid in sets.values()]
+        assert mine.ppl.value == pytest.approx(math.exp(sum(nats) / whole.evaluation.words.sum()), rel=1e-12)
+    assert {row["method"] for row in pooled.records()} == {"one-best", "wr", "wor", "wor1", "nbest"}
+    with pytest.raises(ValueError, match="same runs"):
+        pooled_grid({**sets, "more": perplexity_grid(MODEL, documents(MODEL, texts, builder), settings, samples=(5,))})
 
 
 def test_consistent_sums_are_over_fewer_cuts() -> None:

@@ -56,11 +56,8 @@ def read_source(
     Raises:
         InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
     """
-    title, separator, rest = given.partition("=")
-    if separator and title and not Path(given).exists():
-        given, name = rest, name or title
-    path = Path(given)
-    name = name or path.name.removesuffix(".gz").rsplit(".", 1)[0] or given
+    title, path = named(given)
+    given, name = str(path), name or title
     kind = kind_of(given)
     if kind == "grammar":
         return _draw(name, path, n, seed, lengths)
@@ -69,6 +66,15 @@ def read_source(
     if not kept:
         raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
     return Source(name, kept, len(sentences) - len(kept))
+
+
+def named(given: str) -> tuple[str, Path]:
+    """The name and the path of ``NAME=PATH``; of a bare path, its file's name without ending."""
+    title, separator, rest = given.partition("=")
+    if separator and title and not Path(given).exists():
+        return title, Path(rest)
+    path = Path(given)
+    return path.name.removesuffix(".gz").rsplit(".", 1)[0] or given, path
 
 
 def kind_of(given: str) -> str:

@@ -13,15 +13,29 @@ from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evaluation.tokenisation.documents import Unreadable
-    from generator.piece_model import PieceText
+    from evaluation.tokenisation.builder import LatticeBuilder
+    from evaluation.tokenisation.documents import Documents, Unreadable
+    from evaluation.tokenisation.estimate import Settings
+    from generator.piece_model import PieceText, TokenisedModel
+    from truesource.tokenisation import Measured
 
 NAME = "tokenisation"
 
 
 def command(
     model: Annotated[Path, typer.Argument(help="Folder of a causal model of pieces (BPE, unigram, WordPiece).")],
-    text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document a line.")],
+    text: Annotated[
+        Path, typer.Argument(help="Corpus folder, or text with one document a line; NAME=PATH names it for --also.")
+    ],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="TEXT",
+            help="Another text or corpus folder, any number of times; NAME=PATH names it. Perplexities (also of"
+            " --grid), gaps, entropy and the figure are then by set, and pooled.",
+        ),
+    ] = None,
     estimators: Annotated[
         str,
         typer.Option(
@@ -136,7 +150,6 @@ def command(
     gap. With --oracle the truth is known, and the distance of the model from it is divided: what is the tokeniser's,
     and what is the model's.
     """
-    from evaluation.tokenisation.documents import documents as read
     from evaluation.tokenisation.domains import parse_change
     from evaluation.tokenisation.estimate import Settings
     from grammar.conditioning import LengthRange
@@ -144,20 +157,20 @@ def command(
     from grammar.files import write_json, write_text
     from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
+    from truesource.cli.evaluate.set_tables import show_sets
+    from truesource.cli.evaluate.sources import named
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import read_documents, truth_of
     from truesource.tokenisation import (
         PROPOSALS,
         builder_for,
         check_estimators,
-        fitting_documents,
-        impossible_exact,
         measure,
-        partly_read,
         require_pieces,
         with_marks,
         write_rows,
     )
+    from truesource.tokenisation_sets import check_set_names, measure_sets
     from truesource.tokenisation_tables import Wanted, make_tables
 
     asked = [name.strip() for name in estimators.split(",") if name.strip()]
@@ -176,7 +189,12 @@ def command(
         raise InputError("--no-end leaves out that a text is over, which --oracle and --words need; leave it out")
     for change in changes:
         parse_change(change)
+    title, text = named(str(text))
+    paths = [(title, text), *map(named, also or ())]
+    if also:
+        check_set_names([name for name, _ in paths])
     texts, drawn = read_documents(text, split)
+    others = {name: (path, read_documents(path, split)[0]) for name, path in paths[1:]}
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = excluded = None
     if oracle is not None:
@@ -188,22 +206,15 @@ def command(
     settings = Settings(
         samples, inverse_temperature, seed, candidates, particles, tail, replicates, most_prefixes, tolerance
     )
-    builder, by = builder_for(trained.pieces, texts, proposal)  # scores are fitted to all of the text
+    every = [*texts, *(each for _, other in others.values() for each in other)]
+    builder, by = builder_for(trained.pieces, every, proposal)  # scores are fitted to all of the texts
     wanted = Wanted(grid, curves, caching, equal_cost, changes, canonical, words is not None)
     wanted.check(builder, settings)
-    texts = texts[:documents]
-    found = read(trained, texts, builder, text)
-    read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
-    warn_of_texts(read_as, found.unreadable, len(texts), text)
-    found = fitting_documents(trained, found, leave_out=leave_out_long)
-    if (partly := partly_read(trained, found)) is not None:
-        echo(f"Warning: {partly}", err=True)
-    if "exact" in asked and (number := impossible_exact(trained, found, settings)) is not None:
-        raise InputError(
-            "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
-            text,
-            number + 1,
-        )
+    check = settings if "exact" in asked else None
+    found, *more = (
+        _read(trained, given[:documents], builder, path, leave_out_long, check)
+        for path, given in ((text, texts), *others.values())
+    )
     measured = measure(
         trained,
         found,
@@ -215,9 +226,7 @@ def command(
         per_document=per_document,
         excluded=excluded,
     )
-    for reason, number in measured.evaluation.reasons().items():
-        if not reason.startswith("no piece spells"):  # said above
-            echo(f"Warning: {number:,} of {len(texts):,} documents are left out; {reason}", err=True)
+    _warn_of_left_out(measured, text)
     show(measured)
     try:
         tables = make_tables(
@@ -232,6 +241,10 @@ def command(
             excluded=excluded,
             leave_out_long=leave_out_long,
         )
+        sets = None
+        if others:
+            readable = dict(zip(others, more, strict=True))
+            sets = measure_sets(trained, title, measured, readable, settings, proposal=by, grid=tables.grid)
     except InputError:
         with outputs.together():  # what was measured may have taken hours
             if json is not None:
@@ -240,16 +253,21 @@ def command(
                 write_rows(table, measured.rows())
         raise
     show_tables(tables)
+    if sets is not None:
+        for name, (path, _) in others.items():
+            _warn_of_left_out(sets.sets[name], path)
+        show_sets(sets)
     scores = measured.ppl[measured.marginal]
     signed = scores.get("ppl", scores["bits_per_character"])
     echo(f"{signed.name}|{signed.signature}")
+    records = measured.records() + tables.records() + ([] if sets is None else sets.records())
     wrote = []
     with outputs.together():
         if json is not None:
-            write_json(json, measured.records() + tables.records())
+            write_json(json, records)
             wrote.append(str(json))
         if table is not None:
-            write_rows(table, measured.rows())
+            write_rows(table, measured.rows() if sets is None else sets.rows())
             wrote.append(str(table))
         if words is not None and tables.words is not None:
             write_rows(words, tables.words.rows())
@@ -258,11 +276,64 @@ def command(
             from truesource.report.figures import standalone
             from truesource.report.figures_tokenisation import tokenisation_figure
 
-            gaps = [] if measured.gaps is None else measured.gaps.records()
-            write_text(plot, standalone(tokenisation_figure(measured.records() + tables.records(), gaps)))
+            drawn_gaps = (measured if sets is None else sets.pooled).gaps
+            gaps = [] if drawn_gaps is None else drawn_gaps.records()
+            write_text(plot, standalone(tokenisation_figure(records, gaps)))
             wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: {_next(model, text, oracle)}")
+
+
+def _read(
+    model: TokenisedModel,
+    texts: list[str],
+    builder: LatticeBuilder,
+    path: Path,
+    leave_out_long: bool,
+    exact: Settings | None,
+) -> Documents:
+    """Documents of a file that the model can read, with a word about the others.
+
+    Args:
+        model: whose tokeniser reads them.
+        texts: one document each.
+        builder: of lattices.
+        path: the file, for messages.
+        leave_out_long: set documents aside that are too long for the model.
+        exact: settings, where all cuts are to be added up one by one.
+
+    Raises:
+        InputError: no document can be read, one is too long, or has too many cuts for ``exact``.
+    """
+    from evaluation.tokenisation.documents import documents
+    from grammar.errors import InputError
+    from truesource.tokenisation import fitting_documents, impossible_exact, partly_read
+
+    found = documents(model, texts, builder, path)
+    read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
+    warn_of_texts(read_as, found.unreadable, len(texts), path)
+    try:
+        found = fitting_documents(model, found, leave_out=leave_out_long)
+    except InputError as error:
+        raise InputError(str(error), path) from error
+    if (partly := partly_read(model, found)) is not None:
+        echo(f"Warning: {path}: {partly}", err=True)
+    if exact is not None and (number := impossible_exact(model, found, exact)) is not None:
+        raise InputError(
+            "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
+            path,
+            number + 1,
+        )
+    return found
+
+
+def _warn_of_left_out(measured: Measured, path: Path) -> None:
+    """Say on stderr how many documents of a file count in no sum, but for those that no piece spells."""
+    evaluation = measured.evaluation
+    given = len(evaluation.documents) + len(evaluation.left_out)
+    for reason, number in evaluation.reasons().items():
+        if not reason.startswith("no piece spells"):  # said when they were read
+            echo(f"Warning: {number:,} of {given:,} documents of {path} are left out; {reason}", err=True)
 
 
 def warn_of_texts(

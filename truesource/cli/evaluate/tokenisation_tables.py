@@ -95,12 +95,12 @@ def interval(score: Score, places: int | None = None) -> str:
     return f"{value} [{', '.join(ends)}]" if ends else value
 
 
-def _ppl(value: float | None) -> str:
+def ppl_text(value: float | None) -> str:
     """A perplexity without an interval."""
     return TOO_LARGE if value is None else f"{value:.2f}" if value < LARGE else f"{value:.4g}"
 
 
-def _share(score: Score | None, places: int) -> str:
+def share_text(score: Score | None, places: int) -> str:
     """In percent."""
     if score is None:
         return "-"
@@ -130,10 +130,10 @@ def _estimators(found: Measured) -> None:
                 "-" if total.least_ess is None else f"{total.least_ess:.1f}",
                 "-" if total.largest_share is None else f"{total.largest_share:.2f}",
                 f"{total.steps_per_piece:.1f}",
-                _share(scores.get("improvement"), 3),
+                share_text(scores.get("improvement"), 3),
             )
         )
-    _print(
+    print_table(
         f"{found.model}: {len(evaluation.documents):,} documents, {int(evaluation.words.sum()):,} words",
         ("estimator", "ln P", "ppl of a word", "bits/char", "value is", "ESS", "share", "steps", "better"),
         rows,
@@ -149,7 +149,7 @@ def _estimators(found: Measured) -> None:
 
 def _gaps(title: str, scores: Mapping[str, Score]) -> None:
     rows = [(label, interval(scores[name]), meaning) for name, label, meaning in GAPS if name in scores]
-    _print(title, ("measure", "value", "meaning"), rows)
+    print_table(title, ("measure", "value", "meaning"), rows)
 
 
 def _decomposition(found: Decomposition, seed: int) -> None:
@@ -169,7 +169,7 @@ def _decomposition(found: Decomposition, seed: int) -> None:
     if found.per_document > 1:
         note = f"documents of {found.per_document} sentences" + (f"\n{note}" if note else "")
     title = f"distance of {found.model} from the truth, by {found.run} ({BOUNDS[bound]}), nats"
-    _print(title, ("part", "of a sentence", "of a word", "share"), rows, note or None)
+    print_table(title, ("part", "of a sentence", "of a word", "share"), rows, note or None)
     for numbers, what in ((found.impossible, "the grammar cannot make"), (found.altered, "the tokeniser alters")):
         if numbers:
             echo(f"{len(numbers):,} sentences that {what} are left out of this distance", err=True)
@@ -182,12 +182,12 @@ def _grid(found: Grid) -> None:
             f"{cell.method}, {cell.samples} cuts",
             cell.cuts,
             interval(cell.ppl, 2) if cell.ppl else TOO_LARGE,
-            _share(cell.improvement, 2),
+            share_text(cell.improvement, 2),
         )
         for cell in found.cells
     ]
     note = "consistent: equal words of a document are cut alike"
-    _print("published estimators", ("method", "cuts", "ppl of a word", "better"), rows, note)
+    print_table("published estimators", ("method", "cuts", "ppl of a word", "better"), rows, note)
 
 
 def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
@@ -198,27 +198,27 @@ def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
     rows = [
         (
             str(k),
-            *(_ppl(ppl[name, k]) if (name, k) in ppl else "-" for name in names),
-            _ppl(order["tokeniser", k]),
-            _ppl(order["model", k]),
+            *(ppl_text(ppl[name, k]) if (name, k) in ppl else "-" for name in names),
+            ppl_text(order["tokeniser", k]),
+            ppl_text(order["model", k]),
         )
         for k in counts
     ]
     note = "last two: the cuts of nbest, the tokeniser's own first, then by score; and likeliest for the model first"
-    _print("ppl of a word by number of cuts", ("cuts", *names, "by scores", "by model"), rows, note)
+    print_table("ppl of a word by number of cuts", ("cuts", *names, "by scores", "by model"), rows, note)
 
 
 def _temperatures(points: Sequence[TemperaturePoint]) -> None:
     rows = [
         (
             f"{warm.point.settings.b:g}",
-            _ppl(warm.point.ppl),
+            ppl_text(warm.point.ppl),
             "-" if warm.difference is None else f"{warm.difference:+.2f}%",
         )
         for warm in points
     ]
     name = points[0].point.estimator if points else "wor1"
-    _print(f"{name} by inverse temperature", ("b", "ppl of a word", "against nbest"), rows)
+    print_table(f"{name} by inverse temperature", ("b", "ppl of a word", "against nbest"), rows)
 
 
 def _caching(found: Caching) -> None:
@@ -227,7 +227,7 @@ def _caching(found: Caching) -> None:
         cells = [interval(row.losses[case]) if case in row.losses else "-" for case in CASES]
         rows.append(("all" if row.words == "all" else "of several pieces", *cells, f"{row.occurrences:,}"))
     note = "words that recur in a document, and are cut as before in some samples and otherwise in others"
-    _print("loss of a repeated word, nats", ("words", *CASES.values(), "repeats"), rows, note)
+    print_table("loss of a repeated word, nats", ("words", *CASES.values(), "repeats"), rows, note)
 
 
 def _canonical(found: LocalCanonicality) -> None:
@@ -240,7 +240,7 @@ def _canonical(found: LocalCanonicality) -> None:
     note = f"{found.words:,} words with more than one cut, each after the tokeniser's own cut of the words before"
     if others:
         note += "\nlikeliest instead: " + ", ".join(f"{' '.join(cut)} ({times:,})" for times, _, cut in others[:5])
-    _print("cuts of a word in its context", ("measure", "value"), rows, note)
+    print_table("cuts of a word in its context", ("measure", "value"), rows, note)
 
 
 def _words(found: WordTable) -> None:
@@ -255,7 +255,7 @@ def _words(found: WordTable) -> None:
     note = None
     if found.truth is not None and (missing := int(np.isnan(found.truth).sum())):
         note = f"the truth has no value for {missing:,} of {len(found.truth):,} words"
-    _print(f"surprisal of a word, mean of {len(found.word):,}, nats", ("surprisal", "value"), rows, note)
+    print_table(f"surprisal of a word, mean of {len(found.word):,}, nats", ("surprisal", "value"), rows, note)
 
 
 def _costs(points: Sequence[CostPoint]) -> None:
@@ -280,7 +280,7 @@ def _costs(points: Sequence[CostPoint]) -> None:
     note = "nats a document; bias and spread of ln P; RMSE: both together"
     columns = ("estimator", "cuts", "value is", "steps", "bias", "spread", "RMSE")
     title = f"estimators by cost, {points[0].documents} documents, against {said_reference(points[0].reference)}"
-    _print(title, columns, rows, note)
+    print_table(title, columns, rows, note)
 
 
 def _sets(sets: Sequence[SetResult]) -> None:
@@ -294,10 +294,12 @@ def _sets(sets: Sequence[SetResult]) -> None:
         cells = [interval(one.scores[name]) if name in one.scores else "-" for name, _ in names]
         rows.append((one.name, *cells, f"{one.scores['training_impossible'].value:.1%}"))
     columns = ("sentences of", *(label for _, label in names), "new to the grammar")
-    _print("other languages, nats a word", columns, rows, "new to the grammar: sentences that the first cannot make")
+    print_table(
+        "other languages, nats a word", columns, rows, "new to the grammar: sentences that the first cannot make"
+    )
 
 
-def _print(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None) -> None:
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None) -> None:
     """A table: names on the left, numbers on the right, text as it is."""
     from rich.table import Table
 

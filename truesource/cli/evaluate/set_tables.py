@@ -1,0 +1,74 @@
+"""What `truesource evaluate tokenisation --also` prints: several sets of texts side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evaluation.tokenisation.grid import CUTS
+from truesource.cli.console import echo
+from truesource.cli.evaluate.tokenisation_tables import TOO_LARGE, interval, ppl_text, print_table, share_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from evaluation.score import Score
+    from evaluation.tokenisation.grid import Grid
+    from truesource.tokenisation_sets import MeasuredSets
+
+ALIKE = {"consistent": "alike", "inconsistent": "apart"}  #: how words are cut, by the kind of cuts
+
+
+def show_sets(found: MeasuredSets) -> None:
+    """Perplexities by set, what one cut leaves out of each, and the published table."""
+    _perplexities(found)
+    for name, measured in found.sets.items():
+        if measured.warning is not None and measured is not next(iter(found.sets.values())):
+            echo(f"Warning: {name}: {measured.warning}.", err=True)
+    if found.pooled.gaps is not None:
+        _gaps(found)
+    if found.grids:
+        _grids(found.grids)
+
+
+def _perplexities(found: MeasuredSets) -> None:
+    rows = []
+    for name, measured in found.each.items():
+        evaluation, notes = measured.evaluation, measured.notes
+        cells = [
+            f"{_value(measured.ppl[label].get('ppl'))}{' (!)' if label in notes else ''}" for label in evaluation.runs
+        ]
+        better = share_text(measured.ppl[measured.marginal].get("improvement"), 3)
+        rows.append((name, f"{len(evaluation.documents):,}", f"{int(evaluation.words.sum()):,}", *cells, better))
+    columns = ("set", "documents", "words", *found.pooled.evaluation.runs, "better")
+    note = f"better: how much lower ppl by {found.pooled.marginal} is than one cut's; pooled: all documents together"
+    print_table(f"{found.pooled.model}: ppl of a word by set", columns, rows, note)
+
+
+def _gaps(found: MeasuredSets) -> None:
+    names = ("gap", "gap_per_piece", "entropy_per_piece", "entropy_gap_rho")
+    rows = []
+    for name, measured in found.each.items():
+        scores = {} if measured.gaps is None else measured.gaps.scores
+        rows.append((name, *(interval(scores[each]) if each in scores else "-" for each in names)))
+    columns = ("set", "gap of a document", "gap of a piece", "entropy of a piece", "rho")
+    note = "nats; rho: Spearman's correlation over documents of entropy and gap, both of a piece"
+    print_table(f"what one cut leaves out by set, by {found.pooled.marginal}", columns, rows, note)
+
+
+def _grids(grids: Mapping[str, Grid]) -> None:
+    """A row a set, as the published table has it: with one cut, and by method with words cut alike or not."""
+    cells = next(iter(grids.values())).cells
+    columns = ("set", "one cut", *(f"{ALIKE[cell.cuts]}\n{cell.method}" for cell in cells))
+    rows = [
+        (name, f"({_value(grid.one_best)})", *(_value(cell.ppl) for cell in grid.cells)) for name, grid in grids.items()
+    ]
+    samples = cells[0].samples if cells else 0
+    note = (
+        f"ppl of a word, {samples} cuts; {' and '.join(ALIKE[cuts] for cuts in CUTS)}: equal words of a document"
+        " are cut alike, or each on its own"
+    )
+    print_table("published estimators by set", columns, rows, note)
+
+
+def _value(score: Score | None) -> str:
+    return TOO_LARGE if score is None else ppl_text(score.value)

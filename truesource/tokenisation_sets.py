@@ -1,0 +1,105 @@
+"""Several sets of texts side by side: what is measured of each, and of all of them together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from grammar.errors import InputError
+from truesource.tokenisation import measure, measured_of
+
+if TYPE_CHECKING:
+    from evaluation.tokenisation.documents import Documents
+    from evaluation.tokenisation.estimate import Settings
+    from evaluation.tokenisation.grid import Grid
+    from generator.piece_model import TokenisedModel
+    from truesource.tokenisation import Measured
+
+POOLED = "pooled"  #: stands for all sets together where a set's name is expected
+_NAME = re.compile(r"[^\W_][\w.-]*")
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredSets:
+    """Everything that was measured of one model on several sets of texts."""
+
+    sets: Mapping[str, Measured]  #: by name; the first is the text that all else is measured on
+    pooled: Measured  #: all documents together; its gaps know their sets
+    grids: Mapping[str, Grid]  #: perplexities of the published estimators by set, the last pooled; empty: not wanted
+
+    @property
+    def each(self) -> Mapping[str, Measured]:
+        """By name, the sets and at last all of them pooled."""
+        return {**self.sets, POOLED: self.pooled}
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON, with its ``set``; ``table`` is ``sets``, or ``sets-grid``."""
+        found = []
+        for name, measured in self.each.items():
+            head = {"table": "sets", "set": name}
+            found += [{**head, **record} for record in replace(measured, decomposition=None).records()]
+        for name, grid in self.grids.items():
+            found += [{"table": "sets-grid", "set": name, **record} for record in grid.records()]
+        return found
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a document and run, with its set; see `truesource.tokenisation.Measured.rows`."""
+        return [{"set": name, **row} for name, measured in self.sets.items() for row in measured.rows()]
+
+
+def check_set_names(names: Sequence[str]) -> None:
+    """Refuse names that sets of texts cannot have.
+
+    Raises:
+        InputError: two are the same, or one is no plain name or stands for all sets.
+    """
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two sets of texts are called {name!r}; name them, NAME=TEXT")
+        if name == POOLED or not _NAME.fullmatch(name):
+            raise InputError(
+                f"a set of texts cannot be called {name!r}; name it, NAME=TEXT, with letters, digits, '.', '-' and '_'"
+                f" (and {POOLED!r} stands for all sets)"
+            )
+
+
+def measure_sets(
+    model: TokenisedModel,
+    name: str,
+    measured: Measured,
+    others: Mapping[str, Documents],
+    settings: Settings,
+    *,
+    proposal: str,
+    grid: Grid | None = None,
+) -> MeasuredSets:
+    """Measure other sets of texts as one was, and all of them together.
+
+    Args:
+        model: whose probabilities are summed.
+        name: of the set that was measured.
+        measured: what was found of it.
+        others: documents of the other sets, by name.
+        settings: that it was measured with.
+        proposal: what the scores on the lattices are, for signatures.
+        grid: perplexities of the published estimators on it; None: not wanted of the others either.
+
+    Raises:
+        InputError: as `truesource.tokenisation.measure`.
+    """
+    from evaluation.tokenisation.grid import perplexity_grid, pooled_grid
+
+    estimators = list(measured.evaluation.runs)
+    sets = {name: measured}
+    for other, found in others.items():
+        sets[other] = measure(model, found, estimators, settings, proposal=proposal)
+    grids: dict[str, Grid] = {}
+    if grid is not None:
+        grids = {name: grid}
+        for other, found in others.items():
+            grids[other] = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=settings.seed)
+        grids[POOLED] = pooled_grid(grids, seed=settings.seed)
+    evaluations = {each: found.evaluation for each, found in sets.items()}
+    return MeasuredSets(sets, measured_of(evaluations, measured.marginal, settings), grids)
