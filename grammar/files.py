@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -31,7 +33,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder: {error.strerror}", target.parent) from error
-    temporary = target.with_name(f".{target.name}.{_token()}.partial")
+    temporary = _leftover_of(target)
     waiting = _waiting.get()
     try:
         yield temporary
@@ -89,23 +91,45 @@ def _put_in_place(written: Mapping[Path, Path]) -> None:
 
 
 def replace(new: Path, target: Path) -> None:
-    """Put a finished file or folder in the place of ``target``; whichever fails, one of the two is there."""
+    """Put a finished file or folder in the place of ``target``; whatever fails, one of the two is there.
+
+    Folders change places in one step where the system can do that (Linux, on most file systems). Elsewhere a kill
+    between two renames leaves the old folder beside ``target``, for `remove_leftovers` to put back.
+    """
     if not (new.is_dir() and target.is_dir()):
         new.replace(target)
         return
-    retired = target.with_name(f".{target.name}.{_token()}.retired")
-    target.replace(retired)
-    try:
-        new.replace(target)
-    except BaseException:
-        if not target.exists():
-            retired.replace(target)
-        raise
-    shutil.rmtree(retired)
+    old = _leftover_of(target)
+    new.replace(old)
+    if not _exchanged(old, target):
+        retired = _leftover_of(target, "retired")
+        try:
+            target.replace(retired)
+            old.replace(target)
+        except BaseException:
+            if not target.exists():
+                retired.replace(target)
+            if old.exists():
+                old.replace(new)
+            raise
+        old = retired
+    _remove(old)
 
 
-def _token() -> str:
-    return f"{os.getpid()}-{os.urandom(4).hex()}"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  #: of Linux
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Whether two names now stand for each other's folder; False where the system could not do it."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    if rename is None:
+        return False
+    return bool(rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+
+
+def _leftover_of(target: Path, kind: str = "partial") -> Path:
+    """A name beside ``target`` for what `remove_leftovers` may clear up."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.{kind}")
 
 
 _LEFTOVER = re.compile(r"\.(?P<target>.+)\.\d+-[0-9a-f]{8}\.(?P<kind>partial|retired)")
@@ -124,6 +148,13 @@ def remove_leftovers(target: str | Path) -> None:
                 path.replace(target)
             else:
                 _remove(path)
+
+
+def discard(folder: Path, target: Path) -> None:
+    """Remove a folder beside ``target`` that it needs no more; what a kill leaves of it is a leftover of ``target``."""
+    leftover = _leftover_of(target)
+    folder.replace(leftover)
+    shutil.rmtree(leftover)
 
 
 def remove_leftovers_in(folder: str | Path, *, deep: bool) -> None:

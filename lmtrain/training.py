@@ -16,6 +16,7 @@ from grammar.errors import InputError
 from grammar.files import (
     atomic_path,
     digest_json,
+    discard,
     refuse_existing,
     remove_leftovers,
     remove_leftovers_in,
@@ -23,7 +24,7 @@ from grammar.files import (
     write_text,
 )
 from grammar.locks import exclusive
-from grammar.records import read_record
+from grammar.records import holds
 from lmtrain.architectures import ARCHITECTURES
 from lmtrain.card import model_card, versions
 from lmtrain.config import ModelConfig, TrainConfig
@@ -39,6 +40,7 @@ from lmtrain.snapshots import copy_all
 from lmtrain.times import TIMES
 from lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from lmtrain.training_record import FILE
+from lmtrain.unfinished import REQUEST, place_of, remove_used_up
 from lmtrain.watch import Probe
 
 if TYPE_CHECKING:
@@ -127,11 +129,10 @@ def train(
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
-        partial = out.with_name(f"{out.name}.partial")
         run = Run(model, training, train_split, dev_split, seed, probe, tokenizer)
-        checkpoint = from_main_process(lambda: _prepare(partial, request, force=force, resume=resume))
-        _go(run, partial, checkpoint)
-        from_main_process(lambda: _finish(run, told, partial, out))
+        checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
+        _go(run, out, checkpoint)
+        from_main_process(lambda: _finish(run, told, out))
     return load_model(out)
 
 
@@ -139,17 +140,20 @@ def _claim(out: Path, held: ExitStack, *, force: bool) -> None:
     """Hold the folder until ``held`` is closed."""
     held.enter_context(exclusive(out))
     remove_leftovers(out)
+    if not force:
+        remove_used_up(out)
     refuse_existing(out, force)
 
 
-def _go(run: Run, partial: Path, checkpoint: Path | None) -> None:
+def _go(run: Run, out: Path, checkpoint: Path | None) -> None:
+    partial = place_of(out)
     with _interrupt_flag() as interrupted:
         try:
             run(partial, checkpoint, interrupted)
         except FloatingPointError as error:
             wait_for_all()  # every process comes here
             if is_main_process():
-                shutil.rmtree(partial, ignore_errors=True)  # it would only diverge again
+                discard(partial, out)  # it would only diverge again
             raise InputError(f"{error}; lower the learning rate or the gradient clip") from None
         except OSError as error:
             raise InputError(
@@ -181,20 +185,18 @@ def _condition(corpus: object) -> dict[str, str]:
     return {"corpus_lengths": str(call["lengths"] or "none")} if "lengths" in call else {}
 
 
-def _prepare(partial: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
+def _prepare(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> Path | None:
     """Make or keep the partial folder; the checkpoint to continue from, if any."""
-    record = partial / "request.json"
+    partial = place_of(out)
+    record = partial / REQUEST
     if partial.exists():
-        try:
-            same = read_record(record, dict[str, Any], remedy="start again") == request
-        except InputError:
-            same = False
+        same = holds(record, request)
         if same and resume:
             remove_leftovers_in(partial, deep=True)
             return _last_checkpoint(partial / "checkpoints")
         if not same and not force and any(not path.name.startswith(".") for path in partial.iterdir()):
             raise InputError(f"{partial} is an unfinished run of other settings; delete it or use --force")
-        shutil.rmtree(partial)
+        discard(partial, out)
     partial.mkdir(parents=True, exist_ok=True)
     write_json(record, request)
     return None
@@ -228,8 +230,9 @@ def _interrupt_flag() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None:
+def _finish(run: Run, request: dict[str, Any], out: Path) -> None:
     """Write the finished folder, then drop the partial one."""
+    partial = place_of(out)
     last = run.watch.rows[-1]
     record = {
         **request,
@@ -251,4 +254,4 @@ def _finish(run: Run, request: dict[str, Any], partial: Path, out: Path) -> None
             shutil.copy(partial / name, folder / name)
         write_json(folder / FILE, {**record, "files": files})
         write_text(folder / "README.md", model_card(record))
-    shutil.rmtree(partial)
+    discard(partial, out)

@@ -119,3 +119,40 @@ def test_a_checkpoint_without_its_state_is_unfinished(content: str, tmp_path: Pa
     assert step_of(tmp_path) is None
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 4}))
     assert step_of(tmp_path) == 4
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("first", ["request.json", "checkpoints"])
+def test_what_a_kill_leaves_of_the_partial_folder_goes_with_the_next_call(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = shutil.rmtree
+
+    def dies(path: Path, *args: Any, **options: Any) -> None:
+        if Path(path).parent != tmp_path:
+            return remove(path, *args, **options)
+        part = Path(path) / first
+        remove(part) if part.is_dir() else part.unlink()
+        raise Killed
+
+    monkeypatch.setattr(shutil, "rmtree", dies)
+    with pytest.raises(Killed):
+        train(SENTENCES, MODEL, TRAINING, tmp_path / "model", seed=1)
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) > 1
+    with pytest.raises(InputError, match="without --force"):
+        train(SENTENCES, MODEL, TRAINING, tmp_path / "model", seed=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_partial_folder_beside_its_own_finished_model_is_used_up(unfinished: Path, seed: int, tmp_path: Path) -> None:
+    """Killed between the two: the model is there, and what it was made from. Another model's stays, to go on from."""
+    train(SENTENCES, MODEL, TRAINING, tmp_path / "model", seed=seed)
+    shutil.copytree(unfinished / "model.partial", tmp_path / "model.partial")
+    with pytest.raises(InputError, match="without --force"):
+        train(SENTENCES, MODEL, TRAINING, tmp_path / "model", seed=1)
+    assert (tmp_path / "model.partial").exists() == (seed == 2)

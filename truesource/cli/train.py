@@ -55,7 +55,8 @@ def command(
     from generator.text import read_sentences
     from grammar.errors import InputError
     from grammar.records import explain
-    from truesource.cli.claims import claim_folder
+    from lmtrain.unfinished import remove_used_up
+    from truesource.cli.claims import claim_folder, hold
     from truesource.config.reading import parse_value
     from truesource.config.sources import ModelEntry
 
@@ -74,6 +75,9 @@ def command(
     except ValidationError as error:
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
+        hold(output)
+        if not force:
+            remove_used_up(output)
         claim_folder(output, force=force)
     source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
     probe = None

@@ -1,0 +1,30 @@
+"""The folder that a model is trained in, beside its place: a stopped training goes on from what stands there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from grammar.errors import InputError
+from grammar.files import discard
+from grammar.records import read_record
+from lmtrain.training_record import FILE
+
+REQUEST = "request.json"  #: what is trained, in the partial folder
+
+
+def place_of(out: Path) -> Path:
+    """Where the model ``out`` is trained."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def remove_used_up(out: Path) -> None:
+    """Remove the partial folder of a finished model, which a kill has left; for the holder of the model's lock."""
+    partial = place_of(out)
+    try:
+        request = read_record(partial / REQUEST, dict[str, Any], remedy="start again")
+        made = read_record(out / FILE, dict[str, Any], remedy="train it again")
+    except InputError:  # one of the two is missing, or damaged
+        return
+    if all(made.get(key) == value for key, value in request.items()):
+        discard(partial, out)
