@@ -150,7 +150,7 @@ def plan(config: RunConfig) -> list[Stage]:
         stages += [
             entry(tokenisation, "tokenisation", m, (f"tokenisation/{m.name}.json", f"tokenisation/{m.name}.parquet"))
             for m in config.models
-            if tokenisation.applies(m)
+            if m.of_pieces
         ]
     if config.evaluation.pplu:
         stages += [entry(pplu, "pplu", m, (f"pplu/{m.name}.json",)) for m in config.models]

@@ -103,6 +103,57 @@ def test_the_stage_is_made_again_for_its_own_settings_only(
     assert run(copy, other) == ["tokenisation:counts"]
 
 
+FEW = "estimators: [exact], samples: 3, sentences: 4, equal_cost: 0"
+
+
+def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    (copy / "away.txt").write_text("the cat sees the cat\na seat\ncat a heath the\n", encoding="utf-8")
+    asked = f"evaluation.tokenisation={{{FEW}, grid: true, also: {{away: away.txt}}}}"
+    assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
+    value = found(copy, "network")
+    assert {row["set"] for row in value["gaps"]} == {"eval", "away"}
+    assert [row["set"] for row in value["gaps"]] == ["eval"] * 4 + ["away"] * 3
+
+    def of_set(name: str | None, table: str | None, run: str = "exact") -> dict[str, Any]:
+        place = {"set": name, "table": table, "run": run, "by": None}
+        return {r["name"]: r for r in value["records"] if all(r.get(key) == x for key, x in place.items())}
+
+    assert of_set("eval", "sets")["ppl"]["value"] == of_set(None, None)["ppl"]["value"]
+    nats = sum(of_set(name, "sets")["log_p"]["value"] for name in ("eval", "away"))
+    assert of_set("pooled", "sets")["log_p"]["value"] == pytest.approx(nats, rel=1e-12)
+    assert of_set("pooled", "sets")["documents"]["value"] == 7
+    table = parquet.read_table(copy / "runs" / "toy" / "tokenisation" / "network.parquet").to_pandas()
+    assert table.groupby("set", sort=False).size().to_dict() == {"eval": 8, "away": 6}
+    html = (copy / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
+    for name in ("eval", "away", "pooled"):
+        record = of_set(name, "sets")["ppl"]
+        assert record["signature"] in html and f"{record['value']:.2f}<" in html
+    grid = [row for row in value["records"] if row.get("table") == "sets-grid" and row["name"] == "ppl"]
+    assert len(grid) == 3 * 9
+    assert all(f">{row['value']:.2f}</td>" in html for row in grid)
+    assert ", all sets" in html
+    assert run(copy, asked) == []
+    (copy / "away.txt").write_text("the cat sees the cat\n", encoding="utf-8")
+    assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
+
+
+def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truesource.report.build_report", lambda folder: folder / "report.html")
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    network = "models=[{name: network, model: {dim: 8, heads: 2, layers: 1, tokenizer: bpe, vocab_size: 22,"
+    network += " max_positions: 60}, training: {max_steps: 4}}]"
+    asked = f"evaluation.tokenisation={{{FEW}, before: eos, end: false}}"
+    assert "tokenisation:network" in run(copy, network, asked)
+    value = found(copy, "network")
+    assert all("|before:eos|" in r["signature"] and "|eos:out|" in r["signature"] for r in value["records"])
+    names = {record["name"] for record in value["records"]}
+    assert "gap" in names and "distance" not in names
+    with pytest.raises(InputError, match="before and end are for networks, and counts counts n-grams of pieces"):
+        load_config(finished / "toy.yaml", [asked])
+    page(copy)
+
+
 def page(finished: Path) -> str:
     return build_report(finished / "runs" / "toy").read_text(encoding="utf-8")
 
@@ -193,6 +244,9 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
         ("particle=3", "unknown key"),
         ("out_of_domain=[respell=2]", "above 0 and at most 1, got 2"),
         ("inverse_temperature=-1", "greater than or equal to 0"),
+        ("also={eval: toy.txt}", "two sets of texts are called 'eval'"),
+        ("also={a b: toy.txt}", "a set of texts cannot be called 'a b'"),
+        ("end=false", "out_of_domain and per_document are of the distance to the truth, which needs end: true"),
     ],
 )
 def test_bad_settings(setting: str, part: str, finished: Path) -> None:

@@ -144,3 +144,14 @@ class EvaluationConfig(Section):
     pairs: PairsConfig | None = None  #: None: no minimal pairs
     dynamics: DynamicsConfig | None = None  #: None: no snapshots are measured
     probe: ProbeConfig | None = None  #: None: the layers of the models are not probed
+
+    @model_validator(mode="after")
+    def _sets_have_names(self) -> Self:
+        from truesource.tokenisation_sets import check_set_names
+
+        if self.tokenisation is not None and self.tokenisation.also:
+            try:
+                check_set_names([self.split, *self.tokenisation.also])
+            except InputError as error:
+                raise ValueError(f"tokenisation.also: {error}") from error
+        return self

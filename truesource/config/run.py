@@ -44,6 +44,13 @@ class RunConfig(Section):
             raise ValueError("evaluation.dynamics needs a model with snapshots; set its training.snapshots to log")
         if self.evaluation.dynamics is not None and self.evaluation.dynamics.tags == "paper" and not self.corpus.trees:
             raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or take tags: drawn")
+        asked = self.evaluation.tokenisation
+        counted = [m.name for m in self.models if m.of_pieces and m.resolve()[0].architecture == "ngram"]
+        if asked is not None and counted and (asked.before is not None or not asked.end):
+            raise ValueError(
+                f"evaluation.tokenisation.before and end are for networks, and {counted[0]} counts n-grams of pieces;"
+                " leave them out, or the model"
+            )
         if any(model.probe for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with probe: true")
         if self.corpus.lengths is not None:

@@ -148,6 +148,12 @@ class ModelEntry(Section):
         training = self.resolve()[1]
         return training is not None and training.snapshots != "none"
 
+    @property
+    def of_pieces(self) -> bool:
+        """Whether the model gives a probability to every way to cut a text: it is causal, and of pieces."""
+        shape = self.resolve()[0]
+        return shape.tokenizer != "word" and shape.architecture not in MASKED
+
     def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
         """The full settings; an n-gram model has none of training.
 

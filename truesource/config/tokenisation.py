@@ -27,6 +27,10 @@ class TokenisationConfig(Section):
     per_document: int = Field(1, ge=1)  #: consecutive sentences that are one document, for the distance to the truth
     equal_cost: int = Field(6, ge=0)  #: all estimators by cost and error, on the first so many sentences; 0: not
     out_of_domain: list[str] = []  #: also sentences of the grammar changed, such as zipf=0.5 or respell=0.5
+    also: dict[str, str] = {}  #: other texts by name, a document a line, relative to the configuration
+    grid: bool = False  #: also the perplexities of the published estimators, by set where there are other texts
+    before: str | None = None  #: what comes before a text, in place of the model's own token: eos, or a token of theirs
+    end: bool = True  #: whether P includes the end of a text; false: there is no distance to the truth
 
     @model_validator(mode="after")
     def _estimators_are_known(self) -> Self:
@@ -39,4 +43,10 @@ class TokenisationConfig(Section):
                 parse_change(change)
         except InputError as error:
             raise ValueError(str(error)) from error
+        return self
+
+    @model_validator(mode="after")
+    def _truth_needs_the_end(self) -> Self:
+        if not self.end and (self.out_of_domain or self.per_document > 1):
+            raise ValueError("out_of_domain and per_document are of the distance to the truth, which needs end: true")
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evaluation.tokenisation.evaluation import ONE_BEST
 from truesource.report import figures_tokenisation as figures
 from truesource.report.folder import Record, RunFolder
 from truesource.tokenisation_tables import said_reference
@@ -14,6 +15,7 @@ SHOWN = (
     *("rounding", "error_too_small", "below_bound"),
     *("improvement", "gap", "gap_per_piece", "canonical_mass"),
 )  #: names of records that the template looks at, None where a run has none
+OF_TEXTS = ("documents", "ppl", "improvement", "gap_per_piece", "entropy_per_piece", "entropy_gap_rho")
 VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 
 
@@ -39,6 +41,8 @@ def tokenisation_section(run: RunFolder) -> dict[str, Any] | None:
                 "left_out": found["left_out"],
                 "rows": _rows(found["records"]),
                 "sets": _sets(found["records"]),
+                "texts": _texts(found["records"], found["marginal"]),
+                "grid": _grid(found["records"]),
                 "scores": {**dict.fromkeys(SHOWN), **whole},
                 "cost": figures.cost_figure(number, costs) if costs else None,
                 "reference": said_reference(costs[0].reference) if costs else None,
@@ -56,6 +60,36 @@ def _sets(records: list[Record]) -> list[dict[str, Any]]:
             row = rows.setdefault(record["set"], {"name": record["set"], "domain_shift_per_word": None})
             row[record["name"]] = record
     return list(rows.values())
+
+
+def _texts(records: list[Record], marginal: str) -> list[dict[str, Any]]:
+    """One row a set of texts, and one of all together: its name, and its records by name; none of one set alone."""
+    rows: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if record.get("table") == "sets" and record["run"] in (ONE_BEST, marginal):
+            row = rows.setdefault(record["set"], {**dict.fromkeys(OF_TEXTS), "name": record["set"], "own": None})
+            if record["run"] == marginal:
+                row[record["name"]] = record
+            if record["run"] == ONE_BEST and record["name"] == "ppl":
+                row["own"] = record
+    return list(rows.values())
+
+
+def _grid(records: list[Record]) -> dict[str, Any] | None:
+    """The published table: its columns, cuts and method each, and a row a set with a value or None for each."""
+    table = "sets-grid" if any(record.get("table") == "sets-grid" for record in records) else "grid"
+    columns: dict[tuple[str | None, str], None] = {}
+    rows: dict[str | None, dict[tuple[str | None, str], Record]] = {}
+    for record in records:
+        if record.get("table") == table and record["name"] == "ppl":
+            place = record["cuts"], record["method"]
+            columns[place] = None
+            rows.setdefault(record.get("set"), {})[place] = record
+    if not rows:
+        return None
+    samples = max(record["samples"] or 0 for row in rows.values() for record in row.values())
+    cells = [{"name": name, "cells": [row.get(place) for place in columns]} for name, row in rows.items()]
+    return {"columns": list(columns), "rows": cells, "samples": samples}
 
 
 def _rows(records: list[Record]) -> list[dict[str, Any]]:

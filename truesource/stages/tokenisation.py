@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
-from grammar.files import digest_json, write_json
-from lmtrain.catalogue import MASKED
+from generator.text import read_documents
+from grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model
 from truesource.tokenisation import (
     builder_for,
@@ -17,11 +18,16 @@ from truesource.tokenisation import (
     measure,
     partly_read,
     require_pieces,
+    with_marks,
     write_rows,
 )
+from truesource.tokenisation_sets import measure_sets
 from truesource.tokenisation_tables import Wanted, make_tables
 
 if TYPE_CHECKING:
+    from evaluation.tokenisation.builder import LatticeBuilder
+    from evaluation.tokenisation.documents import Documents
+    from generator.piece_model import TokenisedModel
     from truesource.config.sources import ModelEntry
     from truesource.config.tokenisation import TokenisationConfig
     from truesource.runner import Run
@@ -29,15 +35,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("truesource")
 
 
-def applies(model: ModelEntry) -> bool:
-    """Whether a model gives a probability to every way to cut a text: it is causal, and of pieces."""
-    shape, _ = model.resolve()
-    return shape.tokenizer != "word" and shape.architecture not in MASKED
-
-
 def inputs(run: Run, model: ModelEntry) -> Any:
-    """Settings, split, seed, corpus, grammar, and the trained model."""
-    return {"tokenisation": _config(run).model_dump(mode="json"), **of_model(run, model)}
+    """Settings, split, seed, corpus, grammar, the trained model, and other texts."""
+    return {
+        "tokenisation": _config(run).model_dump(mode="json"),
+        **of_model(run, model),
+        "also": {name: digest_file(path) for name, path in _others(run).items()},
+    }
 
 
 def make(run: Run, model: ModelEntry) -> str:
@@ -46,7 +50,7 @@ def make(run: Run, model: ModelEntry) -> str:
 
     config = _config(run)
     folder = run.folder / "models" / model.name
-    trained = require_pieces(load_model(folder), folder)
+    trained = require_pieces(with_marks(load_model(folder), config.before, config.end, folder), folder)
     texts = [" ".join(sentence) for sentence in run.corpus.sentences(run.config.evaluation.split)]
     settings = Settings(
         config.samples,
@@ -59,53 +63,79 @@ def make(run: Run, model: ModelEntry) -> str:
         most_prefixes=config.most_prefixes,
         tolerance=config.tolerance,
     )
-    builder, proposal = builder_for(trained.pieces, texts, config.proposal)
-    found = documents(trained, texts[: config.sentences], builder)
+    others = [read_documents(path) for path in _others(run).values()]
+    every = [*texts, *(text for other in others for text in other)]
+    builder, proposal = builder_for(trained.pieces, every, config.proposal)
+    found = _readable(trained, texts[: config.sentences], builder, model.name)
+    more = {
+        name: _readable(trained, given[: config.sentences], builder, f"{model.name}, {name}", path)
+        for (name, path), given in zip(_others(run).items(), others, strict=True)
+    }
     estimators = list(config.estimators)
-    wanted = Wanted(equal_cost=config.equal_cost, changes=config.out_of_domain)
-    found = fitting_documents(trained, found, leave_out=True)
-    if found.too_long:
-        log.info(
-            "%s: %d of %d sentences have more tokens than the %s that it reads; they are left out",
-            model.name,
-            len(found.too_long),
-            len(found) + len(found.too_long) + len(found.unreadable),
-            trained.longest,
-        )
-    if (partly := partly_read(trained, found)) is not None:
-        log.info("%s: %s", model.name, partly)
-    if "exact" in estimators and impossible_exact(trained, found, settings) is not None:
+    wanted = Wanted(grid=config.grid, equal_cost=config.equal_cost, changes=config.out_of_domain)
+    impossible = (impossible_exact(trained, each, settings) for each in (found, *more.values()))
+    if "exact" in estimators and any(number is not None for number in impossible):
         estimators.remove("exact")
         log.info("%s: too many ways to cut these sentences to add them all up; exact is left out", model.name)
         estimators = estimators or ["dpf"]
     lengths = run.corpus.lengths
+    truth = run.pcfg if config.end else None
     measured = measure(
         trained,
         found,
         estimators,
         settings,
         proposal=proposal,
-        truth=run.pcfg,
+        truth=truth,
         lengths=lengths,
         per_document=config.per_document,
     )
     if measured.warning is not None:
         log.warning("%s: %s", model.name, measured.warning)
     tables = make_tables(
-        trained, found, builder, settings, wanted, measured, truth=run.pcfg, lengths=lengths, leave_out_long=True
+        trained, found, builder, settings, wanted, measured, truth=truth, lengths=lengths, leave_out_long=True
     )
+    sets = None
+    if more:
+        split = run.config.evaluation.split
+        sets = measure_sets(trained, split, measured, more, settings, proposal=proposal, grid=tables.grid)
+    gaps = (measured if sets is None else sets.pooled).gaps
     record = {
         "model": model.name,
         "marginal": measured.marginal,
         "bound": measured.evaluation.total(measured.marginal).bound,
         "documents": len(measured.evaluation.documents),
         "left_out": measured.evaluation.reasons(),
-        "records": measured.records() + tables.records(),
-        "gaps": [] if measured.gaps is None else measured.gaps.records(),
+        "records": measured.records() + tables.records() + ([] if sets is None else sets.records()),
+        "gaps": [] if gaps is None else gaps.records(),
     }
-    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", measured.rows())
+    rows = measured.rows() if sets is None else sets.rows()
+    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", rows)
     write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
     return digest_json(record)
+
+
+def _readable(
+    trained: TokenisedModel, texts: list[str], builder: LatticeBuilder, what: str, path: Path | None = None
+) -> Documents:
+    """The texts that a model can read, with a word about the others."""
+    found = fitting_documents(trained, documents(trained, texts, builder, path), leave_out=True)
+    if found.too_long:
+        log.info(
+            "%s: %d of %d sentences have more tokens than the %s that it reads; they are left out",
+            what,
+            len(found.too_long),
+            len(found) + len(found.too_long) + len(found.unreadable),
+            trained.longest,
+        )
+    if (partly := partly_read(trained, found)) is not None:
+        log.info("%s: %s", what, partly)
+    return found
+
+
+def _others(run: Run) -> dict[str, Path]:
+    """Files of other texts by name."""
+    return {name: Path(run.resolve(given)) for name, given in _config(run).also.items()}
 
 
 def _config(run: Run) -> TokenisationConfig:
