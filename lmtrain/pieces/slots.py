@@ -53,7 +53,8 @@ def cut_words(
     if frame.first and not before:
         raise InputError(
             "the tokeniser has no token for the beginning of a text, so nothing predicts the first word;"
-            " use a frame that leaves it out, such as paper"
+            " say what comes before a text (score --before eos), or use a frame that leaves the first word out, such as"
+            " paper"
         )
     if frame.eos and not after:
         raise InputError("the tokeniser has no token for the end of a text; use a frame without it, such as paper")

@@ -15,6 +15,7 @@ from evaluation.tokenisation.documents import documents
 from evaluation.tokenisation.estimate import Settings
 from evaluation.tokenisation.evaluate import evaluate_documents
 from evaluation.tokenisation.fit import uniform_scores
+from generator.frame import ScoringFrame
 from grammar.errors import InputError
 from lmtrain.models import load_model
 from lmtrain.pieces.models import CausalPieceModel
@@ -73,6 +74,19 @@ def test_a_text_after_the_end_of_another(model: CausalPieceModel, end: bool) -> 
         assert total + walker.log_end(at).item() == pytest.approx(expected, abs=1e-5)
     assert model.around == (0, 1)  # itself unchanged
     assert model.chosen_before is None
+
+
+def test_words_are_scored_after_what_was_chosen(model: CausalPieceModel) -> None:
+    """Of a sentence of one word: all its pieces, and the end in place of what may follow the word."""
+    frame = ScoringFrame()
+    with pytest.raises(InputError, match=r"say what comes before a text \(score --before eos\)"):
+        model.score([["the"]], frame)
+    told = model.around_texts(before="eos")
+    tokens = model.tokenizer("the", add_special_tokens=False)["input_ids"]
+    found = told.score([["the"]], frame)
+    assert found.log_prob.sum() == pytest.approx(by_hand(told, tokens, end=True), abs=1e-5)
+    (number,) = told.cutter.marks.before
+    assert f"bos={number}" in told.reading and told.reading != model.reading
 
 
 def test_what_was_chosen_is_in_the_signature(model: CausalPieceModel) -> None:

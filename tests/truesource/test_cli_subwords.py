@@ -66,6 +66,17 @@ def records(path: Path) -> dict[str, dict[str, Any]]:
     return {record["name"]: record for record in json.loads(path.read_text(encoding="utf-8"))}
 
 
+def test_what_comes_before_a_text_can_be_said(trained: Path, command: Command) -> None:
+    call = ("score", trained / "gpt2", trained / "corpus", "--oracle", trained / "g.npz")
+    found = command(*call, "--before", "eos")
+    assert found.code == 0
+    assert "|reading:pieces/bow/bos=3/eos=3|" in found.out
+    assert "|reading:pieces/bow/bos=2/eos=3|" in command(*call).out
+    for model, part in (("gpt2", "has no token 'rubbish' to put before a text"), ("bert", "for causal networks")):
+        refused = command("score", trained / model, *call[2:], "--before", "rubbish")
+        assert refused.code == 2 and part in refused.err
+
+
 @pytest.mark.parametrize(
     ("model", "reading"),
     [("gpt2", "pieces/bow/bos=2/eos=3"), ("bert", "pieces/pll-word-l2r/before=2/after=3")],

@@ -39,6 +39,13 @@ Longest = Annotated[
     int | None,
     typer.Option("--longest", min=1, help="Leave out sentences of more words: time grows as the cube of the length."),
 ]
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--before",
+        help="What comes before a text, for models without a token for the beginning: eos, or a token of theirs.",
+    ),
+]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
 Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]

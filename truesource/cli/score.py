@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Json, Longest, SplitName
+from truesource.cli.options import Before, Condition, Force, Json, Longest, SplitName
 
 NAME = "score"
 
@@ -21,6 +21,7 @@ def command(
     oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
     split: SplitName = "eval",
     frame: Annotated[str, typer.Option(help="Which positions count: default or paper.")] = "default",
+    before: Before = None,
     lengths: Condition = None,
     longest: Longest = None,
     json: Json = None,
@@ -39,6 +40,7 @@ def command(
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
     from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.table import print_results
+    from truesource.tokenisation import with_marks
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
@@ -50,7 +52,7 @@ def command(
     sentences, longer = at_most(sentences, longest)
     from lmtrain.models import load_model  # torch, after the quick checks
 
-    trained = load_model(model)
+    trained = with_marks(load_model(model), before, True, model)
     positions = preset_frame(frame, trained.objective)
     announce_long(pcfg, sentences, condition, masked=trained.objective == "masked")
     found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded, left_out=longer)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
+from truesource.cli.options import Before, Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -54,10 +54,20 @@ def command(
         int, typer.Option("--candidates", min=1, help="Cuts of a word that block, dpf, beam look at.")
     ] = 8,
     particles: Annotated[
-        int, typer.Option("--particles", min=1, help="Particles of dpf and block, width of beam.")
+        int,
+        typer.Option(
+            "--particles",
+            min=1,
+            help="Particles of dpf and block, width of beam. Of dpf with fewer than 16, intervals are too short.",
+        ),
     ] = 16,
     replicates: Annotated[
-        int, typer.Option("--replicates", min=1, help="Filters of dpf, averaged; one alone has no error bar.")
+        int,
+        typer.Option(
+            "--replicates",
+            min=1,
+            help="Filters of dpf, averaged; one alone has no error bar. Where they differ much, take more particles.",
+        ),
     ] = 4,
     tail: Annotated[
         bool,
@@ -78,13 +88,7 @@ def command(
             " default: own where there are some, else fitted."
         ),
     ] = None,
-    before: Annotated[
-        str | None,
-        typer.Option(
-            "--before",
-            help="What comes before a text, for models without a token for the beginning: eos, or a token of theirs.",
-        ),
-    ] = None,
+    before: Before = None,
     end: Annotated[
         bool,
         typer.Option("--end/--no-end", help="Whether P of a text includes its end; without: of all that begin so."),
