@@ -9,6 +9,7 @@ import os
 import pkgutil
 import re
 import resource
+import selectors
 import shutil
 import signal
 import sys
@@ -101,28 +102,52 @@ def call(
         before: called in the child before the verb.
         started: called here with the number of the child's process.
     """
-    log_out, log_err = (folder.with_name(f"{folder.name}.{name}") for name in ("stdout", "stderr"))
+    pipes = os.pipe(), os.pipe()  # not files: what a limit on the size of files leads to must be said
     begun = time.perf_counter()
     child = os.fork()
     if child == 0:
-        _child(folder, verb, log_out, log_err, before)
+        _child(folder, verb, pipes, before)
+    for _, end in pipes:
+        os.close(end)
     if started is not None:
         started(child)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    out, err = (path.read_text(encoding="utf-8", errors="replace") for path in (log_out, log_err))
-    log_out.unlink()
-    log_err.unlink()
-    return Outcome(code, out, err, time.perf_counter() - begun)
+    status, said = _followed(child, [end for end, _ in pipes])
+    for end, _ in pipes:
+        os.close(end)
+    out, err = (text.decode("utf-8", errors="replace") for text in said)
+    return Outcome(os.waitstatus_to_exitcode(status), out, err, time.perf_counter() - begun)
 
 
-def _child(folder: Path, verb: Verb, log_out: Path, log_err: Path, before: Callable[[], None] | None) -> None:
+def _followed(child: int, pipes: list[int]) -> tuple[int, list[bytes]]:
+    """Read until the child ends, though others that it leaves behind may hold the pipes; its status, what it said."""
+    said = dict.fromkeys(pipes, b"")
+    with selectors.DefaultSelector() as open_pipes:
+        for pipe in pipes:
+            open_pipes.register(pipe, selectors.EVENT_READ)
+        ended, status = 0, 0
+        while True:
+            ready = open_pipes.select(0 if ended else 0.05) if open_pipes.get_map() else []
+            for key, _ in ready:
+                text = os.read(key.fd, 2**16)
+                said[key.fd] += text
+                if not text:
+                    open_pipes.unregister(key.fd)
+            if ended and not ready:
+                return status, list(said.values())
+            if not ended:
+                ended, status = os.waitpid(child, os.WNOHANG if open_pipes.get_map() else 0)
+
+
+def _child(folder: Path, verb: Verb, pipes: tuple[tuple[int, int], ...], before: Callable[[], None] | None) -> None:
     code = 99
     try:
         os.chdir(folder)
-        for number, path in ((1, log_out), (2, log_err)):
-            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        for number, ends in enumerate(pipes, start=1):
+            os.dup2(ends[1], number)
+            for end in ends:
+                os.close(end)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore Ctrl-C
         signal.alarm(LIMIT)
         mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
