@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +26,9 @@ ERRORS = {
     **dict.fromkeys(("rename", "renameat", "renameat2", "link", "linkat"), ("EIO", "EROFS", "EACCES", "ENOSPC")),
     **dict.fromkeys(("unlink", "unlinkat", "rmdir"), ("EIO", "EROFS", "EACCES")),
 }
-FINE = ("a sentence, then right", "not noticed, right")
+#: what a library says that ends the process where there is no memory, and leaves nobody to say it better
+ABORTED = re.compile("allocate|memory|bad_alloc", re.IGNORECASE)
+FINE = ("a sentence, then right", "not noticed, right", "aborted by a library, then right")
 
 
 def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int | None) -> int:
@@ -90,9 +94,9 @@ def _full_output() -> None:
 
 
 def _kind(folder: Path, verb: Verb, failed: outcome.Outcome, expected: dict[str, str]) -> str:
-    if failed.fault is not None:
+    aborted = failed.code == -signal.SIGABRT and ABORTED.search(failed.err) is not None
+    if failed.fault is not None and not aborted:
         return failed.fault
-    noticed = failed.code != 0
     again = outcome.call(folder, verb)
     if again.fault is not None:
         return f"second call: {again.fault}"
@@ -102,4 +106,6 @@ def _kind(folder: Path, verb: Verb, failed: outcome.Outcome, expected: dict[str,
         return f"litter: {left[:3]}"
     if outcome.results(folder, verb) != expected:
         return "other bytes"
-    return "a sentence, then right" if noticed else "not noticed, right"
+    if aborted:
+        return "aborted by a library, then right"
+    return "a sentence, then right" if failed.code else "not noticed, right"
