@@ -235,6 +235,16 @@ def draw(
 
 
 @njit(cache=True, nogil=True)
+def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, stream: int) -> tuple[Array, Array, Array]:
+    """``forward`` and ``draw`` in one, no path avoided, with scores less log Z: for short texts a call costs most."""
+    log, running = forward(first, source, score)
+    arcs, bounds, totals = draw(
+        first, source, score, running, np.empty(0), np.empty(0, dtype=np.int64), k, seed, stream
+    )
+    return arcs, bounds, totals - log[-1]
+
+
+@njit(cache=True, nogil=True)
 def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
     """Whether a path in ``store`` is that at the end of ``row``."""
     if high - low != len(row) - at:

@@ -11,6 +11,7 @@ from evaluation.tokenisation import _kernels_paths as kernels
 from evaluation.tokenisation.lattice import Lattice
 from evaluation.tokenisation.paths import Paths
 from evaluation.tokenisation.proposal import Proposal, kernel_seed
+from evaluation.tokenisation.sums import checked
 from grammar.errors import InputError
 
 _STREAM = 1
@@ -40,14 +41,13 @@ def sample(lattice: Lattice, k: int, *, b: float = 1.0, seed: int, avoid: NDArra
     """
     if k < 1:
         raise InputError(f"asking for {k} paths; there must be at least one")
-    return sample_from(Proposal(lattice, b, avoid), k, kernel_seed(seed))
-
-
-def sample_from(proposal: Proposal, k: int, seed: Any) -> Paths:
-    """`sample`, from sums that are made."""
-    if proposal.avoid is not None and proposal.count_up_to(1) == 0:
+    if avoid is None:
+        score = lattice.score if checked(b) == 1.0 else lattice.score * b
+        return Paths(*kernels.draw_any(lattice.first, lattice.source, score, k, kernel_seed(seed), _STREAM))
+    proposal = Proposal(lattice, b, avoid)
+    if proposal.count_up_to(1) == 0:
         return Paths.of([], np.empty(0))
-    lattice, guard = proposal.lattice, proposal.guard
+    guard = proposal.guard
     arcs, bounds, totals = kernels.draw(
         lattice.first,
         lattice.source,
@@ -56,7 +56,7 @@ def sample_from(proposal: Proposal, k: int, seed: Any) -> Paths:
         guard.guarded,
         guard.avoided,
         k,
-        seed,
+        kernel_seed(seed),
         _STREAM,
     )
     return Paths(arcs, bounds, totals - (proposal.log_z + proposal.log_rest))
