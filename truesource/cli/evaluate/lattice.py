@@ -67,7 +67,7 @@ def command(
     from grammar.errors import InputError
     from grammar.files import write_json
     from truesource.cli.claims import claim_files
-    from truesource.cli.evaluate.tokenisation import warn_of_texts
+    from truesource.cli.evaluate.texts import warn_of_texts
     from truesource.cli.inputs import read_documents
     from truesource.tokenisation import PROPOSALS, builder_for
 

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Before, Condition, Force, Json, Plot, Seed, SplitName
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.documents import Documents, Unreadable
-    from evaluation.tokenisation.estimate import Settings
-    from generator.piece_model import PieceText, TokenisedModel
-    from truesource.tokenisation import Measured
 
 NAME = "tokenisation"
 
@@ -163,6 +154,7 @@ def command(
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.set_tables import show_sets
     from truesource.cli.evaluate.sources import named
+    from truesource.cli.evaluate.texts import read_texts, warn_of_left_out
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import read_documents, truth_of
     from truesource.tokenisation import (
@@ -216,7 +208,7 @@ def command(
     wanted.check(builder, settings)
     check = settings if "exact" in asked else None
     found, *more = (
-        _read(trained, given[:documents], builder, path, leave_out_long, check)
+        read_texts(trained, given[:documents], builder, path, leave_out_long, check)
         for path, given in ((text, texts), *others.values())
     )
     measured = measure(
@@ -230,7 +222,7 @@ def command(
         per_document=per_document,
         excluded=excluded,
     )
-    _warn_of_left_out(measured, text)
+    warn_of_left_out(measured, text)
     show(measured)
     try:
         tables = make_tables(
@@ -259,7 +251,7 @@ def command(
     show_tables(tables)
     if sets is not None:
         for name, (path, _) in others.items():
-            _warn_of_left_out(sets.sets[name], path)
+            warn_of_left_out(sets.sets[name], path)
         show_sets(sets)
     scores = measured.ppl[measured.marginal]
     signed = scores.get("ppl", scores["bits_per_character"])
@@ -286,93 +278,6 @@ def command(
             wrote.append(str(plot))
     done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
     echo(f"{done}. Next: {_next(model, text, oracle)}")
-
-
-def _read(
-    model: TokenisedModel,
-    texts: list[str],
-    builder: LatticeBuilder,
-    path: Path,
-    leave_out_long: bool,
-    exact: Settings | None,
-) -> Documents:
-    """Documents of a file that the model can read, with a word about the others.
-
-    Args:
-        model: whose tokeniser reads them.
-        texts: one document each.
-        builder: of lattices.
-        path: the file, for messages.
-        leave_out_long: set documents aside that are too long for the model.
-        exact: settings, where all cuts are to be added up one by one.
-
-    Raises:
-        InputError: no document can be read, one is too long, or has too many cuts for ``exact``.
-    """
-    from evaluation.tokenisation.documents import documents
-    from grammar.errors import InputError
-    from truesource.tokenisation import fitting_documents, impossible_exact, partly_read
-
-    found = documents(model, texts, builder, path)
-    read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
-    warn_of_texts(read_as, found.unreadable, len(texts), path)
-    try:
-        found = fitting_documents(model, found, leave_out=leave_out_long)
-    except InputError as error:
-        raise InputError(str(error), path) from error
-    if (partly := partly_read(model, found)) is not None:
-        echo(f"Warning: {path}: {partly}", err=True)
-    if exact is not None and (number := impossible_exact(model, found, exact)) is not None:
-        raise InputError(
-            "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
-            path,
-            number + 1,
-        )
-    return found
-
-
-def _warn_of_left_out(measured: Measured, path: Path) -> None:
-    """Say on stderr how many documents of a file count in no sum, but for those that no piece spells."""
-    evaluation = measured.evaluation
-    given = len(evaluation.documents) + len(evaluation.left_out)
-    for reason, number in evaluation.reasons().items():
-        if not reason.startswith("no piece spells"):  # said when they were read
-            echo(f"Warning: {number:,} of {given:,} documents of {path} are left out; {reason}", err=True)
-
-
-def warn_of_texts(
-    texts: Iterable[tuple[int, PieceText]], unreadable: Sequence[Unreadable], given: int, path: Path
-) -> None:
-    """Say on stderr which documents are set aside, and which the tokeniser reads otherwise than they were given."""
-    from truesource.cli.inputs import list_lines
-
-    if unreadable:
-        numbers = [text.number + 1 for text in unreadable]
-        parts = sorted({part for text in unreadable for part in text.parts})
-        listed = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
-        echo(
-            f"Warning: {len(numbers):,} of {given:,} documents of {path} ({list_lines(numbers)}) hold what no piece"
-            f" spells, {listed}, and are set aside: they have no probability.",
-            err=True,
-        )
-    spaced: list[int] = []
-    changed: list[int] = []
-    for number, text in texts:
-        if text.altered:
-            (spaced if " ".join(text.original.split()) != text.original else changed).append(number + 1)
-    if spaced:
-        echo(
-            f"Warning: {len(spaced):,} of {given:,} documents of {path} ({list_lines(spaced)}) have runs of white"
-            " space, or white space at an end, which the tokeniser changes; words and characters are counted on the"
-            " original.",
-            err=True,
-        )
-    if changed:
-        echo(
-            f"Warning: the tokeniser normalises {len(changed):,} of {given:,} documents of {path}"
-            f" ({list_lines(changed)}) to other characters; words and characters are counted on the original.",
-            err=True,
-        )
 
 
 def _next(model: Path, text: Path, oracle: Path | None) -> str:
