@@ -103,17 +103,17 @@ def test_the_stage_is_made_again_for_its_own_settings_only(
     assert run(copy, other) == ["tokenisation:counts"]
 
 
-FEW = "estimators: [exact], samples: 3, sentences: 4, equal_cost: 0"
+FEW = "estimators: [exact], samples: 3, sentences: 5, equal_cost: 0"
 
 
 def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(finished, tmp_path / "copy")
-    (copy / "away.txt").write_text("the cat sees the cat\na seat\ncat a heath the\n", encoding="utf-8")
+    (copy / "away.txt").write_text("the cat sees the cat\na seat\ncat a heath the\nxyz\n", encoding="utf-8")
     asked = f"evaluation.tokenisation={{{FEW}, grid: true, also: {{away: away.txt}}}}"
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
     value = found(copy, "network")
     assert {row["set"] for row in value["gaps"]} == {"eval", "away"}
-    assert [row["set"] for row in value["gaps"]] == ["eval"] * 4 + ["away"] * 3
+    assert [row["set"] for row in value["gaps"]] == ["eval"] * 5 + ["away"] * 3
 
     def of_set(name: str | None, table: str | None, run: str = "exact") -> dict[str, Any]:
         place = {"set": name, "table": table, "run": run, "by": None}
@@ -122,9 +122,9 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     assert of_set("eval", "sets")["ppl"]["value"] == of_set(None, None)["ppl"]["value"]
     nats = sum(of_set(name, "sets")["log_p"]["value"] for name in ("eval", "away"))
     assert of_set("pooled", "sets")["log_p"]["value"] == pytest.approx(nats, rel=1e-12)
-    assert of_set("pooled", "sets")["documents"]["value"] == 7
+    assert of_set("pooled", "sets")["documents"]["value"] == 8
     table = parquet.read_table(copy / "runs" / "toy" / "tokenisation" / "network.parquet").to_pandas()
-    assert table.groupby("set", sort=False).size().to_dict() == {"eval": 8, "away": 6}
+    assert table.groupby("set", sort=False).size().to_dict() == {"eval": 10, "away": 6}
     html = (copy / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
     for name in ("eval", "away", "pooled"):
         record = of_set(name, "sets")["ppl"]
@@ -133,7 +133,16 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
     assert len(grid) == 3 * 9
     assert all(f">{row['value']:.2f}</td>" in html for row in grid)
     assert ", all sets" in html
+    assert html.count("<small>1 left out</small>") == 4  # of two models, and pooled
     assert run(copy, asked) == []
+    file = copy / "runs" / "toy" / "tokenisation" / "network.json"
+    score = {"name": "below_bound", "value": 9.5, "low": None, "high": None, "signature": ""}
+    place = {"table": "sets", "set": "away", "run": "exact", "warning": "ln P by exact is 9.5 nats below"}
+    changed = json.loads(file.read_text("utf-8"))
+    kept = file.read_bytes()
+    file.write_text(json.dumps({**changed, "records": [*changed["records"], {**place, **score}]}), encoding="utf-8")
+    assert "Warning: away: ln P by exact is 9.5 nats below." in page(copy)
+    file.write_bytes(kept)
     (copy / "away.txt").write_text("the cat sees the cat\n", encoding="utf-8")
     assert run(copy, asked) == ["tokenisation:network", "tokenisation:counts", "report"]
 

@@ -15,7 +15,16 @@ SHOWN = (
     *("rounding", "error_too_small", "below_bound"),
     *("improvement", "gap", "gap_per_piece", "canonical_mass"),
 )  #: names of records that the template looks at, None where a run has none
-OF_TEXTS = ("documents", "ppl", "improvement", "gap_per_piece", "entropy_per_piece", "entropy_gap_rho")
+OF_TEXTS = (
+    "documents",
+    "left_out",
+    "below_bound",
+    "ppl",
+    "improvement",
+    "gap_per_piece",
+    "entropy_per_piece",
+    "entropy_gap_rho",
+)
 VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 
 
