@@ -23,6 +23,8 @@ def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int 
     traced.present()
     outcome.preload(ours=True)
     base, scratch = folder / "world", folder / "killed"
+    if only is None:
+        outcome.warm(base, scratch, verbs)
     plans: dict[str, tuple[list[traced.Event], dict[str, str]]] = {}
 
     def case(rng: random.Random) -> tally.Case:

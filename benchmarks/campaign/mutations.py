@@ -23,6 +23,8 @@ def campaign(folder: Path, verbs: list[Verb], number: int, seed: int, only: int 
     """
     outcome.preload(ours=True)
     base, scratch = folder / "world", folder / "scratch"
+    if only is None:
+        outcome.warm(base, scratch, verbs)
     expected: dict[str, dict[str, str]] = {}
 
     def case(rng: random.Random) -> tally.Case:

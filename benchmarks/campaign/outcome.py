@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -18,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from verbs import Verb
+from verbs import THREADED, Verb
 
 LIMIT = 400  #: seconds of wall time for one call
 MEMORY = 8 * 2**30  #: bytes of address space that a call may take beyond what is mapped at its start
@@ -78,6 +80,29 @@ def preload(*, ours: bool) -> None:
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
+
+
+def warm(world: Path, scratch: Path, verbs: list[Verb]) -> None:
+    """Call here once what can be, so that compiled code is loaded once and not in every case.
+
+    What a verb keeps in memory is of no file: a case finds nothing there of what it reads.
+    """
+    from truesource.cli.main import main
+
+    before = Path.cwd()
+    for verb in verbs:
+        if not verb.name.startswith(THREADED):
+            copied(world, scratch)
+            os.chdir(scratch)
+            sys.argv = ["truesource", *verb.args]
+            said = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                    main()
+            except SystemExit as stop:
+                if stop.code:
+                    raise SystemExit(f"{verb.name} fails without damage: {said.getvalue()}") from None
+    os.chdir(before)
 
 
 def copied(source: Path, target: Path) -> None:

@@ -31,6 +31,8 @@ def verb(name: str, line: str, reads: str, made: str = "") -> Verb:
 
 #: folders that a refused call leaves as they are, to go on from
 KEPT = ("out/toy", "out/sweep", "runs/toy", "runs/toy/report.html")
+#: beginnings of the names of verbs that start threads or processes, or keep a model in memory: a fork lacks the former
+THREADED = ("train", "generate", "probe", "scaling", "run", "sample-workers")
 
 VERBS = [
     verb("inspect-npz", "inspect g.npz --json out/i.json", "g.npz", "out/i.json"),
