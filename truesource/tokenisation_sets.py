@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from grammar.errors import InputError
 from truesource.tokenisation import measure, measured_of
+from truesource.tokenisation_tables import make_tables
 
 if TYPE_CHECKING:
+    from evaluation.tokenisation.builder import LatticeBuilder
     from evaluation.tokenisation.documents import Documents
     from evaluation.tokenisation.estimate import Settings
     from evaluation.tokenisation.grid import Grid
     from generator.piece_model import TokenisedModel
     from truesource.tokenisation import Measured
+    from truesource.tokenisation_tables import Tables, Wanted
 
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected
 _NAME = re.compile(r"[^\W_][\w.-]*")
@@ -27,7 +30,16 @@ class MeasuredSets:
 
     sets: Mapping[str, Measured]  #: by name; the first is the text that all else is measured on
     pooled: Measured  #: all documents together; its gaps know their sets
-    grids: Mapping[str, Grid]  #: perplexities of the published estimators by set, the last pooled; empty: not wanted
+    tables: Mapping[str, Tables]  #: of each set, by name: those that are of texts alone
+    pooled_grid: Grid | None  #: perplexities of the published estimators; None: not wanted
+
+    @property
+    def grids(self) -> Mapping[str, Grid]:
+        """By name, the published table of the sets and at last of all of them pooled; empty where not wanted."""
+        if self.pooled_grid is None:
+            return {}
+        grids = {name: tables.grid for name, tables in self.tables.items() if tables.grid is not None}
+        return {**grids, POOLED: self.pooled_grid}
 
     @property
     def each(self) -> Mapping[str, Measured]:
@@ -35,13 +47,15 @@ class MeasuredSets:
         return {**self.sets, POOLED: self.pooled}
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a number, for JSON, with its ``set``; ``table`` is ``sets``, or ``sets-grid``."""
+        """One record a number, for JSON, with its ``set``; ``table`` is ``sets``, or ``sets-grid`` and the like."""
         found = []
         for name, measured in self.each.items():
             head = {"table": "sets", "set": name}
             found += [{**head, **record} for record in replace(measured, decomposition=None).records()]
-        for name, grid in self.grids.items():
-            found += [{"table": "sets-grid", "set": name, **record} for record in grid.records()]
+        for name, tables in self.tables.items():
+            found += [{**record, "table": f"sets-{record['table']}", "set": name} for record in tables.records()]
+        if self.pooled_grid is not None:
+            found += [{"table": "sets-grid", "set": POOLED, **record} for record in self.pooled_grid.records()]
         return found
 
     def rows(self) -> list[dict[str, Any]]:
@@ -70,10 +84,12 @@ def measure_sets(
     name: str,
     measured: Measured,
     others: Mapping[str, Documents],
+    builder: LatticeBuilder,
     settings: Settings,
     *,
     proposal: str,
-    grid: Grid | None = None,
+    wanted: Wanted,
+    tables: Tables,
 ) -> MeasuredSets:
     """Measure other sets of texts as one was, and all of them together.
 
@@ -82,24 +98,30 @@ def measure_sets(
         name: of the set that was measured.
         measured: what was found of it.
         others: documents of the other sets, by name.
+        builder: of the lattices of all.
         settings: that it was measured with.
         proposal: what the scores on the lattices are, for signatures.
-        grid: perplexities of the published estimators on it; None: not wanted of the others either.
+        wanted: tables; of the other sets those that are of texts alone.
+        tables: what was made of them for the set that was measured.
 
     Raises:
-        InputError: as `truesource.tokenisation.measure`.
+        InputError: as `truesource.tokenisation.measure` and `truesource.tokenisation_tables.make_tables`.
     """
-    from evaluation.tokenisation.grid import perplexity_grid, pooled_grid
+    from evaluation.tokenisation.grid import pooled_grid
 
+    wanted = wanted.of_texts
     estimators = list(measured.evaluation.runs)
     sets = {name: measured}
     for other, found in others.items():
         sets[other] = measure(model, found, estimators, settings, proposal=proposal)
-    grids: dict[str, Grid] = {}
-    if grid is not None:
-        grids = {name: grid}
-        for other, found in others.items():
-            grids[other] = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=settings.seed)
-        grids[POOLED] = pooled_grid(grids, seed=settings.seed)
+    by_set = {name: tables.of_texts}
+    for other, found in others.items():
+        by_set[other] = make_tables(model, found, builder, settings, wanted, sets[other])
+    grids = {each: made.grid for each, made in by_set.items() if made.grid is not None}
     evaluations = {each: found.evaluation for each, found in sets.items()}
-    return MeasuredSets(sets, measured_of(evaluations, measured.marginal, settings), grids)
+    return MeasuredSets(
+        sets,
+        measured_of(evaluations, measured.marginal, settings),
+        by_set,
+        pooled_grid(grids, seed=settings.seed) if grids else None,
+    )

@@ -44,6 +44,11 @@ class Wanted:
     canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
     words: bool = False  #: surprisals of words
 
+    @property
+    def of_texts(self) -> Wanted:
+        """Those that can be had of any texts: they need no truth, and are in no file of their own."""
+        return Wanted(grid=self.grid, curves=self.curves, caching=self.caching, canonical=self.canonical)
+
     def check(self, builder: LatticeBuilder, settings: Settings) -> None:
         """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
 
@@ -77,6 +82,11 @@ class Tables:
     costs: list[CostPoint] = field(default_factory=list)
     sets: list[SetResult] = field(default_factory=list)
     parts: Mapping[str, object] = field(default_factory=dict)  #: of signatures
+
+    @property
+    def of_texts(self) -> Tables:
+        """Those of `Wanted.of_texts`."""
+        return replace(self, words=None, costs=[], sets=[])
 
     def records(self) -> list[dict[str, Any]]:
         """One record a number, for JSON: ``table`` says of which."""

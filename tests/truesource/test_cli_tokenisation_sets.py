@@ -55,12 +55,16 @@ def sets(here: Path) -> list[str]:
 
 def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str], command: Command) -> None:
     call = ("--estimators", "exact,nbest,wor1", "--samples", 4, "--documents", 3)
+    tables = ("--grid", "--curves", "--caching", "--canonical")
     found = command(
-        *CALL, "unigram", "home.txt", *ALSO, *call, "--grid", "--json", "t.json", "--table", "t.parquet", "--plot",
-        "t.svg",
+        *CALL, "unigram", "home.txt", *ALSO, *call, *tables, "--json", "t.json", "--table", "t.parquet",
+        "--plot", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
-    for text in ("ppl of a word by set", "what one cut leaves out by set", "published estimators by set", "pooled"):
+    for text in (
+        "ppl of a word by set", "what one cut leaves out by set", "published estimators by set", "pooled",
+        "wor1 by inverse temperature and set", "loss of a repeated word by set", "cuts of a word in its context by set",
+    ):  # fmt: skip
         assert text in found.out
     (here / "all.txt").write_text("\n".join(sets) + "\n", encoding="utf-8")
     whole = [*CALL, "unigram", "all.txt", *call[:4], "--grid", "--json", "all.json"]
@@ -73,7 +77,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
     assert same <= set(pooled["ppl"]["signature"].split("|"))
     digests = []
     for name, path in (("home", "home.txt"), ("away", "away.txt"), ("corpus", "corpus")):
-        own = [*CALL, "unigram", path, *call, "--grid", "--json", "one.json", "--force"]
+        own = [*CALL, "unigram", path, *call, *tables, "--json", "one.json", "--force"]
         assert command(*own).code == 0
         rows = json.loads((here / "one.json").read_text("utf-8"))
         of_set = [
@@ -81,7 +85,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
             for row in json.loads((here / "t.json").read_text("utf-8"))
             if row.get("set") == name
         ]
-        assert of_set == [{**row, "table": f"sets{'-grid' if 'table' in row else ''}"} for row in rows]
+        assert of_set == [{**row, "table": f"sets-{row['table']}" if "table" in row else "sets"} for row in rows]
         signed = records_of(here / "one.json", run="exact")["ppl"]["signature"]
         digests.append(f"{name}:{signed.partition('|data:')[2][:8]}")
     assert f"|data:{'+'.join(digests)}|" in pooled["ppl"]["signature"]

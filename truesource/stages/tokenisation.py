@@ -98,7 +98,9 @@ def make(run: Run, model: ModelEntry) -> str:
     sets = None
     if more:
         split = run.config.evaluation.split
-        sets = measure_sets(trained, split, measured, more, settings, proposal=proposal, grid=tables.grid)
+        sets = measure_sets(
+            trained, split, measured, more, builder, settings, proposal=proposal, wanted=wanted, tables=tables
+        )
     gaps = (measured if sets is None else sets.pooled).gaps
     record = {
         "model": model.name,

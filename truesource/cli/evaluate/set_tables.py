@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evaluation.tokenisation.curves import WARMED
 from evaluation.tokenisation.grid import CUTS
 from truesource.cli.console import echo
-from truesource.cli.evaluate.tokenisation_tables import TOO_LARGE, interval, ppl_text, print_table, share_text
+from truesource.cli.evaluate.tokenisation_tables import (
+    CASES,
+    LOCAL,
+    TOO_LARGE,
+    interval,
+    ppl_text,
+    print_table,
+    share_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
     from evaluation.score import Score
     from evaluation.tokenisation.grid import Grid
     from truesource.tokenisation_sets import MeasuredSets
+    from truesource.tokenisation_tables import Tables
 
 ALIKE = {"consistent": "alike", "inconsistent": "apart"}  #: how words are cut, by the kind of cuts
 
@@ -28,6 +38,12 @@ def show_sets(found: MeasuredSets) -> None:
         _gaps(found)
     if found.grids:
         _grids(found.grids)
+    if any(tables.temperatures for tables in found.tables.values()):
+        _temperatures(found.tables)
+    if any(tables.caching for tables in found.tables.values()):
+        _caching(found.tables)
+    if any(tables.canonical for tables in found.tables.values()):
+        _canonical(found.tables)
 
 
 def _perplexities(found: MeasuredSets) -> None:
@@ -68,6 +84,44 @@ def _grids(grids: Mapping[str, Grid]) -> None:
         " are cut alike, or each on its own"
     )
     print_table("published estimators by set", columns, rows, note)
+
+
+def _temperatures(tables: Mapping[str, Tables]) -> None:
+    """Figure 1 of Cao & Rimell (2021): a column a set."""
+    points = {name: made.temperatures for name, made in tables.items()}
+    rows = [
+        (
+            f"{warm.point.settings.b:g}",
+            *(_percent(points[name][i].difference) for name in points),
+        )
+        for i, warm in enumerate(next(iter(points.values())))
+    ]
+    note = f"ppl by {WARMED} at inverse temperatures b, against nbest; below 0: the tighter bound"
+    print_table(f"{WARMED} by inverse temperature and set", ("b", *points), rows, note)
+
+
+def _caching(tables: Mapping[str, Tables]) -> None:
+    """Table 2 of Cao & Rimell (2021): two rows a set."""
+    rows = []
+    for name, made in tables.items():
+        for row in () if made.caching is None else made.caching.rows:
+            cells = [interval(row.losses[case]) if case in row.losses else "-" for case in CASES]
+            rows.append((name, "all" if row.words == "all" else "of several pieces", *cells, f"{row.occurrences:,}"))
+    print_table("loss of a repeated word by set, nats", ("set", "of words", *CASES.values(), "repeats"), rows)
+
+
+def _canonical(tables: Mapping[str, Tables]) -> None:
+    rows = []
+    for name, made in tables.items():
+        if made.canonical is not None:
+            scores = made.canonical.scores
+            cells = [interval(scores[each]) if each in scores else "-" for each in LOCAL]
+            rows.append((name, f"{made.canonical.words:,}", *cells))
+    print_table("cuts of a word in its context by set", ("set", "words", *LOCAL.values()), rows)
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.2f}%"
 
 
 def _value(score: Score | None) -> str:

@@ -23,8 +23,8 @@ def command(
         typer.Option(
             "--also",
             metavar="TEXT",
-            help="Another text or corpus folder, any number of times; NAME=PATH names it. Perplexities (also of"
-            " --grid), gaps, entropy and the figure are then by set, and pooled.",
+            help="Another text or corpus folder, any number of times; NAME=PATH names it. Perplexities, gaps, entropy,"
+            " --grid and the figure are then by set, and pooled; --curves, --caching and --canonical by set.",
         ),
     ] = None,
     estimators: Annotated[
@@ -240,7 +240,9 @@ def command(
         sets = None
         if others:
             readable = dict(zip(others, more, strict=True))
-            sets = measure_sets(trained, title, measured, readable, settings, proposal=by, grid=tables.grid)
+            sets = measure_sets(
+                trained, title, measured, readable, builder, settings, proposal=by, wanted=wanted, tables=tables
+            )
     except InputError:
         with outputs.together():  # what was measured may have taken hours
             if json is not None:

@@ -49,6 +49,7 @@ PARTS = (
 )
 LARGE = 1e6  #: values from here on have four digits
 TOO_LARGE = "over 1e308"
+LOCAL = {"locally_canonical": "likeliest is the tokeniser's", "local_canonical_mass": "share of the tokeniser's"}
 CASES: dict[Case, str] = {"first": "first time", "same": "again, cut alike", "other": "again, cut otherwise"}
 
 
@@ -231,8 +232,7 @@ def _caching(found: Caching) -> None:
 
 
 def _canonical(found: LocalCanonicality) -> None:
-    labels = {"locally_canonical": "likeliest is the tokeniser's", "local_canonical_mass": "share of the tokeniser's"}
-    rows = [(labels[name], interval(score)) for name, score in found.scores.items()]
+    rows = [(LOCAL[name], interval(score)) for name, score in found.scores.items()]
     others = sorted(
         ((times, word, cut) for word, cuts in found.most_likely.items() for cut, times in cuts.items()),
         key=lambda other: (-other[0], other[1:]),
