@@ -9,9 +9,10 @@ import pytest
 from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 
+from evaluation.tokenisation import _kernels_paths as kernels
 from evaluation.tokenisation import sums
 from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.proposal import Proposal
+from evaluation.tokenisation.proposal import Proposal, kernel_seed
 from evaluation.tokenisation.sampling import sample
 from grammar.errors import InputError
 
@@ -87,6 +88,19 @@ def test_the_seed_decides(eighty: Cutter) -> None:
     assert not np.array_equal(one.arcs, other.arcs)
     few = sample(eighty.lattice, 20, seed=4)  # the first draws do not depend on how many follow
     np.testing.assert_array_equal(few.arcs, one.arcs[: len(few.arcs)])
+
+
+@pytest.mark.parametrize("b", [0.0, 0.5, 1.0, 3.0])
+def test_draws_in_one_call_are_those_from_sums_made_before(eighty: Cutter, b: float) -> None:
+    proposal = Proposal(eighty.lattice, b)
+    lattice, guard = proposal.lattice, proposal.guard
+    sums_made = (proposal.score, proposal.running, guard.guarded, guard.avoided)
+    for seed in range(20):
+        found = sample(lattice, 7, b=b, seed=seed)
+        arcs, bounds, totals = kernels.draw(lattice.first, lattice.source, *sums_made, 7, kernel_seed(seed), 1)
+        np.testing.assert_array_equal(found.arcs, arcs)
+        np.testing.assert_array_equal(found.bounds, bounds)
+        np.testing.assert_array_equal(found.log_q, totals - proposal.log_z)
 
 
 def test_seeds_next_to_each_other_give_independent_draws(eighty: Cutter) -> None:
