@@ -124,7 +124,7 @@ def load_network(
         )
     require_tensors(info["missing_keys"], info["unexpected_keys"], info["mismatched_keys"], folder)
     require_token_numbers(tokenizer, model, folder)
-    require_unchanged(folder, [path.name for path in folder.glob("*.safetensors")])
+    require_unchanged(folder, ["generation_config.json", *(path.name for path in folder.glob("*.safetensors"))])
     with library_errors(f"the model cannot be put on the device {device!r}", folder):
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
     with library_errors("the configuration makes a network that cannot be run", folder), torch.inference_mode():

@@ -60,12 +60,19 @@ def test_one_bit_of_the_weights_is_noticed(network: Path, inner: str) -> None:
     load_model(folder)
 
 
-def test_another_value_of_the_configuration_is_noticed(network: Path) -> None:
-    path = network / "config.json"
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("config.json", '"layer_norm_epsilon": 1e-05', '"layer_norm_epsilon": 2e-05'),
+        ("generation_config.json", '"bos_token_id": 2', '"bos_token_id": null'),
+    ],
+)
+def test_another_value_of_a_configuration_is_noticed(file: str, old: str, new: str, network: Path) -> None:
+    path = network / file
     before = path.read_text()
-    path.write_text(before.replace('"layer_norm_epsilon": 1e-05', '"layer_norm_epsilon": 2e-05'))
+    path.write_text(before.replace(old, new))
     assert path.read_text() != before
-    with pytest.raises(InputError, match=r"not the one that training wrote .*config.json"):
+    with pytest.raises(InputError, match=rf"not the one that training wrote .*/{file}"):
         load_model(network)
     path.write_text(before)
 

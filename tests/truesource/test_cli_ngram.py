@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Command
 
+from grammar.errors import InputError
 from grammar.pcfg import PCFG
 from truesource.config.run import load_config
 from truesource.config.sources import ModelEntry
@@ -162,6 +164,29 @@ def test_a_model_that_can_make_no_sentence_does_not_stop_a_run(tmp_path: Path) -
     assert rows["raw"]["relative_ppl"] is None and rows["raw"]["excluded"] == 4
     assert (rows["raw"]["impossible_model"], rows["raw"]["impossible_oracle"]) == (4, 0)
     assert "raw has no perplexity: the model cannot make 4 of 4 sentences." in report.read_text()
+
+
+def test_damaged_results_are_shown_or_refused(tmp_path: Path) -> None:
+    """Whatever value of ``results.json`` is missing or null, the end of a run is a table or a sentence."""
+    from truesource.cli.run import show
+
+    measures = {"ppl": 2.0, "bound": 1.9, "relative_ppl": 1.05, "rho": 0.5, "r2_pearson": 0.4, "r2_identity": 0.3}
+    counts = {"tokens": 9, "sentences": 3, "excluded": 4, "impossible_model": 1, "impossible_oracle": 3}
+    row = {"model": "some", "objective": "causal", "signature": "x", **measures, **counts}
+
+    def shown(changed: dict[str, Any]) -> bool:
+        (tmp_path / "results.json").write_text(json.dumps([changed]))
+        try:
+            show(tmp_path / "report.html")
+        except InputError:
+            return False
+        return True
+
+    assert shown(row)
+    for key in row:
+        missing = shown({name: value for name, value in row.items() if name != key})
+        assert missing == (key in counts and key != "tokens")
+        assert shown({**row, key: None}) == (key in counts.keys() - {"tokens"} | measures.keys())
 
 
 def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,6 +70,16 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
         ("name: toy\n", ["give a treebank"]),
         (BASE + "grammar: {method: file, file: g.npz}\n", ["not both"]),
         ("name: toy\ntreebank: {}\n", ["treebank", "exactly one of embedded, files, nltk and dataset, got none"]),
+        *(
+            (f"name: toy\ntreebank: {{{keys}}}\n", [f"treebank: {name} is empty; name a treebank there"])
+            for name, keys in (
+                ("files", "files: ''"),
+                ("files", "files: []"),
+                ("files", "files: [a, '']"),
+                ("nltk", "nltk: ''"),
+                ("held_out_files", "files: a, held_out_files: []"),
+            )
+        ),
         ("name: toy\ntreebank: {embedded: english, files: a}\n", ["got embedded, files"]),
         ("name: toy\ntreebank: {embedded: german}\n", ["treebank.embedded", "english"]),
         ("name: toy\ntreebank: {files: a, held_out: 1.5}\n", ["treebank.held_out", "less than"]),

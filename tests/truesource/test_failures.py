@@ -67,6 +67,7 @@ def test_errors_of_the_system(number: int, part: str) -> None:
         (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "not enough memory"),
         (ImportError("libx.so: failed to map segment from shared object"), "not enough memory"),
         (ImportError("libx.so: cannot open shared object file: Too many open files"), "ulimit -n"),
+        (SystemError("error return without exception set"), "not enough memory"),
         (Exception("I/O error: No space left on device (os error 28)"), "no space left"),
     ],
 )

@@ -48,6 +48,7 @@ _TEXTS = {
     "unable to allocate": _MEMORY,
     "failed to map segment": _MEMORY,
     "cannot enable executable": _MEMORY,
+    "error return without exception set": _MEMORY,  # of Python 3.11, where it has none for a call
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,7 +36,7 @@ def show(report: Path) -> None:
     """Print the table of a run and where its report is."""
     from grammar.records import read_record
     from truesource.cli.table import print_results
-    from truesource.report.records import REMEDY
+    from truesource.report.records import REMEDY, ResultRow
 
-    print_results(read_record(report.parent / "results.json", list[dict[str, Any]], remedy=REMEDY))
+    print_results(read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY))
     echo(f"Wrote {report}. Next: open it in a browser.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from truesource.cli.console import console
 
 
-def print_results(records: Sequence[dict[str, Any]]) -> None:
+def print_results(records: Sequence[Mapping[str, Any]]) -> None:
     """Model, objective, perplexity, bound, relative perplexity with interval, rho, R2, tokens.
 
     Below it stands what is to be known of models that cannot make all sentences.
@@ -29,13 +29,17 @@ def print_results(records: Sequence[dict[str, Any]]) -> None:
         table.add_row(
             r["model"],
             r["objective"],
-            f"{r['ppl']:.2f}",
-            f"{r['bound']:.2f}",
+            _shown(r["ppl"], 2),
+            _shown(r["bound"], 2),
             interval(r, "relative_ppl", 4),
-            f"{r['rho']:.4f}",
-            f"{r['r2_pearson']:.4f}",
+            _shown(r["rho"], 4),
+            _shown(r["r2_pearson"], 4),
             f"{r['tokens']:,}",
         )
     console().print(table)
     for sentence in (*left_out(records), *too_few(records)):
         console().print(sentence)
+
+
+def _shown(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"

@@ -80,6 +80,10 @@ class TreebankConfig(Section):
         given = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"give exactly one of embedded, files, nltk and dataset, got {', '.join(given) or 'none'}")
+        for name in ("files", "nltk", "held_out_files"):
+            value = getattr(self, name)
+            if value is not None and (not value or "" in [*value]):
+                raise ValueError(f"{name} is empty; name a treebank there, or leave the key out")
         return self
 
 

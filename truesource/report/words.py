@@ -81,7 +81,7 @@ def interval(record: Record, name: str, places: int = 3) -> str:
 def partial(row: Record) -> bool:
     """Whether a model was scored on so few of the sentences that it does not compare with the others."""
     left_out = row.get("excluded") or 0
-    return bool(left_out > PARTIAL * (left_out + (row.get("sentences") or 0)))
+    return bool(left_out > PARTIAL * (left_out + _scored(row)))
 
 
 def left_out(rows: Sequence[Record]) -> list[str]:
@@ -89,11 +89,16 @@ def left_out(rows: Sequence[Record]) -> list[str]:
     return [
         f"{row['model']} has no perplexity: {impossible(row)} of {row['excluded']:,} sentences."
         if row["relative_ppl"] is None
-        else f"{row['model']}: {impossible(row)} of {row['excluded'] + row['sentences']:,} sentences; the numbers and"
-        f" the bound are those of the other {row['sentences']:,}, and do not compare with other rows."
+        else f"{row['model']}: {impossible(row)} of {row['excluded'] + _scored(row):,} sentences; the numbers and"
+        f" the bound are those of the other {_scored(row):,}, and do not compare with other rows."
         for row in rows
         if partial(row)
     ]
+
+
+def _scored(row: Record) -> int:
+    """Sentences that a model was scored on, as far as it is known."""
+    return row.get("sentences") or 0
 
 
 def impossible(row: Record) -> str:
@@ -110,7 +115,7 @@ def too_few(rows: Sequence[Record]) -> list[str]:
     return [
         f"{row['model']}: {count(row['sentences'], 'sentence')}, too few for an interval, which takes {FEWEST} or more."
         for row in rows
-        if row["relative_ppl"] is not None and row.get("sentences", FEWEST) < FEWEST
+        if row["relative_ppl"] is not None and (row.get("sentences") or FEWEST) < FEWEST
     ]
 
 
