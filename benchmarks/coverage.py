@@ -29,6 +29,7 @@ from evaluation.measures.paired import Paired
 from evaluation.measures.perplexity import perplexities
 from evaluation.naturalness.zipf_law import log_pmf
 from evaluation.naturalness.zipf_mandelbrot import fit_corpus
+from evaluation.naturalness.zipf_ranks import TrueLaw
 from evaluation.oracle import Oracle
 from evaluation.pplu.unigrams import END, oracle_unigram
 from evaluation.tendencies.truth import Truth
@@ -43,7 +44,7 @@ FloatArray = NDArray[np.float64]
 Part = Callable[[int, int, Sequence[int]], Iterator[tuple[Sequence[object], list[bool]]]]
 WANTED = (0.93, 0.97)
 #: sentences, or texts, of a sample
-SIZES = {"sentences": (20, 50, 200, 1000), "zipf": (1000, 4000, 10_000, 40_000), "dpf": (1, 5, 50)}
+SIZES = {"sentences": (20, 50, 200, 1000), "zipf": (200, 1000, 4000, 10_000, 40_000), "dpf": (1, 5, 50)}
 SOURCE = 8_000  #: sentences of a source
 UNEQUAL = """
 S -> A S 0.3 | S S 0.2 | A 0.3 | w 0.2
@@ -167,14 +168,13 @@ def of_laws(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tupl
                     lengths = rng.integers(5, 20, sentences)
                     text = Encoded(rng.choice(words, size=int(lengths.sum()), p=p), lengths, words)
                     fit = fit_corpus(text, np.arange(sentences), seed=replication)
-                    if fit.truth is None or fit.alpha_error is None or fit.beta_error is None:
-                        hits["no interval"].append(True)
-                        continue
-                    for i, error in enumerate((fit.alpha_error, fit.beta_error)):
-                        hits[("alpha", "beta")[i]].append(abs(fit.truth[i] - law[i]) <= 1.96 * error)
-                name = f"{law[0]}, {law[1]}; {words:,} words"
+                    if not isinstance(fit.truth, TrueLaw):
+                        continue  # no interval: neither right nor wrong, the number of the others is in the table
+                    for name, found, true in zip(("alpha", "beta"), fit.truth, law, strict=False):
+                        hits[name].append(found.low <= true <= found.high)
                 for measure, held in hits.items():
-                    yield (name, f"{sentences:,}", f"{measure} ({len(held)})"), held
+                    given = f"{measure}, {len(held)} intervals"
+                    yield (f"{law[0]}, {law[1]}; {words:,} words", f"{sentences:,}", given), held
 
 
 # -- filters ----------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from grammar.errors import InputError, NothingToMeasureError
 from grammar.inference.exact import Variant
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
-_Z = 1.959963984540054  #: of a 95% interval
 
 
 @dataclass(frozen=True)
@@ -149,14 +148,14 @@ def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, see
         found.fits[name] = fit, released
         sizes: dict[str, object] = {"sentences": f"{least // 2}+{least // 2}"}
         parts = sizes | {"support": f"1..{law.types}", "fit": "mle"}
-        fitted = (("alpha", law.alpha, fit.alpha_error), ("beta", law.beta, fit.beta_error))
-        for i, (what, value, deviation) in enumerate(fitted):
-            if fit.truth is None or deviation is None:
-                add(name, f"zipf_{what}", value, parts | {"ranks": "estimated", "ci": "none/ranks-not-corrected"})
-                continue
-            own = sizes | {"support": f"1..{fit.truth.words}", "fit": "mle", "ranks": "corrected", "ci": "sandwich95"}
-            true = fit.truth[i]
-            add(name, f"zipf_{what}", true, own, max(0.0, true - _Z * deviation), true + _Z * deviation)
+        if isinstance(fit.truth, str):
+            own = parts | {"ranks": "estimated", "ci": f"none/{fit.truth}"}
+            add(name, "zipf_alpha", law.alpha, own)
+            add(name, "zipf_beta", law.beta, own)
+        else:
+            own = sizes | {"support": f"1..{fit.truth.words}", "fit": "simulated-moments", "ranks": "corrected"}
+            add(name, "zipf_alpha", fit.truth.alpha.value, own | {"ci": "sandwich95"}, *fit.truth.alpha[1:])
+            add(name, "zipf_beta", fit.truth.beta.value, own | {"ci": "sandwich95"}, *fit.truth.beta[1:])
         for what, value in (("kl", law.kl), ("tv", law.tv), ("unranked", fit.unranked)):
             add(name, f"zipf_{what}", value, parts | {"ci": "none"})
         if released is not None:

@@ -16,7 +16,7 @@ from scipy import optimize, special
 
 from evaluation.encoded import Encoded, IntArray
 from evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
-from evaluation.naturalness.zipf_ranks import TrueLaw, true_law
+from evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
 from grammar.errors import InputError
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
@@ -25,16 +25,19 @@ RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta
 
 @dataclass(frozen=True)
 class ZipfFit:
-    """A law with standard errors, and the counts it was fitted to."""
+    """A law by estimated ranks, the law behind it, and the counts."""
 
     law: Law  #: fitted to the counts, by ranks that are estimated
-    truth: (
-        TrueLaw | None
-    )  #: the law without the errors of the ranks; None where none is found, or ``law`` is at a bound
-    alpha_error: float | None  #: standard error; None at a bound
-    beta_error: float | None  #: the same; None where beta is 0, too
+    truth: TrueLaw | Missing  #: the law without the errors of the ranks, with its intervals, or why there is none
     counts: IntArray  #: (K,) occurrences in the counted half, by rank in the other
     unranked: float  #: share of the counted tokens whose word the ranking half does not have, left out
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Alpha and beta without the errors of the ranks, or where they are not known, with them."""
+        if isinstance(self.truth, TrueLaw):
+            return self.truth.alpha.value, self.truth.beta.value
+        return self.law.alpha, self.law.beta
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,8 @@ class ReleasedFit:
 def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int = 0) -> ZipfFit:
     """The law of a corpus: ranks from the first half of the sentences ``rows``, counts from the second.
 
-    The errors are those of the counted half, given the ranks. That ranks are estimated, too, is a bias that is larger
-    than they are: `evaluation.naturalness.zipf_ranks.true_law` takes it away. ``benchmarks/coverage.py`` measures how
-    often 95% intervals of samples of known laws hold.
+    The law that is fitted is that of the estimated ranks; `evaluation.naturalness.zipf_ranks.true_law` finds the one
+    behind it. ``benchmarks/coverage.py`` measures how often 95% intervals of samples of known laws hold.
 
     Raises:
         InputError: there are fewer than 2 sentences, or too few different words.
@@ -63,13 +65,12 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     ranked = of_token > 0
     counts = np.bincount(of_token[ranked] - 1, minlength=int(ranks.max()))
     law = fit_law(counts, pure=pure)
-    errors = standard_errors(law, of_token[ranked], corpus.sentence[chosen][ranked], pure=pure)
-    truth = None
-    if errors is not None:
-        tokens = int(corpus.lengths[ranking].sum())
-        truth = true_law(law, float(errors[0]), tokens, pure=pure, seed=seed)
-    alpha, beta = (None, None) if errors is None else (float(errors[0]), float(errors[1]) if len(errors) > 1 else None)
-    return ZipfFit(law, truth, alpha, beta, counts, 1.0 - float(ranked.mean()))
+    sentence = corpus.sentence[chosen][ranked]
+    _, gradient, information = objective(law.alpha, law.beta, counts / counts.sum())
+    scores = score_covariance(law, of_token[ranked], sentence)
+    found = Counted(law, gradient, information, scores, len(np.unique(sentence)), int(corpus.lengths[ranking].sum()))
+    truth = true_law(found, pure=pure, seed=seed)
+    return ZipfFit(law, truth, counts, 1.0 - float(ranked.mean()))
 
 
 def fit_released(corpus: Encoded, rows: IntArray, *, seed: int = 0) -> ReleasedFit:
@@ -126,33 +127,24 @@ def released_objective(alpha: float, beta: float, ranks: FloatArray, weights: Fl
     return float(weights @ log_p) - beta**5
 
 
-def standard_errors(law: Law, ranks: IntArray, sentence: IntArray, *, pure: bool = False) -> FloatArray | None:
-    """Standard errors of alpha and beta from independent sentences, (2,); of alpha alone, (1,), where beta is 0.
+def score_covariance(law: Law, ranks: IntArray, sentence: IntArray) -> FloatArray:
+    """Covariance of the gradient of the mean log-likelihood in (alpha, beta), from independent sentences, (2, 2).
 
-    None where another bound is met.
-
-    The sandwich ``H^-1 (sum_s g_s g_s') H^-1`` with the score g_s of sentence s (Huber 1967). Tokens of one sentence
-    are not independent and no text follows the law exactly, so the observed information alone is too sure; the ranks
-    are fixed here, as they come from other sentences.
+    It is the middle of the sandwich ``H^-1 C H^-1`` (Huber 1967): tokens of one sentence are not independent and no
+    text follows the law exactly, so the observed information alone is too sure. The ranks are fixed here, as they come
+    from other sentences.
 
     Args:
         law: from `fit_law`.
         ranks: (N,) rank of each counted token, from 1.
         sentence: (N,) its sentence.
-        pure: only alpha was fitted.
     """
-    if not law.interior:
-        return None
-    free = 1 if pure or law.beta == 0.0 else 2
-    counts = np.bincount(ranks - 1, minlength=law.types)
-    _, _, hessian = objective(law.alpha, law.beta, counts / counts.sum())
     x, log_p = log_pmf(law.alpha, law.beta, law.types)
     slopes = np.array([np.log(x), law.alpha / x])
     slopes -= (slopes @ np.exp(log_p))[:, None]
     _, row = np.unique(sentence, return_inverse=True)
-    scores = np.array([np.bincount(row, slope[ranks - 1]) for slope in slopes[:free]])
-    inverse = np.linalg.inv(hessian[:free, :free] * len(ranks))
-    return np.asarray(np.sqrt(np.diag(inverse @ (scores @ scores.T) @ inverse)))
+    scores = np.array([np.bincount(row, slope[ranks - 1]) for slope in slopes])
+    return np.asarray(scores @ scores.T / len(ranks) ** 2)
 
 
 def ranks_of(counts: IntArray, seed: int) -> IntArray:

@@ -1,92 +1,199 @@
-"""What ranks that are estimated do to a fitted law, and the law without it.
+"""What ranks that are estimated do to a fitted law, and the law without it, with its intervals.
 
 A word that is too frequent by chance in the half that ranks gets too high a rank, and its count in the other half is
 that of a rarer word: counts by estimated rank are flatter than those by true rank, and the rarest words have no rank at
-all. The fit is then off by up to several standard errors. So the law is sought whose own samples, of the same size,
-would be fitted by what the text was fitted by (indirect inference; Gourieroux, Monfort & Renault 1993).
+all. The fit is then off by up to several standard errors. So the law is sought whose own samples, ranked by as many
+tokens, have as many different words, and the same mean score at the fit of the text (simulated moments, with the score
+of the biased fit among the moments; Gallant & Tauchen 1996). Moments of samples of laws around a guess are regressed on
+the parameters of these laws: the root of the regression is the next guess, its slopes carry errors of the counts over
+to the parameters, and its residuals are what errors of the ranks add.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
-from evaluation.naturalness.zipf_law import ALPHA, Law, fit_law, log_pmf
-from grammar.errors import InputError
+from evaluation.measures.bootstrap import FEWEST, TAILS, Interval
+from evaluation.naturalness.zipf_law import ALPHA, LEAST_TYPES, FloatArray, Law, log_pmf
 
-RANKINGS = 8  #: drawn from a law; the expected counts by rank are means over them
-STEPS = 8  #: corrections, the first two whole, the later ones in part (Robbins & Monro 1951)
-NEAR = 0.5  #: standard errors of alpha that the fit of a law's samples may be off the fit of the text at last
+Missing = Literal["no-power-law", "beta-at-bound", "few-sentences", "not-identified"]  #: why there is no true law
+ROUNDS = (32, 32, 128)  #: laws around the guess, a sample of each
+REACH = 1.5  #: standard deviation of these laws, in standard errors of the guess
+NEAR = 1.0  #: standard errors that the last round may move the guess
 MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
 
 
-class TrueLaw(NamedTuple):
-    """The law that text was drawn from, whose words were ranked by a sample."""
+class Counted(NamedTuple):
+    """A fit to counts by estimated ranks, and what is known of its errors."""
 
-    alpha: float
-    beta: float
+    law: Law
+    gradient: FloatArray  #: (2,) of the mean negative log-likelihood in (alpha, beta); not 0 where beta is at its bound
+    information: FloatArray  #: (2, 2) the Hessian
+    scores: FloatArray  #: (2, 2) covariance of the gradient, given the ranks
+    sentences: int  #: that were counted
+    ranking_tokens: int  #: tokens that ranked the words
+
+
+class TrueLaw(NamedTuple):
+    """The law that text was drawn from, whose words were ranked by a sample; intervals are 95%."""
+
+    alpha: Interval
+    beta: Interval  #: its ends are those of ln(1 + beta), which is less skewed; none for Zipf's own law
     words: int  #: support 1..K, words that were not seen among them
 
 
-def true_law(law: Law, error: float, ranking_tokens: int, *, pure: bool, seed: int) -> TrueLaw | None:
-    """The law whose samples are fitted by ``law``; None where none is found.
+class _Regression(NamedTuple):
+    """Moments in F free parameters, linear around a guess."""
+
+    at_guess: FloatArray  #: (F,) moments
+    slopes: FloatArray  #: (F, F) of moments (rows) by parameters
+    noise: FloatArray  #: (F, F) covariance of the moments of one sample
+
+
+def true_law(found: Counted, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
+    """The law whose samples are fitted by ``found.law``, or why there is none.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
 
     Args:
-        law: fitted to counts by ranks that come from other sentences.
-        error: its standard error of alpha.
-        ranking_tokens: tokens that ranked the words.
+        found: the fit to counts by ranks that come from other sentences.
         pure: Zipf's law, ``beta = 0``.
-        seed: of the rankings.
+        seed: of the samples.
     """
-    alpha, log_beta = law.alpha, math.log1p(law.beta)
-    off, words = math.inf, law.types
-    for step in range(STEPS):
-        try:
-            words, again = fit_of_samples(alpha, math.expm1(log_beta), law.types, ranking_tokens, pure=pure, seed=seed)
-        except InputError:
-            return None
-        off, gain = law.alpha - again.alpha, 1.0 / max(1, step)  # later steps are means, which are without the noise
-        alpha += gain * off
-        log_beta = max(0.0, log_beta + gain * (math.log1p(law.beta) - math.log1p(again.beta)))
-        if not ALPHA[0] < alpha < ALPHA[1]:
-            return None
-    return TrueLaw(alpha, math.expm1(log_beta), words) if abs(off) <= NEAR * error else None
+    law = found.law
+    if not law.interior:
+        return "no-power-law"
+    if found.sentences < FEWEST:
+        return "few-sentences"
+    solved = _solved(found, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
+    if solved is None:
+        return "not-identified"
+    at, covariance = solved
+    half = float(student.ppf(TAILS[1], found.sentences - 1)) * np.sqrt(np.diag(covariance))
+    low, high = at - half, at + half
+    if high[1] < 0.0:
+        return "beta-at-bound"
+    below = 0.0 if pure else min(0.0, at[1]) / covariance[1, 1]  # alpha where beta is 0, given that it cannot be less
+    alpha = Interval(float(at[0] - below * covariance[0, 1]), max(0.0, float(low[0])), float(high[0]))
+    beta = Interval(*(max(0.0, math.expm1(x[1])) for x in (at, low, high)))
+    return TrueLaw(alpha, Interval(0.0) if pure else beta, max(law.types, round(math.exp(at[2]))))
 
 
-def fit_of_samples(
-    alpha: float, beta: float, types: int, tokens: int, *, pure: bool = False, seed: int
-) -> tuple[int, Law]:
-    """What would be fitted to samples of a law in which so many different words are expected.
+def _solved(found: Counted, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
+    """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
+
+    None where nothing is found.
+    """
+    at, guess, counting = _start(found)
+    low, high = _bounds(found.law.types)
+    scale, grid = np.array([1.0, 1.0 + found.law.beta, 0.0]), np.ix_(free, free)
+    observed = scale * [*found.gradient, 0.0]
+    try:
+        part = _carried(counting[grid] + guess.noise[grid], guess.slopes[grid])
+        for samples in ROUNDS:
+            at = np.clip(at, low, high)
+            laws = np.tile(at, (samples, 1))
+            laws[:, free] += _around(part, samples, rng)
+            laws = _within(laws, found.law.types, rng)
+            moments = simulated(laws, found.law, found.ranking_tokens, rng) - observed
+            guess = _regressed(laws[:, free] - at[free], moments[:, free])
+            part = _carried(counting[grid] + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
+            step = -np.linalg.solve(guess.slopes, guess.at_guess)
+            at[free] += step
+    except np.linalg.LinAlgError:
+        return None
+    covariance = np.zeros((3, 3))
+    covariance[grid] = part
+    error = np.sqrt(np.diag(covariance))
+    near = np.abs(step) <= NEAR * error[free] + 1.0 / found.law.types
+    inside = (at - 2.0 * error > low) & (at + 2.0 * error < high)
+    return (at, covariance) if near.all() and inside[free].all() else None
+
+
+def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
+    """Least and largest alpha, ln(1 + beta) and ln K that are searched, (3,) each.
+
+    A beta of less than 0 is no result, but an estimate may be there that is not surely below 0.
+    """
+    low = np.array([ALPHA[0], math.log(0.1), math.log(LEAST_TYPES) - 1.0])
+    return low, np.array([ALPHA[1], math.log1p(10.0 * types), math.log(MOST_WORDS * types)])
+
+
+def _start(found: Counted) -> tuple[FloatArray, _Regression, FloatArray]:
+    """The first guess (3,), how its moments run if ranks were known, and the covariance (3, 3) that counting gives."""
+    law, tokens = found.law, found.ranking_tokens
+    words = support(law.alpha, law.beta, law.types, tokens)
+    more = math.ceil(1.1 * words)
+    types, of_more = (expected_types(law.alpha, law.beta, k, tokens) for k in (words, more))
+    scale = np.array([1.0, 1.0 + law.beta])  # from derivatives by beta to those by ln(1 + beta)
+    counting, noise, slopes = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3))
+    counting[:2, :2] = found.scores * np.outer(scale, scale)
+    slopes[:2, :2] = -found.information * np.outer(scale, scale)
+    slopes[2, 2] = math.log(of_more / types) / math.log(more / words)
+    unseen = np.exp(tokens * np.log1p(-np.minimum(np.exp(log_pmf(law.alpha, law.beta, words)[1]), 1.0 - 1e-12)))
+    noise[2, 2] = float((unseen * (1.0 - unseen)).sum()) / types**2
+    at = np.array([law.alpha, math.log1p(law.beta), math.log(words)])
+    return at, _Regression(np.zeros(3), slopes, noise), counting
+
+
+def _around(covariance: FloatArray, samples: int, rng: np.random.Generator) -> FloatArray:
+    """Deviations (samples, F) from a guess: normal, cut off at two standard deviations, each with its opposite."""
+    z = np.clip(rng.normal(size=(samples // 2, len(covariance))), -2.0, 2.0)
+    root = np.linalg.cholesky(covariance + 1e-14 * np.eye(len(covariance)))
+    return np.asarray(REACH * np.concatenate([z, -z]) @ root.T)
+
+
+def _within(laws: FloatArray, types: int, rng: np.random.Generator) -> FloatArray:
+    """The nearest laws (R, 3) that are searched, with whole numbers of words, some of them one off."""
+    laws = np.clip(laws, *_bounds(types))
+    words = np.maximum(np.rint(np.exp(laws[:, 2])) + rng.integers(-1, 2, len(laws)), LEAST_TYPES)
+    return np.column_stack([laws[:, :2], np.log(words)])
+
+
+def _regressed(x: FloatArray, moments: FloatArray) -> _Regression:
+    design = np.column_stack([np.ones(len(x)), x])
+    fitted = np.linalg.lstsq(design, moments)[0]
+    residual = moments - design @ fitted
+    return _Regression(fitted[0], fitted[1:].T, residual.T @ residual / (len(x) - design.shape[1]))
+
+
+def _carried(covariance: FloatArray, slopes: FloatArray) -> FloatArray:
+    """The covariance of parameters from that of moments."""
+    inverse = np.linalg.inv(slopes)
+    return np.asarray(inverse @ covariance @ inverse.T)
+
+
+def simulated(laws: FloatArray, fit: Law, tokens: int, rng: np.random.Generator) -> FloatArray:
+    """Moments of one sample of each law, (R, 3).
+
+    Words are ranked by a sample of so many tokens, and counted by their probabilities. The moments are the score of
+    alpha and of ln(1 + beta) at ``fit``, a token, and the logarithm of the number of different words over that of
+    ``fit``.
 
     Args:
-        alpha: of the law.
-        beta: of the law.
-        types: different words among the tokens that rank.
+        laws: (R, 3) alpha, ln(1 + beta), ln K.
+        fit: where the score is taken.
         tokens: that rank.
-        pure: Zipf's law is fitted.
-        seed: of the rankings, drawn alike for laws that differ little.
-
-    Returns:
-        words of the law, and the fit.
-
-    Raises:
-        InputError: as `fit_law`.
+        rng: draws the samples.
     """
-    words = support(alpha, beta, types, tokens)
-    probability = np.exp(log_pmf(alpha, beta, words)[1])
-    rng = np.random.default_rng([seed, words.bit_length()])
-    ranked = np.zeros(words)
-    seen = 0
-    for _ in range(RANKINGS):
-        counts = rng.multinomial(tokens, probability)
-        order = np.lexsort((rng.random(words), -counts))[: np.count_nonzero(counts)]
-        ranked[: len(order)] += probability[order]
-        seen += len(order)
-    return words, fit_law(ranked[: round(seen / RANKINGS)], pure=pure)
+    most = round(math.exp(laws[:, 2].max()))
+    x = np.arange(1, most + 1) + fit.beta
+    weight = x**-fit.alpha
+    slopes = np.array([np.log(x), fit.alpha * (1.0 + fit.beta) / x])
+    below, above = np.cumsum(weight), np.cumsum(weight * slopes, axis=1)
+    found = np.empty((len(laws), 3))
+    for i, (alpha, log_beta, log_words) in enumerate(laws.tolist()):
+        p = np.exp(log_pmf(alpha, math.expm1(log_beta), round(math.exp(log_words)))[1])
+        counts = rng.multinomial(tokens, p)
+        seen = np.count_nonzero(counts)
+        ranked = p[np.argsort(-(counts + rng.random(len(p))))[:seen]]
+        found[i, :2] = slopes[:, :seen] @ ranked / ranked.sum() - above[:, seen - 1] / below[seen - 1]
+        found[i, 2] = math.log(seen / fit.types)
+    return found
 
 
 def support(alpha: float, beta: float, types: int, tokens: int) -> int:

@@ -80,8 +80,7 @@ def _rank_frequency(drawn: Any, found: Naturalness) -> None:
             alpha, beta = released.alpha, released.beta
         else:
             axes.loglog(ranks, fit.law.pmf(ranks), color=TRUTH, linewidth=1.3)
-            shown = fit.law if fit.truth is None else fit.truth  # the curve is by estimated ranks, as the points are
-            alpha, beta = shown.alpha, shown.beta
+            alpha, beta = fit.parameters  # of the law; the curve is by estimated ranks, as the points are
         label = f"\N{GREEK SMALL LETTER ALPHA} = {alpha:.3f}, \N{GREEK SMALL LETTER BETA} = {beta:.2f}"
         axes.set_title(name)
         axes.text(0.97, 0.95, label, transform=axes.transAxes, ha="right", va="top", fontsize=8.5)
