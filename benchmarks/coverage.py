@@ -1,11 +1,12 @@
 """How often 95% intervals hold: of sentences, of Zipf-Mandelbrot laws, and of sums over tokenisations by dpf.
 
-    python benchmarks/coverage.py [sentences] [zipf] [dpf] [--replications 400] [--sizes ...] [--seed 1]
+    python benchmarks/coverage.py [sentences] [zipf] [dpf] [--replications 400] [--sizes ...] [--only TEXT] [--seed 1]
 
 Every cell draws so many samples of a source whose true value is known, and counts the intervals that hold it. Sentences
 are drawn from a large scored sample, which is then the source: the embedded English grammar, 6 to 25 words, and a small
 one whose sentences have 1 to some 70 words, each with models of the same rules and other probabilities. Cells whose
-coverage is certainly (95%) outside 93 to 97% are marked.
+coverage is certainly (95%) outside 93 to 97% are marked. Cells do not depend on each other, so several calls with
+``--sizes`` and ``--only`` share the work.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from grammar.pcfg import PCFG
 from truesource.embedded import english
 
 FloatArray = NDArray[np.float64]
-Part = Callable[[int, int, Sequence[int]], Iterator[tuple[Sequence[object], list[bool]]]]
+Cell = tuple[Sequence[object], list[bool]]  #: source, size and measure; which intervals hold
+Part = Callable[[int, int, Sequence[int], str], Iterator[Cell]]
 WANTED = (0.93, 0.97)
 #: sentences, or texts, of a sample
 SIZES = {"sentences": (20, 50, 200, 1000), "zipf": (200, 1000, 4000, 10_000, 40_000), "dpf": (1, 5, 50)}
@@ -63,11 +65,12 @@ def main() -> None:
     arguments.add_argument("--replications", type=int, default=400)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--sizes", type=int, nargs="*", help="sentences of a sample")
+    arguments.add_argument("--only", default="", metavar="TEXT", help="sources in whose name this text is")
     given = arguments.parse_args()
     parts: dict[str, Part] = {"sentences": of_sentences, "zipf": of_laws, "dpf": of_filters}
     print("| part | source | size | measure | holds | 95% of that | |\n|---|---|---|---|---|---|---|")
     for part in given.parts or parts:
-        for cell, held in parts[part](given.replications, given.seed, given.sizes or SIZES[part]):
+        for cell, held in parts[part](given.replications, given.seed, given.sizes or SIZES[part], given.only):
             print(row(part, cell, held), flush=True)
 
 
@@ -102,13 +105,16 @@ class Source:
         return paired, self.unigram[at]
 
 
-def of_sentences(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
-    for source in (
-        scored("unequal lengths", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 0.5, seed),
-        scored("unequal lengths, bad model", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 2.0, seed),
-        scored("English", english(), LengthRange(6, 25), 0.5, seed),
-        scored("English, worse model", english(), LengthRange(6, 25), 1.5, seed),
+def of_sentences(replications: int, seed: int, sizes: Sequence[int], only: str) -> Iterator[Cell]:
+    for name, grammar, lengths, noise in (
+        ("unequal lengths", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 0.5),
+        ("unequal lengths, bad model", PCFG.from_text(UNEQUAL), LengthRange(1, 200), 2.0),
+        ("English", english(), LengthRange(6, 25), 0.5),
+        ("English, worse model", english(), LengthRange(6, 25), 1.5),
     ):
+        if only not in name:
+            continue
+        source = scored(name, grammar, lengths, noise, seed)
         whole = {name: found[0] for name, found in measured(source.paired, source.unigram, 0).items()}
         for n in sizes:
             rng, hits = np.random.default_rng([seed, n]), defaultdict(list)
@@ -157,12 +163,12 @@ def perturbed(pcfg: PCFG, noise: float, seed: int) -> PCFG:
 # -- laws -------------------------------------------------------------------------------------------
 
 
-def of_laws(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
+def of_laws(replications: int, seed: int, sizes: Sequence[int], only: str) -> Iterator[Cell]:
     """Sentences of 5 to 19 independent words of a law; ranks from one half, counts from the other."""
     for law in LAWS:
         for words in VOCABULARIES:
-            p = np.exp(log_pmf(*law, words)[1])
-            for sentences in sizes:
+            p, source = np.exp(log_pmf(*law, words)[1]), f"{law[0]}, {law[1]}; {words:,} words"
+            for sentences in sizes if only in source else ():
                 rng, hits = np.random.default_rng([seed, words, sentences]), defaultdict(list)
                 for replication in range(replications):
                     lengths = rng.integers(5, 20, sentences)
@@ -174,19 +180,20 @@ def of_laws(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tupl
                         hits[name].append(found.low <= true <= found.high)
                 for measure, held in hits.items():
                     given = f"{measure}, {len(held)} intervals"
-                    yield (f"{law[0]}, {law[1]}; {words:,} words", f"{sentences:,}", given), held
+                    yield (source, f"{sentences:,}", given), held
 
 
 # -- filters ----------------------------------------------------------------------------------------
 
 
-def of_filters(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[tuple[Sequence[object], list[bool]]]:
+def of_filters(replications: int, seed: int, sizes: Sequence[int], only: str) -> Iterator[Cell]:
     """Texts of 3 to 8 words under a 4-gram of pieces, ln P known; totals over 1, 5 and 50 texts."""
     for particles in (4, 8, 16):
         relative = single_filters(particles, seed)
         rng = np.random.default_rng([seed, particles])
         for filters in (2, 4, 8):
-            for texts in sizes:
+            source = f"{particles} particles, {filters} filters"
+            for texts in sizes if only in source else ():
                 held = []
                 while len(held) < 10 * replications:
                     which = rng.integers(0, len(relative), texts)
@@ -197,7 +204,7 @@ def of_filters(replications: int, seed: int, sizes: Sequence[int]) -> Iterator[t
                     degrees = whole**2 / max(float((variance**2).sum()) / (filters - 1), 1e-300)
                     low, high = log_interval(float(np.log(mean).sum()), whole, degrees)
                     held.append(low - 1e-12 <= 0.0 <= high + 1e-12)
-                yield (f"{particles} particles, {filters} filters", f"{texts} texts", "ln P"), held
+                yield (source, f"{texts} texts", "ln P"), held
 
 
 def single_filters(particles: int, seed: int) -> FloatArray:

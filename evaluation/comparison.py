@@ -41,7 +41,12 @@ class Comparison:
 
     def as_scores(self) -> list[Score]:
         """Every measure as a `Score`: those of ``measures``, ``bound_unconditioned``, and counts without interval."""
-        own = {"kl": {"estimator": "paired"}, "bound_unconditioned": {"given": "none"}}
+        counted = self._counts()
+        own = {
+            "kl": {"estimator": "paired"},
+            "bound_unconditioned": {"given": "none"},
+            "rho": {"ci": ci_part(counted["sentences"], 0, method="jackknife")},
+        }
         values = dict(self.measures)
         if self.bound_unconditioned is not None:
             values["bound_unconditioned"] = self.bound_unconditioned
@@ -49,7 +54,7 @@ class Comparison:
             Score(name, found.value, signature({**self.parts, **own.get(name, {})}), found.low, found.high)
             for name, found in values.items()
         ]
-        return scores + [Score(name, value, self.signature) for name, value in self._counts().items()]
+        return scores + [Score(name, value, self.signature) for name, value in counted.items()]
 
     def records(self) -> list[dict[str, Any]]:
         """One record a measure, for JSON: model, objective, name, value, low, high, signature."""

@@ -51,18 +51,21 @@ class Draws(NamedTuple):
     drawn_error: FloatArray  #: (R, K)
 
 
-def ci_part(sentences: int, seed: int, unit: str = "sentence", *, method: Literal["t", "percentile"] = "t") -> str:
+def ci_part(
+    sentences: int, seed: int, unit: str = "sentence", *, method: Literal["t", "percentile", "jackknife"] = "t"
+) -> str:
     """What a signature says of intervals of so many sentences, or other units: the method and its seed, or why none.
 
     Args:
         sentences: that count.
         seed: of the resampling.
         unit: what is resampled.
-        method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians.
+        method: ``t`` for the studentised bootstrap, ``percentile`` for quantiles of resampled values, as of medians,
+            ``jackknife`` for Student's t with the jackknife's error, as of Spearman's rho, where nothing is random.
     """
     if sentences < FEWEST:
         return f"none/fewer-than-{FEWEST}-{unit}s"
-    return f"{unit}-bootstrap-{method}95/seed{seed}"
+    return f"{unit}-jackknife-t95" if method == "jackknife" else f"{unit}-bootstrap-{method}95/seed{seed}"
 
 
 def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:
@@ -199,19 +202,6 @@ def resampled_times(n: int, *, seed: int, replicates: int = REPLICATES) -> Itera
         size = min(step, replicates - start)
         drawn = rng.integers(0, n, (size, n)) + n * np.arange(size)[:, None]
         yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(np.float64)
-
-
-def normal_interval(value: float, influence: FloatArray) -> FloatArray | None:
-    """The interval (2,) of a statistic by the normal limit, None where resampling is to make it.
-
-    Args:
-        value: of the statistic.
-        influence: (N,) what each sentence adds to the linearised statistic.
-    """
-    sentences = np.array([len(influence)])
-    if not _is_normal(influence[:, None], sentences).all():
-        return None
-    return _normal_ends(np.array([value]), influence[:, None], sentences)[:, 0]
 
 
 def _ratios(total: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

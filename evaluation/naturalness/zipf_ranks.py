@@ -21,9 +21,9 @@ from evaluation.measures.bootstrap import FEWEST, TAILS, Interval
 from evaluation.naturalness.zipf_law import ALPHA, LEAST_TYPES, FloatArray, Law, log_pmf
 
 Missing = Literal["no-power-law", "beta-at-bound", "few-sentences", "not-identified"]  #: why there is no true law
-ROUNDS = (32, 32, 128)  #: laws around the guess, a sample of each
+ROUNDS = (24, 24, 80, 80)  #: laws around the guess, a sample of each; the last ones only if the guess still moves
 REACH = 1.5  #: standard deviation of these laws, in standard errors of the guess
-NEAR = 1.0  #: standard errors that the last round may move the guess
+NEAR = 1.0  #: standard errors that a last round may move the guess
 MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
 
 
@@ -99,17 +99,21 @@ def _solved(found: Counted, free: list[int], rng: np.random.Generator) -> tuple[
             laws = np.tile(at, (samples, 1))
             laws[:, free] += _around(part, samples, rng)
             laws = _within(laws, found.law.types, rng)
+            if not np.isfinite(laws).all():
+                return None
             moments = simulated(laws, found.law, found.ranking_tokens, rng) - observed
             guess = _regressed(laws[:, free] - at[free], moments[:, free])
             part = _carried(counting[grid] + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
             step = -np.linalg.solve(guess.slopes, guess.at_guess)
             at[free] += step
+            near = np.abs(step) <= NEAR * np.sqrt(np.diag(part)) + 1.0 / found.law.types
+            if samples == ROUNDS[-1] and near.all():
+                break
     except np.linalg.LinAlgError:
         return None
     covariance = np.zeros((3, 3))
     covariance[grid] = part
     error = np.sqrt(np.diag(covariance))
-    near = np.abs(step) <= NEAR * error[free] + 1.0 / found.law.types
     inside = (at - 2.0 * error > low) & (at + 2.0 * error < high)
     return (at, covariance) if near.all() and inside[free].all() else None
 

@@ -12,23 +12,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints, seed: int) -> dict[str, Interval]:
+def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints) -> dict[str, Interval]:
     """Spearman's rho of ln(probe probability of the true label) with three values of the word.
 
     Args:
         label: (N,) ln of the probe probability.
         truth: (N,) ln P of the word under the grammar, nats.
         model: (N,) ln Q of the word under the model, nats.
-        group: (N,) word type or sentence, resampled for the 95% intervals.
-        seed: of the resampling.
+        group: (N,) word type or sentence, which are independent.
 
     Returns:
-        ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q).
+        ``rho_truth``, ``rho_model`` and ``rho_difference``, the last with abs(ln P - ln Q), with 95% intervals.
     """
     order = np.argsort(group, kind="stable")
     values = {"rho_truth": truth, "rho_model": model, "rho_difference": np.abs(truth - model)}
     found = {}
     for name, value in values.items():
         x, y = label[order], value[order]
-        found[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order], seed=seed)))
+        found[name] = Interval(spearman(x, y), *ends(*spearman_ends(x, y, group[order])))
     return found

@@ -89,7 +89,7 @@ class Experiment:
         return self.split if self.options.control == "split" else self.text_split
 
     @cached_property
-    def _unit(self) -> Ints:
+    def unit(self) -> Ints:
         """Number of the word type of each item, of spans of the pair, (T,)."""
         return numbered(self.targets.key)
 
@@ -142,7 +142,7 @@ class Experiment:
         right, group = targets.truth[test], self.split.group[test]
         guess = log_probs.argmax(axis=1)
         found = probe_measures(log_probs, targets.posterior[test], right, group, seed)
-        unit = self._unit[test]
+        unit = self.unit[test]
         whole = group if self.options.split_by == "type" else unit  # a sentence does not hold all items of a type
         found["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
         decays: dict[str, str] = {}
@@ -161,7 +161,7 @@ class Experiment:
             kept = np.isfinite(values.truth[test]) & np.isfinite(values.model[test])
             if kept.sum() > 2:
                 at = test[kept]
-                found |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept], seed)
+                found |= word_correlations(own[kept], values.truth[at], values.model[at], group[kept])
         return LayerResult(step, layer, found, probe, guess, decays)
 
     def _selectivity(self, x: Vectors, probe: Probe) -> tuple[dict[str, Interval], dict[str, str]]:

@@ -9,15 +9,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
+from evaluation.measures.bootstrap import FEWEST, Interval, ci_part
 from evaluation.probing.experiment import Experiment, LayerResult
 from evaluation.probing.measures import confusion
 from evaluation.probing.splits import Split
 from evaluation.score import Score, signature
 
+CORRELATIONS = ("rho_truth", "rho_model", "rho_difference")
 UNITS = {
     **dict.fromkeys(("cross_entropy", "entropy", "kl"), "nats/item"),
-    **dict.fromkeys(("mcc", "rho_truth", "rho_model", "rho_difference"), "correlation"),
+    **dict.fromkeys(("mcc", *CORRELATIONS), "correlation"),
     "mdl": "bits/label",
     "compression": "ratio",
 }  #: of measures; all others are shares
@@ -131,13 +132,16 @@ def task_parts(experiment: Experiment) -> dict[str, object]:
 def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     """What signatures of single measures say otherwise than `task_parts`, or besides: other splits, other groups."""
     span, options = experiment.targets.kind == "span", experiment.options
-    text = _split_parts(experiment, experiment.text_split)
-    unit = "pair" if span else "type"
-    found = dict.fromkeys(("mdl", "compression", "position_identity_accuracy"), text)
+    text, unit = _split_parts(experiment, experiment.text_split), "pair" if span else "type"
+    sent = _ci(experiment, experiment.text_split, "t", experiment.text_split.train)
+    found = {"position_identity_accuracy": text, "mdl": {**text, "ci": sent}, "compression": {**text, "ci": sent}}
     found["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
+    correlated = _ci(experiment, experiment.split, "jackknife")
+    found |= {name: {"ci": correlated} for name in CORRELATIONS}
     found["group_accuracy"] = {"group": unit}
     if options.split_by == "position":
-        found["group_accuracy"]["ci"] = f"{unit}-bootstrap-t95/seed{options.seed}"
+        items = experiment.unit[experiment.split.test]
+        found["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), options.seed, unit)
     if options.control != "none":
         control = _split_parts(experiment, experiment.control_split)
         control["control"] = f"{options.control}/{'first-word' if span else 'word'}-type"
@@ -145,9 +149,12 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     return found
 
 
-def resampled(ci: str) -> str:
-    """What an interval resamples, in words, from the part ``ci`` of its signature."""
-    return RESAMPLED[ci.split("-bootstrap")[0]]
+def intervals(ci: str) -> str:
+    """What the part ``ci`` of a signature says of intervals, in words."""
+    method, few, unit = ci.partition(f"none/fewer-than-{FEWEST}-")
+    if few:
+        return f"none, for want of {FEWEST} {RESAMPLED[unit.removesuffix('s')]}"
+    return f"95%, {RESAMPLED[method.split('-bootstrap')[0]]} resampled"
 
 
 def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
@@ -157,7 +164,13 @@ def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
     }
 
 
-def _ci(experiment: Experiment, parts: Split, method: Literal["t", "percentile"]) -> str:
-    """What is resampled for intervals over the test part, and how."""
-    group = "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
-    return f"{group}-bootstrap-{method}95/seed{experiment.options.seed}"
+def _ci(
+    experiment: Experiment,
+    parts: Split,
+    method: Literal["t", "percentile", "jackknife"],
+    items: NDArray[np.int64] | None = None,
+) -> str:
+    """What is resampled for intervals over items, the test part by default, and how."""
+    unit = "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
+    groups = np.unique(parts.group[parts.test if items is None else items])
+    return ci_part(len(groups), experiment.options.seed, unit, method=method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -53,7 +53,8 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
     Scores: ``gap``, mean of a document, nats; ``gap_per_piece`` and ``entropy_per_piece``, sums over sums of |T*|,
     nats; ``entropy_gap_rho``, Spearman's correlation over documents of H / |T*| with gap / |T*|, in [-1, 1], if there
     are at least three documents; gaps that are within the rounding of log P(D) are ties. The correlation depends on the
-    estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document bootstrap.
+    estimator: a lower bound of P(D) that misses much of it lowers it. Intervals are of a document bootstrap; that of
+    the correlation is of the jackknife.
 
     Args:
         evaluations: by name of the set, all of one model.
@@ -67,8 +68,8 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
     pieces = found.pieces
     entropies = np.array([entropy(document.lattice, b) for document in found.documents])
 
-    def signed(unit: str) -> str:
-        parts = {"ci": ci_part(len(gap), seed, "document"), "entropy-b": f"{b:g}"}
+    def signed(unit: str, method: Literal["t", "jackknife"] = "t") -> str:
+        parts = {"ci": ci_part(len(gap), seed, "document", method=method), "entropy-b": f"{b:g}"}
         return found.signed(run, **parts, unit=unit)
 
     total = np.stack([gap, gap, entropies], axis=1)
@@ -83,6 +84,6 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
     if len(gap) >= 3:
         known = np.where(np.abs(gap) > found.rounding * np.abs(found.one_best), gap, 0.0)
         x, y = entropies / pieces, known / pieces
-        interval = ends(*spearman_ends(x, y, np.arange(len(x)), seed=seed))
-        scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman"), *interval)
+        interval = ends(*spearman_ends(x, y, np.arange(len(x))))
+        scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
     return MarginalGaps(found.model, run, sets, gap, entropies, pieces, scores)

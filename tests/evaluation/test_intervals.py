@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from evaluation.measures import bootstrap
+from evaluation.measures import bootstrap, correlation
 from evaluation.measures.bootstrap import (
     FEWEST,
     FLOOR,
@@ -88,9 +89,10 @@ def test_fewer_than_ten_sentences_have_no_interval(sentences: int) -> None:
     assert np.isnan(studentised(ratio_draws(total[:, None], count[:, None], seed=1))).all()
     sums = np.stack([total, count], axis=1)[:sentences]
     assert np.isnan(resampled_measures(lambda s: s[:, :1] / s[:, 1:], sums, seed=1)).all()
-    assert np.isnan(spearman_ends(total, count, np.minimum(np.arange(60), sentences - 1), seed=1)).all()
+    assert np.isnan(spearman_ends(total, count, np.minimum(np.arange(60), sentences - 1))).all()
     assert ci_part(sentences, 1) == "none/fewer-than-10-sentences"
     assert ci_part(FEWEST, 1) == "sentence-bootstrap-t95/seed1"
+    assert ci_part(FEWEST, 1, method="jackknife") == "sentence-jackknife-t95"
     assert np.isfinite(resampled_ratio(np.arange(10.0), np.ones(10), seed=1)).all()
 
 
@@ -116,13 +118,11 @@ def test_large_samples_need_no_resamples(monkeypatch: pytest.MonkeyPatch) -> Non
     rng = np.random.default_rng(2)
     count = rng.integers(1, 9, 3000).astype(float)
     total = count * rng.normal(2.0, 1.0, 3000)
-    x, y = rng.normal(size=(2, 3000))
-    sentence = np.repeat(np.arange(1000), 3)
 
     def measured() -> np.ndarray:
         sums = np.stack([total, count], axis=1)
         smooth = resampled_measures(lambda s: np.log(s[:, :1] / s[:, 1:]), sums, seed=1)[:, 0]
-        return np.stack([resampled_ratio(total, count, seed=1), smooth, spearman_ends(x, x + y, sentence, seed=1)])
+        return np.stack([resampled_ratio(total, count, seed=1), smooth])
 
     with monkeypatch.context() as patched:
         patched.setattr(bootstrap, "resampled_times", None)
@@ -189,6 +189,53 @@ def test_influences_on_spearman_are_its_derivatives() -> None:
         moved[:, k] += 1e-5, -1e-5
         up, down = _weighted_spearman(_Ranked(x), _Ranked(y), moved[:, row], starts)[0]
         assert influence[0, k] == pytest.approx((up - down) / 2e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_the_interval_of_rho_is_that_of_the_jackknife(one_by_one: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By leaving out the tokens of each sentence in turn."""
+    rng = np.random.default_rng(5)
+    sentence = np.repeat(np.arange(14), rng.integers(1, 9, 14))
+    x = rng.integers(0, 12, len(sentence)).astype(float)
+    y = x + rng.integers(0, 9, len(sentence))
+    z = [math.atanh(stats.spearmanr(x[sentence != i], y[sentence != i]).statistic) for i in range(14)]
+    error = math.sqrt(13 / 14 * math.fsum((v - sum(z) / 14) ** 2 for v in z))
+    whole, t = math.atanh(stats.spearmanr(x, y).statistic), stats.t.ppf(0.975, 13)
+    if one_by_one:
+        monkeypatch.setattr(correlation, "CELLS", 1)
+    found = spearman_ends(x, y, sentence)
+    np.testing.assert_allclose(found, [math.tanh(whole - t * error), math.tanh(whole + t * error)], rtol=1e-10)
+
+
+def test_of_many_sentences_influences_are_the_jackknife(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 900))
+    sentence = np.repeat(np.arange(300), 3)
+    limit = spearman_ends(x, x + y, sentence)
+    monkeypatch.setattr(correlation, "LARGE", 10**9)
+    again = spearman_ends(x, x + y, sentence)
+    np.testing.assert_allclose(limit, again, atol=0.02 * (again[1] - again[0]))
+    assert not np.array_equal(limit, again)
+
+
+def test_a_side_that_one_sentence_keeps_from_being_constant_has_no_interval() -> None:
+    x = np.zeros(12)
+    x[3] = 1.0
+    assert np.isnan(spearman_ends(x, np.arange(12.0), np.arange(12))).all()
+
+
+def test_intervals_of_rho_of_ten_sentences_hold() -> None:
+    """1 to 12 tokens that have something in common; the studentised bootstrap holds in 90%."""
+    rng = np.random.default_rng(8)
+
+    def sample(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        sentence = np.repeat(np.arange(n), np.ceil(rng.exponential(5.0, n)).astype(int))
+        x = rng.gamma(2.0, 2.0, len(sentence))
+        return x, x + rng.normal(0.0, 1.0, n)[sentence] + rng.normal(0.0, 1.0, len(sentence)), sentence
+
+    whole = spearman(*sample(60_000)[:2])
+    held = sum(low <= whole <= high for low, high in (spearman_ends(*sample(10)) for _ in range(1500)))
+    assert 0.935 <= held / 1500 <= 0.97
 
 
 def test_intervals_of_correlations_hold() -> None:

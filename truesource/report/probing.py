@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.probing.results import resampled
+from evaluation.probing.results import intervals
 from truesource.report import figures_probing as figures
 from truesource.report.folder import Record, RunFolder
 
@@ -54,7 +54,7 @@ def _task(salt: str, model: str, target: str, records: list[Record]) -> dict[str
         "span": target == "span",
         "by_type": signature["split"].startswith("type"),
         "drawn": signature["right"] == "sampled",
-        "groups": resampled(signature["ci"]),
+        "intervals": intervals(signature["ci"]),
         "elsewhere": [name for name in ("selectivity", "mdl") if name in columns and _other(parts, name, "split")],
         "control": control.get("split", "").split("/")[0],
         "differing": {

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evaluation.measures.bootstrap import ci_part
 from evaluation.probing.controls import one_hot, random_labels
 from evaluation.probing.experiment import Experiment, Options, WordValues
-from evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, resampled, task_parts
+from evaluation.probing.results import Probing, best_layer, confusion_of, intervals, measure_parts, task_parts
 from evaluation.probing.targets import Targets
 from lmtrain.probing.linear import fit_linear
 
@@ -207,12 +208,12 @@ def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, co
         parts = sizes[int(numbers.rsplit("-", 1)[1])]
         assert numbers == f"{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}"
         if name != "group_accuracy":
-            method = "percentile" if name == "mcc" else "t"  # the coefficient has no standard error here
-            assert said["ci"] == f"{groups[kind]}-bootstrap-{method}95/seed1"
+            method = "percentile" if name == "mcc" else "jackknife" if name == "rho_truth" else "t"
+            assert said["ci"] == ci_part(99, 1, groups[kind], method=method)
         return kind
 
     assert "control" not in common
-    assert measured_on("accuracy") == measured_on("mcc") == measured_on("kl") == by
+    assert measured_on("accuracy") == measured_on("mcc") == measured_on("kl") == measured_on("rho_truth") == by
     assert measured_on("mdl") == measured_on("compression") == measured_on("position_identity_accuracy") == "position"
     if control == "none":
         assert "selectivity" not in own
@@ -223,7 +224,13 @@ def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, co
     assert own["group_accuracy"]["group"] == ("pair" if span else "type")
     said = str({**common, **own["group_accuracy"]}["ci"])
     assert said.split("-bootstrap")[0] == (groups["type"] if by == "type" else "pair" if span else "type")
-    assert resampled(said) in ("word types", "pairs of end words", "word types that are new at an end")
+    resampled = ("word types", "pairs of end words", "word types that are new at an end")
+    assert intervals(said) in [f"95%, {groups} resampled" for groups in resampled]
+
+
+def test_what_a_signature_says_of_intervals() -> None:
+    assert intervals(ci_part(10, 1, "end-type")) == "95%, word types that are new at an end resampled"
+    assert intervals(ci_part(9, 1, "type")) == "none, for want of 10 word types"
 
 
 @pytest.mark.parametrize("by", ["type", "position"])

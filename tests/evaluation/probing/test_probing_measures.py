@@ -100,7 +100,7 @@ def test_few_groups_make_no_interval() -> None:
         group = np.arange(60) % groups
         found = [
             *probe_measures(log_probs, one_hot(truth, 2), truth, group, 1).values(),
-            *word_correlations(*values, group, 1).values(),
+            *word_correlations(*values, group).values(),
             group_accuracy((truth == 0).astype(float), np.arange(60), group, 1),
         ]
         assert all((one.low is not None and one.high is not None) == there for one in found)
@@ -296,7 +296,7 @@ def test_soft_labels_cost_at_least_their_entropy() -> None:
 def test_correlations_are_spearmans() -> None:
     label, truth = RNG.normal(size=80), RNG.normal(size=80) - 5
     model = truth + 0.2 * RNG.normal(size=80)
-    found = word_correlations(label, truth, model, RNG.integers(20, size=80), 1)
+    found = word_correlations(label, truth, model, RNG.integers(20, size=80))
     assert found["rho_truth"].value == pytest.approx(stats.spearmanr(label, truth).statistic, abs=1e-12)
     assert found["rho_model"].value == pytest.approx(spearman(label, model), abs=1e-12)
     assert found["rho_difference"].value == pytest.approx(

@@ -215,16 +215,16 @@ def _print_best(found: Probing) -> None:
 
 def _caption(found: Probing) -> str:
     """What intervals of the columns resample, and on which split they are measured where that is another."""
-    from evaluation.probing.results import resampled
+    from evaluation.probing.results import intervals
 
-    said = f"in brackets: 95%, {resampled(found.part('accuracy', 'ci'))} resampled"
+    said = f"in brackets: {intervals(found.part('accuracy', 'ci'))}"
     main = found.part("accuracy", "split")
     there = [name for name in ("selectivity", "mdl") if name in found.final[0].measures]
     others = [name for name in there if found.part(name, "split") != main]
     if not others:
         return said
     names = " and ".join({"selectivity": "selectivity", "mdl": "MDL"}[name] for name in others)
-    return f"{said}; {names}: on a split by position, {resampled(found.part(others[0], 'ci'))} resampled"
+    return f"{said}; {names}: on a split by position: {intervals(found.part(others[0], 'ci'))}"
 
 
 def _interval(value: Interval) -> str:
