@@ -21,7 +21,7 @@ from evaluation.measures.bootstrap import FEWEST, TAILS, Interval
 from evaluation.naturalness.zipf_law import ALPHA, LEAST_TYPES, FloatArray, Law, log_pmf
 
 Missing = Literal["no-power-law", "beta-at-bound", "few-sentences", "not-identified"]  #: why there is no true law
-ROUNDS = (24, 24, 80, 80)  #: laws around the guess, a sample of each; the last ones only if the guess still moves
+ROUNDS = (24, 24, 80, 80, 80)  #: laws around the guess, a sample of each; the last ones only while the guess moves
 REACH = 1.5  #: standard deviation of these laws, in standard errors of the guess
 NEAR = 1.0  #: standard errors that a last round may move the guess
 MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
@@ -160,7 +160,7 @@ def _within(laws: FloatArray, types: int, rng: np.random.Generator) -> FloatArra
 
 def _regressed(x: FloatArray, moments: FloatArray) -> _Regression:
     design = np.column_stack([np.ones(len(x)), x])
-    fitted = np.linalg.lstsq(design, moments)[0]
+    fitted = np.asarray(np.linalg.lstsq(design, moments)[0], dtype=np.float64)
     residual = moments - design @ fitted
     return _Regression(fitted[0], fitted[1:].T, residual.T @ residual / (len(x) - design.shape[1]))
 
