@@ -127,7 +127,7 @@ def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.
 def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     (run / "probing" / "kept.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"this file is damaged: .*; run the experiment again .*kept\.json"):
+    with pytest.raises(InputError, match=r"is damaged: .*; delete it and run the experiment again .*kept\.json"):
         build_report(run)
 
 

@@ -309,7 +309,7 @@ def test_a_record_with_a_value_of_another_kind_is_refused(run, file, change, mes
     record = json.loads((run / file).read_text())
     change(record)
     (run / file).write_text(json.dumps(record))
-    with pytest.raises(InputError, match=rf"this file is damaged: .*{message}.*; run the experiment again \(.*{file}"):
+    with pytest.raises(InputError, match=rf"is damaged: .*{message}.*; delete it and run .* again \(.*{file}"):
         build_report(run)
 
 

@@ -125,7 +125,7 @@ def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Pat
 def test_damaged_files_are_refused(name: str, finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished / "runs" / "toy", tmp_path / "copy"))
     (copy / name).write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match=rf"damaged.*; run the experiment again .*{name}"):
+    with pytest.raises(InputError, match=rf"damaged.*; delete it and run the experiment again .*{name}"):
         build_report(copy)
 
 

@@ -79,7 +79,7 @@ def test_a_figure_is_read_back_as_it_was_drawn(tmp_path, whole):
 def test_what_no_figure_has_is_refused(tmp_path, inside):
     path = tmp_path / "a.svg"
     path.write_text(drawn().replace("</svg>", inside + "</svg>"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"this figure is damaged \(.*\); run the experiment again"):
+    with pytest.raises(InputError, match=r"this figure is damaged \(.*\); delete it and run the experiment again"):
         read_svg(path)
 
 

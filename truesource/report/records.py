@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 from evaluation.score import ScoreRecord
 from grammar.records import STRICT, Count, FileName, InnerPath
 
-REMEDY = "run the experiment again"
+REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
 
 
 @with_config(STRICT)

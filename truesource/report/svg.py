@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from grammar.errors import InputError
+from truesource.report.records import REMEDY
 
 MOST_BYTES = 30_000_000
 DEEPEST = 60  #: elements inside one another
@@ -43,9 +44,9 @@ def read_svg(path: Path) -> str:
         root = ElementTree.fromstring(text)
         _rewrite(root)
     except (OSError, ValueError, ElementTree.ParseError) as error:
-        raise InputError(f"this figure is damaged ({error}); run the experiment again", path) from error
+        raise InputError(f"this figure is damaged ({error}); {REMEDY}", path) from error
     if root.tag != "svg":
-        raise InputError("this figure is damaged (it is no <svg>); run the experiment again", path)
+        raise InputError(f"this figure is damaged (it is no <svg>); {REMEDY}", path)
     root.set("xmlns:xlink", "http://www.w3.org/1999/xlink")
     return ElementTree.tostring(root, encoding="unicode")
 
