@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from evaluation.divergence.breakdown import Row
 from evaluation.naturalness.compare import compare_naturalness
 from evaluation.score import Score
 from truesource.report import figures_divergence, figures_naturalness, tendencies
-from truesource.report.figures import figure
+from truesource.report.figures import figure, to_svg
 from truesource.report.figures_grammar import possible_held_out, trace_figure
 from truesource.report.words import command_line, file_names
 
@@ -135,3 +136,22 @@ def test_what_chance_never_gives_is_no_multiple_of_it() -> None:
     assert tendencies._multiple({**record, "chance_high": 0.1}, 2.5).startswith("KS 2.5 times what chance exceeds")
     types = {"name": "types", "value": 4.0, "chance_mean": 4.0, "chance_low": 4.0, "chance_high": 4.0}
     assert tendencies._far(types) == 0.0 and tendencies._far({**types, "value": 3.0}) == float("inf")
+
+
+def test_a_figure_is_the_same_text_whatever_the_last_digits_of_its_layout() -> None:
+    """The solver of the layout finds them in another way each time; nothing that is written may depend on them."""
+    texts = []
+    for shift in (0.0, 1e-13):
+        with figure(4, 4, "x") as drawn:
+            drawn.set_layout_engine("none")
+            for left in (0.1, 0.6):
+                axes = drawn.add_axes((left + shift, 0.1, 0.3, 0.8 - shift))
+                axes.plot([0, 1], [0, 1], marker="o")
+                axes.fill_between([0, 1], [0, 1])
+            texts.append(to_svg(drawn, "x", "title"))
+    assert texts[0] == texts[1]
+    made = re.findall(r'\bid="([^"]+)"', texts[0])
+    assert len(set(made)) == len(made) and all(name.startswith("x-") for name in made)
+    used = re.findall(r'(?:url\(#|href="#)([^")]+)', texts[0])
+    assert len({name for name in used if name.startswith("x-p")}) == 2
+    assert set(used) <= set(made)

@@ -66,7 +66,7 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     """The figure as an ``<svg>`` element for a page with others.
 
     Labels, names and words are taken literally: control characters are shown as escapes, long words are shortened.
-    The same figure gives the same text: no date, ids from ``salt``. Coordinates are rounded to a hundredth
+    The same figure gives the same text: no date, ids from ``salt`` and numbers. Coordinates are rounded to a hundredth
     of a point, which halves the size.
     """
     _make_printable(drawn)
@@ -78,9 +78,12 @@ def to_svg(drawn: Figure, salt: str, title: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{salt}-', text)
-    text = re.sub(r"url\(#", f"url(#{salt}-", text)
-    text = re.sub(r'href="#', f'href="#{salt}-', text)
+    made = dict.fromkeys(re.findall(r'\bid="([a-zA-Z]*[0-9a-f]{10})"', text))
+    # matplotlib makes these of all digits of positions, and the layout finds the last digits in another way each time
+    short = {name: f"{name[:-10]}{number}" for number, name in enumerate(made, start=1)}
+    text = re.sub(
+        r'(\bid="|url\(#|href="#)([^")]*)', lambda found: f"{found[1]}{salt}-{short.get(found[2], found[2])}", text
+    )
     text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(?<=\d\.\d\d)\d+", "", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
     head, rest = text.split(">", 1)
