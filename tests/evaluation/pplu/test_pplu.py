@@ -326,3 +326,38 @@ def test_rankings_by_hand() -> None:
     assert ranked.tau["ppl", "pplu"] == pytest.approx(agree / 3)
     with pytest.raises(InputError, match="2 sentences"):
         rank_sentences(compare_pplu(LEARNER, pcfg, text[:1], lengths=RANGE), text[:1])
+
+
+def test_by_counts_of_the_scored_text_the_interval_is_of_texts_of_its_size() -> None:
+    """Such counts are too sharp, so PPLu is too large; by exact frequencies the interval holds that of the language."""
+    p = 1.0 / np.arange(1, 41)
+    p /= p.sum()
+    words = [f"w{i}" for i in range(40)]
+    pcfg = PCFG.from_text(
+        "S -> A A 0.5 | B B 0.5\n"
+        + "\n".join(f"A -> {w} {x!r}\nB -> {v} {x!r}" for w, v, x in zip(words, words[::-1], p.tolist(), strict=True))
+    )
+    u, joint = (p + p[::-1]) / 2, (np.outer(p, p) + np.outer(p[::-1], p[::-1])) / 2
+    information = float((joint * np.log(joint / np.outer(u, u))).sum())
+    value = math.exp(
+        -(information + 3 * math.log(3.0) - 2 * math.log(2.0)) / 3
+    )  # two words of three tokens, and the end
+    rng = np.random.default_rng(2)
+
+    def measured(unigram: str) -> tuple[list[float], np.ndarray]:
+        found = []
+        for trial in range(60):
+            classes = rng.integers(0, 2, 30)
+            text = [[words[i] for i in rng.choice(40, 2, p=p if c else p[::-1])] for c in classes]
+            found.append(compare_pplu(Oracle(pcfg), pcfg, text, lengths=None, unigram=unigram, seed=trial))
+        scores = [one.scores["pplu"] for one in found]
+        return [one.value for one in scores], np.array([(one.low, one.high) for one in scores])
+
+    def share(ends: np.ndarray, of: float) -> float:
+        return float(((ends[:, 0] <= of) & (of <= ends[:, 1])).mean())
+
+    _, exact = measured("oracle")
+    values, counted = measured("test")
+    assert share(exact, value) > 0.88
+    assert share(counted, value) < 0.1
+    assert share(counted, float(np.mean(values))) > 0.88

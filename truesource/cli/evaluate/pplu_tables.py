@@ -209,7 +209,7 @@ def _source(found: UnigramPerplexity) -> str:
     return {
         "oracle": "exact word frequencies of the language",
         "train": "word counts of the reference",
-        "test": "word counts of the scored text itself, so PPLu is the largest possible",
+        "test": "word counts of the scored text: PPLu is the largest possible, its interval of texts of this size",
         "model": "word counts of the model's own samples",
     }[found.unigram.source]
 
