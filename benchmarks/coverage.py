@@ -22,24 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from evaluation.comparison import score_both
-from evaluation.encoded import Encoded
-from evaluation.measures.bootstrap import resampled_ratio
-from evaluation.measures.correlation import correlations
-from evaluation.measures.paired import Paired
-from evaluation.measures.perplexity import perplexities
-from evaluation.naturalness.zipf_law import log_pmf
-from evaluation.naturalness.zipf_mandelbrot import fit_corpus
-from evaluation.naturalness.zipf_ranks import TrueLaw
-from evaluation.oracle import Oracle
-from evaluation.pplu.unigrams import END, oracle_unigram
-from evaluation.tendencies.truth import Truth
-from evaluation.tokenisation.estimate import Settings, log_interval
-from evaluation.tokenisation.estimators.registry import METHODS
-from generator.frame import ScoringFrame
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
 from truesource.embedded import english
+from truesource.evaluation.comparison import score_both
+from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.measures.bootstrap import resampled_ratio
+from truesource.evaluation.measures.correlation import correlations
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.measures.perplexity import perplexities
+from truesource.evaluation.naturalness.zipf_law import log_pmf
+from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
+from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pplu.unigrams import END, oracle_unigram
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tokenisation.estimate import Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 Cell = tuple[Sequence[object], list[bool]]  #: source, size and measure; which intervals hold

@@ -15,11 +15,11 @@ import nltk
 from nltk.grammar import Nonterminal, ProbabilisticProduction
 from nltk.parse.pchart import InsideChartParser
 
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.estimate import relative_frequency
-from grammar.pcfg import PCFG
 from truesource import english
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(6, 25)
 

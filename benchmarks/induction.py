@@ -22,20 +22,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.estimate import SplitMerge
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import likelihood
-from grammar.estimate.split_merge.parameters import Parameters
-from grammar.estimate.split_merge.result import filtered, to_pcfg
-from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
-from grammar.inference.batch import threads
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.tree import Tree
-from grammar.treebank import Binarisation, Treebank
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate import SplitMerge
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.split_merge.estep import likelihood
+from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
+from truesource.grammar.inference.batch import threads
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Binarisation, Treebank
 
 #: cycles -> user seconds of one core and MB of the released trainer on the 3,509 WSJ trees
 REFERENCE = {3: (42.6, 481), 5: (167.3, 484)}

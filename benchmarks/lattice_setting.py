@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
 
 Work = Callable[["Document"], object]
 
@@ -61,9 +61,9 @@ class Figures:
 
 
 def grammar_text(n: int) -> str:
-    from generator.sampler import Sampler, random_state
-    from grammar.conditioning import LengthRange
     from truesource.embedded import english
+    from truesource.generator.sampler import Sampler, random_state
+    from truesource.grammar.conditioning import LengthRange
 
     sampler = Sampler(english(), LengthRange(6, 25))
     return "\n".join(map(" ".join, sampler.sentences(sampler.draw(n, random_state(1)))))

@@ -23,9 +23,9 @@ PEER_HELD_OUT = 50  #: of which the peer scores so many; its Kneser-Ney reads al
 
 
 def sentences(n: int, seed: int) -> list[list[str]]:
-    from generator.sampler import Sampler, random_state
-    from grammar.conditioning import LengthRange
     from truesource.embedded import english
+    from truesource.generator.sampler import Sampler, random_state
+    from truesource.grammar.conditioning import LengthRange
 
     sampler = Sampler(english(), LengthRange(6, 25))
     return sampler.sentences(sampler.draw(n, random_state(seed)))
@@ -43,11 +43,11 @@ def peak_mib() -> float:
 
 
 def ours(n: int, order: int, smoothing: Any) -> Row:
-    from lmtrain.ngram.model import NgramModel
-    from lmtrain.ngram.smoothing import adjust
-    from lmtrain.ngram.stream import read_stream
-    from lmtrain.ngram.trie import count_ngrams
-    from lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.ngram.model import NgramModel
+    from truesource.lmtrain.ngram.smoothing import adjust
+    from truesource.lmtrain.ngram.stream import read_stream
+    from truesource.lmtrain.ngram.trie import count_ngrams
+    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
     def make(text: list[list[str]]) -> NgramModel:
         tokenizer = build_tokenizer(text)
@@ -56,7 +56,7 @@ def ours(n: int, order: int, smoothing: Any) -> Row:
         trie = count_ngrams(stream, order, n_tokens=len(v), bos=v.bos, eos=v.eos)
         return NgramModel(adjust(trie, smoothing), smoothing, tokenizer, "ours")
 
-    from generator.frame import ScoringFrame
+    from truesource.generator.frame import ScoringFrame
 
     text, held_out = sentences(n, 1), sentences(HELD_OUT, 2)
     make(text[:100]).score(held_out[:10], ScoringFrame())  # compiled before the clock runs

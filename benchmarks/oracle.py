@@ -17,11 +17,11 @@ import numpy as np
 from numba import njit
 from shapes import PUBLISHED, split_grammar
 
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.inference.batch import MAX_WIDTH, threads
-from grammar.inference.rules import parent_rules
-from grammar.pcfg import PCFG
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import MAX_WIDTH, threads
+from truesource.grammar.inference.rules import parent_rules
+from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(8, 25)  #: their mean is about 13 words, as that of the published corpus
 

@@ -14,13 +14,13 @@ import numpy as np
 from genlm.grammar import CFG, EarleyLM, Float
 from numpy.typing import NDArray
 
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.estimate import relative_frequency
-from grammar.inference.distributions import Distributions, next_token_distributions
-from grammar.pcfg import PCFG
-from grammar.treebank import Treebank
-from grammar.treebank.normalise import Normalisation
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.inference.distributions import Distributions, next_token_distributions
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
+from truesource.grammar.treebank.normalise import Normalisation
 
 
 def masses(self: CFG) -> object:

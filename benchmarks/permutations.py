@@ -15,12 +15,12 @@ import time
 import numpy as np
 from scipy import stats
 
-from evaluation.encoded import Encoded
-from evaluation.measures.permutation import permuted_words
-from evaluation.tendencies.truth import Truth
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
 from truesource.embedded import english
+from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.measures.permutation import permuted_words
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 SMALL, FEW = 5_000, 99  #: sentences of a side and permutations that scipy is given
 

@@ -17,17 +17,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.sampler import Sampler, random_state, sample_treebank
-from grammar.estimate import SplitMerge
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.parameters import Parameters
-from grammar.estimate.split_merge.result import filtered, to_pcfg
-from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.treebank import Binarisation, Treebank
 from truesource.embedded import english
+from truesource.generator.sampler import Sampler, random_state, sample_treebank
+from truesource.grammar.estimate import SplitMerge
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.treebank import Binarisation, Treebank
 
 SEED = 1
 HELD_OUT = 4_000  #: sentences

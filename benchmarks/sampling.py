@@ -25,9 +25,9 @@ import nltk
 import numpy as np
 import pcfg as peer_package
 
-from generator.corpus import Corpus
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
+from truesource.generator.corpus import Corpus
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(6, 25)
 Row = tuple[str, int, int, float, float]  #: sampler, sentences, tokens, seconds, MiB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 PUBLISHED = {"states": 718, "binary": 272_000, "unary": 13_000, "lexical": 2_220_000, "words": 54_497}
 PHRASES, TAGS = 26, 44  #: coarse labels of each kind

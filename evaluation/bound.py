@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
-from evaluation.measures.paired import unknown_words, words_missing
-from evaluation.score import Score, digest_sentences, signature
-from generator.frame import ScoringFrame, preset_frame
-from generator.language_model import Objective, assemble_scores, check_sentences
-from grammar.conditioning import LengthRange
-from grammar.doctor import require_endings
-from grammar.errors import InputError
-from grammar.inference.distributions import Distributions, next_token_distributions
-from grammar.inference.exact import Variant
-from grammar.pcfg import PCFG
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
+from truesource.evaluation.measures.paired import unknown_words, words_missing
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.generator.frame import ScoringFrame, preset_frame
+from truesource.generator.language_model import Objective, assemble_scores, check_sentences
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.doctor import require_endings
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.distributions import Distributions, next_token_distributions
+from truesource.grammar.inference.exact import Variant
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
@@ -45,7 +45,7 @@ def sentence_records(
     ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
     left context) in ``stop``; None where the context is impossible. Where ``excluded`` says exactly what the sentences
     leave out, the scores are those of P(. | not among it). ``variant="paper"`` makes masked scores as Jumelet & Zuidema
-    (2023) print them, see `grammar.inference.exact.Exact.masked_log_probs`.
+    (2023) print them, see `truesource.grammar.inference.exact.Exact.masked_log_probs`.
 
     Raises:
         InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a

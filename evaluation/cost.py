@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from grammar.conditioning import LengthRange
-from grammar.inference.batch import threads
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import threads
+from truesource.grammar.pcfg import PCFG
 
 LONG = 200  #: words above which a sentence is called long
 PILOT = 100  #: words of a long sentence that are timed

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 IntArray = NDArray[np.int64]
 

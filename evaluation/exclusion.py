@@ -22,10 +22,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.score import digest_sentences
-from generator.corpus import Corpus
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
+from truesource.evaluation.score import digest_sentences
+from truesource.generator.corpus import Corpus
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 Words = tuple[str, ...]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
-from grammar.conditioning import LengthRange
-from grammar.doctor import require_endings
-from grammar.errors import InputError
-from grammar.inference.exact import NextToken
-from grammar.pcfg import PCFG
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.doctor import require_endings
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.exact import NextToken
+from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
-    from evaluation.exclusion import Exclusion
-    from grammar.inference.batch import Batch
-    from grammar.inference.distributions import Distributions
+    from truesource.evaluation.exclusion import Exclusion
+    from truesource.grammar.inference.batch import Batch
+    from truesource.grammar.inference.distributions import Distributions
 
 UNKNOWN = "<unk>"
 
@@ -151,7 +151,7 @@ class Oracle:
 
     def blocks(self, batch: Batch) -> Iterator[Distributions]:
         """The exact distributions of one of `batches`, position by position, over the words of `language`."""
-        from grammar.inference.distributions import masked_blocks, next_token_blocks
+        from truesource.grammar.inference.distributions import masked_blocks, next_token_blocks
 
         if self.objective == "masked":
             return masked_blocks(self._language.exact, batch)
@@ -186,7 +186,7 @@ class Oracle:
         Raises:
             InputError: sentences are excluded.
         """
-        from generator.sampler import Sampler, random_state
+        from truesource.generator.sampler import Sampler, random_state
 
         self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)

@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.bound import sentence_records
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.score import digest_sentences
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import atomic_path, remove_leftovers, write_json
-from grammar.inference.exact import Variant
-from grammar.locks import exclusive
-from grammar.parallel import Share, Workers, run_each
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.records import holds
-from grammar.tables import Kind, read_table
+from truesource.evaluation.bound import sentence_records
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.score import digest_sentences
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, remove_leftovers, write_json
+from truesource.grammar.inference.exact import Variant
+from truesource.grammar.locks import exclusive
+from truesource.grammar.parallel import Share, Workers, run_each
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.records import holds
+from truesource.grammar.tables import Kind, read_table
 
 PART_SIZE = 5000  #: sentences a file
 END = "</s>"
@@ -95,7 +95,7 @@ def score_in_parts(
 
     Raises:
         InputError: ``folder`` holds parts of other sentences, another grammar or other settings, or cannot be
-            written; parts that workers wrote do not appear here; or as `grammar.parallel.run_each`.
+            written; parts that workers wrote do not appear here; or as `truesource.grammar.parallel.run_each`.
     """
     plan = {
         "grammar": pcfg.digest,

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.bound import bound_of_rows
-from evaluation.score import Score, digest_sentences
-from generator.frame import ScoringFrame
-from generator.language_model import Objective
-from generator.text import split_words
-from grammar.errors import InputError
-from grammar.records import decode_record
-from grammar.unpacking import read_bytes
+from truesource.evaluation.bound import bound_of_rows
+from truesource.evaluation.score import Score, digest_sentences
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import Objective
+from truesource.generator.text import split_words
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import decode_record
+from truesource.grammar.unpacking import read_bytes
 
 FloatArray = NDArray[np.float64]
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"

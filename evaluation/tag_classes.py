@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.records import RECORD_LIMIT, decode_record, read_yaml
-from grammar.unpacking import read_bytes, read_text
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.records import RECORD_LIMIT, decode_record, read_yaml
+from truesource.grammar.unpacking import read_bytes, read_text
 
 _CLASSES = {
     "adjectives": "JJ JJR JJS CD AFX",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.measures.paired import Paired
-from grammar.files import atomic_path
-from grammar.tables import Kind, read_table
+from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.files import atomic_path
+from truesource.grammar.tables import Kind, read_table
 
 
 def write_token_table(path: str | Path, paired: Paired, sentences: Sequence[Sequence[str]]) -> None:

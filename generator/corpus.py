@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.coded import CodedSentences
-from generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
-from generator.making import make_corpus
-from generator.plan import SHARD_SIZE, Overlap, Plan
-from generator.sampler import Sampler
-from generator.shards import check_trees, read_columns, verify_shards
-from generator.spelling import Columns, packed
-from generator.trees import Reading, read_brackets, read_tree
-from grammar.bracketing import escaped
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.parallel import Workers
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.generator.coded import CodedSentences
+from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
+from truesource.generator.making import make_corpus
+from truesource.generator.plan import SHARD_SIZE, Overlap, Plan
+from truesource.generator.sampler import Sampler
+from truesource.generator.shards import check_trees, read_columns, verify_shards
+from truesource.generator.spelling import Columns, packed
+from truesource.generator.trees import Reading, read_brackets, read_tree
+from truesource.grammar.bracketing import escaped
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.parallel import Workers
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Corpus:
             seed: whole number from 0 on.
             path: folder to make.
             lengths: condition on the number of tokens; None for none.
-            overlap: what splits may share, see `generator.plan.Plan`: ``iid``, ``disjoint`` or ``unique``.
-            max_height: throw higher trees away, see `generator.sampler.Sampler`; None for no cap.
+            overlap: what splits may share, see `truesource.generator.plan.Plan`: ``iid``, ``disjoint`` or ``unique``.
+            max_height: throw higher trees away, see `truesource.generator.sampler.Sampler`; None for no cap.
             columns: what to write of each sentence.
             shard_size: sentences per file; part of what fixes the bytes.
             workers: processes at work, or a Dask cluster.

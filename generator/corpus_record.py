@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from generator.plan import Overlap
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.records import STRICT, Count, FileName, Positive, Probability, decode_record, read_record
+from truesource.generator.plan import Overlap
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import STRICT, Count, FileName, Positive, Probability, decode_record, read_record
 
 FORMAT = "truesource corpus"
 FORMAT_VERSION = 2
@@ -30,7 +30,7 @@ Lengths = Annotated[str, AfterValidator(_length_range)]  #: such as ``4..30``
 
 @with_config(STRICT)
 class Call(TypedDict):
-    """What was asked for; see `generator.plan.Plan`."""
+    """What was asked for; see `truesource.generator.plan.Plan`."""
 
     splits: dict[str, Positive]
     seed: Annotated[int, Field(ge=0)]
@@ -67,7 +67,7 @@ class HeightCap(TypedDict):
 
 @with_config(STRICT)
 class Excluded(TypedDict):
-    """What a disjoint split leaves out; see `generator.exclusion`."""
+    """What a disjoint split leaves out; see `truesource.generator.exclusion`."""
 
     probability: Probability
     interval: tuple[float, float] | None

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.corpus_record import ShardEntry
-from generator.plan import Shard
-from generator.sampler import Derivations, Sampler, random_state
-from generator.spelling import Columns, Spelling, spell
-from grammar.errors import InputError
-from grammar.files import digest_file, write_json
-from grammar.records import read_record
+from truesource.generator.corpus_record import ShardEntry
+from truesource.generator.plan import Shard
+from truesource.generator.sampler import Derivations, Sampler, random_state
+from truesource.generator.spelling import Columns, Spelling, spell
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file, write_json
+from truesource.grammar.records import read_record
 
 POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
 MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones
@@ -86,7 +86,7 @@ class Drawing:
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
         """64 bits (n,) that tell the sentences apart; two of 10 million agree by chance once in 370,000 corpora."""
-        from generator import _kernels_text
+        from truesource.generator._kernels import text as _kernels_text
 
         left, first = self.sampler.left, self.sampler.first_lexical
         return np.asarray(_kernels_text.sentence_hashes(derivations.rules, derivations.ends, left, first))

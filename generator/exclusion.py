@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from generator.drawing import Drawing, Hashes, among
-from generator.plan import Shard
-from grammar.errors import InputError
-from grammar.files import write_json
-from grammar.parallel import Workers, run_each
-from grammar.progress import meter
-from grammar.records import read_record
+from truesource.generator.drawing import Drawing, Hashes, among
+from truesource.generator.plan import Shard
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
+from truesource.grammar.parallel import Workers, run_each
+from truesource.grammar.progress import meter
+from truesource.grammar.records import read_record
 
 EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

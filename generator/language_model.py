@@ -12,8 +12,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
 
 Objective = Literal["causal", "masked"]
 

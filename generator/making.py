@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from generator.card import dataset_card
-from generator.corpus_record import FORMAT, FORMAT_VERSION
-from generator.drawing import Drawing, Hashes
-from generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
-from generator.plan import Plan, Shard, mean_length, plan_shards
-from generator.sampler import Sampler
-from generator.spelling import Spelling
-from generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
-from generator.unique import deal
-from grammar.errors import InputError
-from grammar.files import digest_json, remove_leftovers, write_json, write_text
-from grammar.locks import exclusive
-from grammar.parallel import Share, Workers
-from grammar.pcfg import PCFG
+from truesource.generator.card import dataset_card
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
+from truesource.generator.drawing import Drawing, Hashes
+from truesource.generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
+from truesource.generator.plan import Plan, Shard, mean_length, plan_shards
+from truesource.generator.sampler import Sampler
+from truesource.generator.spelling import Spelling
+from truesource.generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from truesource.generator.unique import deal
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json, remove_leftovers, write_json, write_text
+from truesource.grammar.locks import exclusive
+from truesource.grammar.parallel import Share, Workers
+from truesource.grammar.pcfg import PCFG
 
 Entries = list[dict[str, Any]]
 

@@ -13,16 +13,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.corpus import Corpus
-from generator.making import make_corpus
-from generator.plan import Plan
-from generator.sampler import MAX_NODES, Derivations, Sampler
-from grammar.errors import InputError
-from grammar.files import write_json
-from grammar.parallel import Share, Workers
-from grammar.pcfg import PCFG
-from grammar.variants import Change, Variant, measure
-from grammar.variants.spec import file_names
+from truesource.generator.corpus import Corpus
+from truesource.generator.making import make_corpus
+from truesource.generator.plan import Plan
+from truesource.generator.sampler import MAX_NODES, Derivations, Sampler
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
+from truesource.grammar.parallel import Share, Workers
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants import Change, Variant, measure
+from truesource.grammar.variants.spec import file_names
 
 TOLERANCE = 1e-9  #: relative; of probabilities that a reordering leaves as they are
 
@@ -45,7 +45,7 @@ class RetoldSampler(Sampler):
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
         """As `Sampler.draw`: row i is derivation i of the original sampler in the same state."""
-        from generator import _kernels_text
+        from truesource.generator._kernels import text as _kernels_text
 
         drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
         rules = _kernels_text.reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
@@ -90,7 +90,7 @@ def sample_variants(
         The variants, and each corpus by its name; None where shards of other jobs are missing.
 
     Raises:
-        InputError: as `generator.corpus.Corpus.sample`, or splits are not independent.
+        InputError: as `truesource.generator.corpus.Corpus.sample`, or splits are not independent.
     """
     if plan.overlap != "iid":
         raise InputError("parallel corpora have iid splits; leaving sentences out would spoil the correspondence")

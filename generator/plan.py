@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.sampler import random_state
-from generator.spelling import Columns
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.height import capped_mean_length
-from grammar.pcfg import PCFG
+from truesource.generator.sampler import random_state
+from truesource.generator.spelling import Columns
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.height import capped_mean_length
+from truesource.grammar.pcfg import PCFG
 
 SHARD_SIZE = 50_000  #: sentences
 

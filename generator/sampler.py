@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.trees import trees_of
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.height import height_mass
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.generator.trees import trees_of
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.height import height_mass
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
@@ -77,7 +77,7 @@ class Sampler:
         lengths: condition on the number of tokens; None for none.
         start: symbol to expand; the grammar's start symbol by default.
         max_height: throw away higher trees and draw again (Jumelet & Zuidema 2023, their released sampler); heights as
-            in `grammar.inference.height`. None for no cap.
+            in `truesource.grammar.inference.height`. None for no cap.
 
     Raises:
         InputError: no sentence of the range can be made, ``start`` is unknown, there is no range and
@@ -180,7 +180,7 @@ class Sampler:
     def _running(
         options: NDArray[np.int32], bounds: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        from generator import _kernels
+        from truesource.generator._kernels import derivations as _kernels
 
         return np.asarray(_kernels.row_sums_running(bounds, weights[options]))
 
@@ -195,7 +195,7 @@ class Sampler:
         """
         if self.max_height is None:
             return self._draw(n, state, max_nodes)
-        from generator import _kernels_text
+        from truesource.generator._kernels import text as _kernels_text
 
         parts: list[Derivations] = []
         missing = n
@@ -207,7 +207,7 @@ class Sampler:
         return Derivations.joined(parts)
 
     def _draw(self, n: int, state: NDArray[np.uint64], max_nodes: int) -> Derivations:
-        from generator import _kernels
+        from truesource.generator._kernels import derivations as _kernels
 
         rules = (self.left, self.right, self.logp)
         kinds = (self.n_binary, self.n_unary)

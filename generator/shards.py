@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.tables import Kind, read_table
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.tables import Kind, read_table
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.sampler import Derivations, Sampler
-from generator.trees import node_codes
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.generator.sampler import Derivations, Sampler
+from truesource.generator.trees import node_codes
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from generator.corpus_record import SymbolKey
+    from truesource.generator.corpus_record import SymbolKey
 
 _STRING_LIMIT = 2**31 - 1  # bytes in one string column of one shard
 
@@ -25,7 +25,7 @@ _STRING_LIMIT = 2**31 - 1  # bytes in one string column of one shard
 class Columns:
     """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``."""
 
-    trees: bool = True  #: the derivation of each sentence, see `generator.trees`
+    trees: bool = True  #: the derivation of each sentence, see `truesource.generator.trees`
     string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
     ids: bool = False  #: the words as numbers of ``symbols.json``
 
@@ -94,7 +94,7 @@ def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, column
     """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids."""
     import pyarrow as pa
 
-    from generator import _kernels_text
+    from truesource.generator._kernels import text as _kernels_text
 
     rules, ends = derivations.rules, derivations.ends
     text = _kernels_text.spell_words(rules, ends, sampler.left, sampler.first_lexical, *packed(spelling.words))

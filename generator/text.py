@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.unpacking import read_text
+from truesource.grammar.errors import InputError
+from truesource.grammar.unpacking import read_text
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall

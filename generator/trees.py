@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.tree import Tree
+from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from generator.sampler import Derivations, Sampler
+    from truesource.generator.sampler import Derivations, Sampler
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], NDArray[np.int64]]
     """
     import pyarrow as pa
 
-    from generator import _kernels_text
-    from generator.spelling import strings
+    from truesource.generator._kernels import text as _kernels_text
+    from truesource.generator.spelling import strings
 
     text, nodes = (table.column(name).combine_chunks() for name in ("text", "tree"))
     if table.num_rows == 0:

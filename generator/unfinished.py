@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from generator.plan import Shard
-from grammar.errors import InputError
-from grammar.files import refuse_existing, remove_leftovers_in, replace, write_json
-from grammar.parallel import Share, Workers, run_each
-from grammar.progress import meter
-from grammar.records import holds, read_record
+from truesource.generator.plan import Shard
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import refuse_existing, remove_leftovers_in, replace, write_json
+from truesource.grammar.parallel import Share, Workers, run_each
+from truesource.grammar.progress import meter
+from truesource.grammar.records import holds, read_record
 
 
 class Writer(Protocol):

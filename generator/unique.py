@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.drawing import MOST_DRAWS, POOL, Drawing, Hashes, among
-from generator.plan import Shard
-from grammar.errors import InputError
-from grammar.parallel import Workers, run_each
-from grammar.progress import meter
+from truesource.generator.drawing import MOST_DRAWS, POOL, Drawing, Hashes, among
+from truesource.generator.plan import Shard
+from truesource.grammar.errors import InputError
+from truesource.grammar.parallel import Workers, run_each
+from truesource.grammar.progress import meter
 
 AT_ONCE = 2**24  #: draws whose hashes are held at once
 

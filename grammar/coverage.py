@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from grammar.conditioning import LengthRange
-from grammar.inference.batch import TooLongError
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.batch import TooLongError
+from truesource.grammar.pcfg import PCFG
 
 
 @dataclass(frozen=True)

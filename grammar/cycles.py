@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from grammar.cycles import left_recursion, unary_cycles
-from grammar.errors import InputError
-from grammar.inference.entropy import derivational_entropy as derivational_entropy
-from grammar.pcfg import PCFG
+from truesource.grammar.cycles import left_recursion, unary_cycles
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.entropy import derivational_entropy as derivational_entropy
+from truesource.grammar.pcfg import PCFG
 
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
 

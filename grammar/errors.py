@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grammar.printable import one_line
+from truesource.grammar.printable import one_line
 
 
 class InputError(ValueError):

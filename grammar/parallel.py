@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ class Workers:
         if self.scheduler is not None and self.n > 1:
             raise InputError("a Dask cluster brings its own workers; give --workers or --scheduler, not both")
         if self.scheduler is not None:
-            from grammar.cluster import scheduler_address
+            from truesource.grammar.cluster import scheduler_address
 
             scheduler_address(self.scheduler)
 
@@ -91,7 +91,7 @@ def run_each(
     """
     workers = workers or Workers()
     if workers.scheduler is not None:
-        from grammar.cluster import run_on_cluster
+        from truesource.grammar.cluster import run_on_cluster
 
         yield from run_on_cluster(function, items, workers.scheduler)
     elif min(workers.n, len(items)) > 1:
@@ -103,7 +103,7 @@ def run_each(
 def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: int) -> Iterator[Result]:
     from joblib import Parallel, delayed
 
-    from grammar.inference.batch import threads
+    from truesource.grammar.inference.batch import threads
 
     with _stored(function, max(1, threads() // n)) as stored:
         pool = Parallel(n_jobs=n, return_as="generator_unordered")

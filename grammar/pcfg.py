@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from grammar.conditioning import LengthRange
-    from grammar.inference.exact import Exact, NextToken
-    from grammar.tree import Tree
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.inference.exact import Exact, NextToken
+    from truesource.grammar.tree import Tree
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
 ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
@@ -208,27 +208,27 @@ class PCFG:
 
     @classmethod
     def from_text(cls, text: str, *, start: str | None = None, normalise: bool = False) -> PCFG:
-        """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `grammar.formats.text`."""
-        from grammar.formats.text import parse_text
+        """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`."""
+        from truesource.grammar.formats.text import parse_text
 
         return parse_text(text, start=start, normalise=normalise)
 
     def to_text(self) -> str:
         """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
-        from grammar.formats.text import format_text
+        from truesource.grammar.formats.text import format_text
 
         return format_text(self)
 
     @classmethod
     def load(cls, path: str | Path, *, normalise: bool = False) -> PCFG:
         """Read an ``.npz`` grammar, or text where the file is not one; see `grammar.formats.load_grammar`."""
-        from grammar.formats import load_grammar
+        from truesource.grammar.formats import load_grammar
 
         return load_grammar(path, normalise=normalise)
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""
-        from grammar.formats.npz import save_npz
+        from truesource.grammar.formats.npz import save_npz
 
         save_npz(self, path, force=force)
 
@@ -296,8 +296,8 @@ class PCFG:
 
     @cached_property
     def exact(self) -> Exact:
-        """Everything exact about this grammar: see `grammar.inference.exact.Exact`."""
-        from grammar.inference.exact import Exact
+        """Everything exact about this grammar: see `truesource.grammar.inference.exact.Exact`."""
+        from truesource.grammar.inference.exact import Exact
 
         return Exact(self)
 

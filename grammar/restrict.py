@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from grammar.inference.closure import reachable_from
-from grammar.pcfg import PCFG
+from truesource.grammar.inference.closure import reachable_from
+from truesource.grammar.pcfg import PCFG
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
-from grammar.treebank.binarise import splice
-from grammar.treebank.traverse import fold
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.binarise import splice
+from truesource.grammar.treebank.traverse import fold
 
 
 def surface(tree: Tree, pcfg: PCFG, *, binarised: bool = False) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from grammar.bracketing import escaped
+from truesource.grammar.bracketing import escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Tree:
         return deepest
 
     def __str__(self) -> str:
-        """Penn brackets on one line, which read back as the same tree; see `grammar.bracketing`."""
+        """Penn brackets on one line, which read back as the same tree; see `truesource.grammar.bracketing`."""
         parts: list[str] = []
         stack: list[Tree | str | None] = [self]
         while stack:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
-from grammar.treebank.traverse import fold
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.traverse import fold
 
 ANY = "<unk>"  #: the class of every word, coarser than all others
 SCHEME = "form"  #: name of what `word_forms` does, kept in ``meta["unknown_words"]["scheme"]``

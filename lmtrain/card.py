@@ -8,10 +8,10 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from grammar.printable import markdown
-from lmtrain.catalogue import OURS
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
+from truesource.grammar.printable import markdown
+from truesource.lmtrain.catalogue import OURS
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 
 def versions() -> dict[str, str]:
@@ -60,7 +60,7 @@ def model_card(record: dict[str, Any]) -> str:
     )
     ours = ""
     if model["architecture"] in OURS:
-        ours = "import lmtrain.architectures  # of truesource; it tells transformers of this architecture\n"
+        ours = "import truesource.lmtrain.architectures  # of truesource; it tells transformers of this architecture\n"
     words = f"{record['vocabulary']:,} words, all others `{UNK}`"
     if model["tokenizer"] != "word":
         words = f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word"

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from lmtrain.catalogue import TAKES
+from truesource.lmtrain.catalogue import TAKES
 
 _OPTIONAL = frozenset().union(*TAKES.values())
 
@@ -16,7 +16,7 @@ class ModelConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    architecture: str = "gpt2"  #: a name in `lmtrain.catalogue.TAKES`
+    architecture: str = "gpt2"  #: a name in `truesource.lmtrain.catalogue.TAKES`
     name: str | None = Field(None, min_length=1)  #: what tables call it; None: architecture and size
     layers: int = Field(2, ge=1)
     heads: int | None = Field(None, ge=1)  #: attention heads; None: 4
@@ -27,14 +27,14 @@ class ModelConfig(BaseModel):
     kernel_size: int | None = Field(None, ge=2)  #: gated_cnn only: tokens that a convolution sees; None: 4
     tie_words: bool | None = None  #: output weights are the word vectors; None: yes, but for llama no
     cutoffs: tuple[int, ...] | None = None  #: adaptive only: token numbers at which the clusters after the first begin
-    variant: Literal["v2", "v3"] | None = None  #: deberta only: see `lmtrain.architectures.deberta`
+    variant: Literal["v2", "v3"] | None = None  #: deberta only: see `truesource.lmtrain.architectures.deberta`
     local_start: bool = False  #: masked models: first-layer heads start by looking at the neighbouring words
     init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
     max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
     tokenizer: Literal["word", "bpe", "unigram"] = "word"  #: whole words, or pieces of words, see `lmtrain.subwords`
     vocab_size: int | None = Field(None, ge=8)  #: bpe, unigram: tokens in all, the 5 special ones included
     order: int = Field(3, ge=1)  #: ngram only: tokens of the longest n-grams
-    smoothing: Literal["mle", "kneser_ney"] = "kneser_ney"  #: ngram only: see `lmtrain.ngram.smoothing`
+    smoothing: Literal["mle", "kneser_ney"] = "kneser_ney"  #: ngram only: see `truesource.lmtrain.ngram.smoothing`
     min_count: int = Field(1, ge=1)  #: word: words seen less often in the train split become <unk>
 
     @model_validator(mode="after")
@@ -131,7 +131,7 @@ class TrainConfig(BaseModel):
     eval_every: int = Field(100, ge=1)  #: steps between lines of metrics.jsonl, and between losses on the dev split
     eval_sentences: int = Field(1000, ge=1)  #: how much of the dev split such a loss reads, at most
     checkpoint_every: int = Field(500, ge=1)  #: steps; the last two are kept, to go on from, until the run is finished
-    snapshots: Literal["none", "linear", "log"] = "none"  #: models kept for good, see `lmtrain.snapshots`
+    snapshots: Literal["none", "linear", "log"] = "none"  #: models kept for good, see `truesource.lmtrain.snapshots`
     snapshot_every: int = Field(1000, ge=1)  #: linear snapshots only: steps between them
     snapshots_per_doubling: int = Field(
         1, ge=1

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from generator.coded import Rows
-from generator.language_model import Objective
-from lmtrain.config import TrainConfig
-from lmtrain.tokenizer import Encoder
+from truesource.generator.coded import Rows
+from truesource.generator.language_model import Objective
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 Ints = NDArray[np.int64]
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into

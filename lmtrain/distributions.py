@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from generator.language_model import LogDistributions
-from grammar.errors import InputError
-from lmtrain.data import causal_batch, one_mask_batch, to_device
-from lmtrain.heads import predictor
-from lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.generator.language_model import LogDistributions
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device
+from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
 
 
 @torch.inference_mode()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from generator.coded import CodedSentences, Rows
-from lmtrain.tokenizer import Encoder, Vocabulary
+from truesource.generator.coded import CodedSentences, Rows
+from truesource.lmtrain.tokenizer import Encoder, Vocabulary
 
 BLOCK = 20_000  #: sentences that are lists of words at once
 

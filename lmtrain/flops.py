@@ -14,13 +14,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
-from generator.coded import CodedSentences
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.data import Batch, TrainingBatches
-from lmtrain.encoding import encode_rows
-from lmtrain.heads import predictor
-from lmtrain.subwords import encoder_of
+from truesource.generator.coded import CodedSentences
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.data import Batch, TrainingBatches
+from truesource.lmtrain.encoding import encode_rows
+from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.subwords import encoder_of
 
 LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one of the most usual size is counted
 
@@ -82,7 +82,7 @@ def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
     Args:
         model: the network; weights, gradients and mode are as before afterwards.
         head: attribute of its output layer, as in `Architecture.head`.
-        batch: as `lmtrain.data` makes them, on the model's device.
+        batch: as `truesource.lmtrain.data` makes them, on the model's device.
     """
     mode, gradients = model.training, [p.grad for p in model.parameters()]
     counter = FlopCounterMode(display=False)
@@ -118,7 +118,7 @@ def training_cost(
     *,
     seed: int,
 ) -> TrainingCost:
-    """What `lmtrain.training.train` would take with the same arguments, in one process; nothing is trained.
+    """What `truesource.lmtrain.training.train` would take with the same arguments, in one process; nothing is trained.
 
     The FLOPs are those of one micro-batch, times micro-batches, times steps. It is one of the run's own first
     `LOOKED_AT`, the one whose number of positions is the median; the mean of theirs over its own is a factor.

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lmtrain.data import Batch
+from truesource.lmtrain.data import Batch
 
 
 class TargetHead(nn.Module):

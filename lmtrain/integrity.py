@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.files import digest_file
-from lmtrain.times import TIMES
-from lmtrain.training_record import FILE, read_training
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.lmtrain.times import TIMES
+from truesource.lmtrain.training_record import FILE, read_training
 
 
 def file_digests(folder: Path) -> dict[str, str]:

@@ -26,12 +26,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.config_json import read_config_json
-from lmtrain.integrity import require_unchanged
-from lmtrain.quiet import no_bars
-from lmtrain.weight_limits import weight_limits
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config_json import read_config_json
+from truesource.lmtrain.integrity import require_unchanged
+from truesource.lmtrain.quiet import no_bars
+from truesource.lmtrain.weight_limits import weight_limits
 
 #: tensors that published checkpoints carry for other tasks or for older versions of the library, and that take no part
 #: in predicting a token: sentence-pair classifiers, poolers, heads for further tokens, tables that are computed
@@ -98,7 +98,7 @@ def load_network(
     """A network with exactly the weights of a folder, as 32-bit numbers, ready to be run.
 
     It is built without memory for its weights first, and no larger than the files of weights: see
-    `lmtrain.weight_limits`. Weights that the configuration ties to others need not be in a file.
+    `truesource.lmtrain.weight_limits`. Weights that the configuration ties to others need not be in a file.
 
     Args:
         folder: with ``config.json`` and weights.

@@ -10,26 +10,26 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective, TokenScores
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES, Architecture, architecture_of
-from lmtrain.decoding.decode import Alphabet, Samples, draw
-from lmtrain.decoding.network import NetworkStepper
-from lmtrain.decoding.settings import Decoding
-from lmtrain.distributions import causal_distributions, masked_distributions
-from lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
-from lmtrain.next_token import NextToken
-from lmtrain.ngram.loading import is_ngram, load_ngram
-from lmtrain.ngram.model import NgramModel
-from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.scoring import check_lengths, score_causal, score_masked
-from lmtrain.subwords import is_ours, is_subword
-from lmtrain.tokenizer import NO_TOKEN, Vocabulary
-from lmtrain.training_record import model_name
-from lmtrain.whole_words import whole_words
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, Objective, TokenScores
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES, Architecture, architecture_of
+from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
+from truesource.lmtrain.decoding.network import NetworkStepper
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.distributions import causal_distributions, masked_distributions
+from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
+from truesource.lmtrain.next_token import NextToken
+from truesource.lmtrain.ngram.loading import is_ngram, load_ngram
+from truesource.lmtrain.ngram.model import NgramModel
+from truesource.lmtrain.ngram.pieces import NgramPieceModel
+from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
+from truesource.lmtrain.subwords import is_ours, is_subword
+from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.lmtrain.training_record import model_name
+from truesource.lmtrain.whole_words import whole_words
 
 
 class _TrainedModel:
@@ -136,7 +136,7 @@ class _TrainedModel:
 
 
 class CausalModel(_TrainedModel):
-    """A model of each word given those before it; implements `generator.language_model.LanguageModel`."""
+    """A model of each word given those before it; implements `truesource.generator.language_model.LanguageModel`."""
 
     objective: Objective = "causal"
     _extra = 1
@@ -194,7 +194,7 @@ class CausalModel(_TrainedModel):
 
     @property
     def alphabet(self) -> Alphabet:
-        """Its tokens, for `lmtrain.decoding`."""
+        """Its tokens, for `truesource.lmtrain.decoding`."""
         size = int(self.model.get_input_embeddings().weight.shape[0])
         return Alphabet.of_words(self.encoder, size, self.longest)
 
@@ -204,7 +204,7 @@ class CausalModel(_TrainedModel):
 
 
 class MaskedModel(_TrainedModel):
-    """A model of each word given all others; implements `generator.language_model.LanguageModel`."""
+    """A model of each word given all others; implements `truesource.generator.language_model.LanguageModel`."""
 
     objective: Objective = "masked"
     _extra = 2
@@ -251,13 +251,13 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
     """Load a folder as the kind of model it is.
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
-    whoever made them (see `lmtrain.whole_words`), counts as `NgramModel`
-    or `lmtrain.ngram.pieces.NgramPieceModel`; everything else that
+    whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`
+    or `truesource.lmtrain.ngram.pieces.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
-    a model of pieces that scores words, see `lmtrain.pieces`.
+    a model of pieces that scores words, see `truesource.lmtrain.pieces`.
 
     Raises:
-        InputError: see `CausalModel.load` and `lmtrain.pieces.checkpoint.load_checkpoint`.
+        InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
     """
     folder = Path(folder)
     if is_ngram(folder):

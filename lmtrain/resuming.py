@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel
 
-from grammar.errors import InputError
-from grammar.files import write_json
-from grammar.records import STRICT, Count, read_record
-from lmtrain.loading import library_errors
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
+from truesource.grammar.records import STRICT, Count, read_record
+from truesource.lmtrain.loading import library_errors
 
 STATE = "trainer_state.json"  #: written last
 REMEDY = "delete this checkpoint, and the run goes on from an earlier one"

@@ -22,19 +22,19 @@ from transformers import (
     set_seed,
 )
 
-from generator.coded import CodedSentences, Rows
-from grammar.errors import InputError
-from grammar.progress import meter
-from lmtrain.architectures import ARCHITECTURES, Architecture
-from lmtrain.card import generation_config
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.data import Batch, TrainingBatches, dev_batches
-from lmtrain.distributed import any_process, rank, total, wait_for_all, world_size
-from lmtrain.encoding import encode_rows
-from lmtrain.heads import predictor
-from lmtrain.loading import require_tensors
-from lmtrain.quiet import no_bars
-from lmtrain.resuming import (
+from truesource.generator.coded import CodedSentences, Rows
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
+from truesource.lmtrain.architectures import ARCHITECTURES, Architecture
+from truesource.lmtrain.card import generation_config
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.data import Batch, TrainingBatches, dev_batches
+from truesource.lmtrain.distributed import any_process, rank, total, wait_for_all, world_size
+from truesource.lmtrain.encoding import encode_rows
+from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.loading import require_tensors
+from truesource.lmtrain.quiet import no_bars
+from truesource.lmtrain.resuming import (
     STATE,
     LossSum,
     checkpoint_errors,
@@ -42,10 +42,10 @@ from lmtrain.resuming import (
     require_optimizer_state,
     save_losses,
 )
-from lmtrain.saving import disk_errors
-from lmtrain.scoring import batch_budget
-from lmtrain.subwords import encoder_of, make_tokenizer
-from lmtrain.watch import Probe, Watch
+from truesource.lmtrain.saving import disk_errors
+from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.watch import Probe, Watch
 
 
 class Run:

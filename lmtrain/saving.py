@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError
 
-from lmtrain.quiet import no_bars
+from truesource.lmtrain.quiet import no_bars
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from generator.frame import ScoringFrame
-from generator.language_model import TokenScores
-from grammar.errors import InputError
-from grammar.progress import meter
-from lmtrain.data import Batch, Ints, by_length, causal_batch, one_mask_batch, to_device
-from lmtrain.heads import predictor
-from lmtrain.tokenizer import Vocabulary
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import TokenScores
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
+from truesource.lmtrain.data import Batch, Ints, by_length, causal_batch, one_mask_batch, to_device
+from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.tokenizer import Vocabulary
 
 LOGITS = 2**23  #: at most so many float64 logits stand in memory at once (64 MiB)
 

@@ -11,12 +11,12 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError
-from grammar.files import atomic_path, write_json
-from lmtrain.config import TrainConfig
-from lmtrain.integrity import file_digests
-from lmtrain.saving import save_model
-from lmtrain.training_record import FILE, TrainingRecord, read_training
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, write_json
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.saving import save_model
+from truesource.lmtrain.training_record import FILE, TrainingRecord, read_training
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -20,12 +20,12 @@ from tokenizers.pre_tokenizers import Sequence as InOrder
 from tokenizers.trainers import BpeTrainer, Trainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig
-from lmtrain.pieces.cutter import Marks, Pieces
-from lmtrain.pieces.marking import MARKER
-from lmtrain.tokenizer import SPECIALS, UNK, Vocabulary, build_tokenizer, count_words, with_specials
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.pieces.cutter import Marks, Pieces
+from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.tokenizer import SPECIALS, UNK, Vocabulary, build_tokenizer, count_words, with_specials
 
 SubwordKind = Literal["bpe", "unigram"]
 

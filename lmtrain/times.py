@@ -10,9 +10,9 @@ from typing import Annotated
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
-from grammar.files import write_text
-from grammar.records import STRICT, Count, read_record, read_records
-from lmtrain.training_record import FILE, REMEDY, WHAT
+from truesource.grammar.files import write_text
+from truesource.grammar.records import STRICT, Count, read_record, read_records
+from truesource.lmtrain.training_record import FILE, REMEDY, WHAT
 
 TIMES = "times.jsonl"
 Seconds = Annotated[float, Field(ge=0.0)]

@@ -18,9 +18,9 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
-from generator.coded import CodedSentences
-from generator.language_model import Objective
-from grammar.errors import InputError
+from truesource.generator.coded import CodedSentences
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
 
 NO_TOKEN = -1  #: number of a special token that a tokeniser of others does not have
 PAD, UNK, BOS, EOS, MASK = SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from generator.coded import CodedSentences
-from grammar.errors import InputError
-from grammar.files import (
+from truesource.generator.coded import CodedSentences
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import (
     atomic_path,
     digest_json,
     discard,
@@ -23,25 +23,25 @@ from grammar.files import (
     write_json,
     write_text,
 )
-from grammar.locks import exclusive
-from grammar.records import holds
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.card import model_card, versions
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
-from lmtrain.integrity import file_digests
-from lmtrain.models import TrainedModel, load_model
-from lmtrain.ngram.loading import NGRAM
-from lmtrain.ngram.training import train_ngram
-from lmtrain.resuming import step_of
-from lmtrain.run import Run
-from lmtrain.saving import save_model
-from lmtrain.snapshots import copy_all
-from lmtrain.times import TIMES
-from lmtrain.tokenizer import SPECIALS, digest_tokenizer
-from lmtrain.training_record import FILE
-from lmtrain.unfinished import REQUEST, place_of, remove_used_up
-from lmtrain.watch import Probe
+from truesource.grammar.locks import exclusive
+from truesource.grammar.records import holds
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.card import model_card, versions
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
+from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.models import TrainedModel, load_model
+from truesource.lmtrain.ngram.loading import NGRAM
+from truesource.lmtrain.ngram.training import train_ngram
+from truesource.lmtrain.resuming import step_of
+from truesource.lmtrain.run import Run
+from truesource.lmtrain.saving import save_model
+from truesource.lmtrain.snapshots import copy_all
+from truesource.lmtrain.times import TIMES
+from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
+from truesource.lmtrain.training_record import FILE
+from truesource.lmtrain.unfinished import REQUEST, place_of, remove_used_up
+from truesource.lmtrain.watch import Probe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -72,12 +72,12 @@ def train(
 ) -> TrainedModel:
     """Train a model and leave it in a folder that `transformers` can load.
 
-    While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`lmtrain.snapshots`) and
+    While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`) and
     ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``,
     ``dev_loss`` and ``dev_ppl``, what ``probe`` found; losses in nats per predicted token). ``out``
     appears when it is finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for
     the running step and save a checkpoint, or after a kill, the same call continues from the last checkpoint;
-    on a CPU all files come out the same to the last bit but for ``times.jsonl`` (`lmtrain.times`).
+    on a CPU all files come out the same to the last bit but for ``times.jsonl`` (`truesource.lmtrain.times`).
 
     Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding
     and dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the
@@ -87,7 +87,7 @@ def train(
         corpus: has ``sentences("train")`` and, if it has dev sentences, ``sentences("dev")``; or train
             sentences themselves.
         model: shape and vocabulary.
-        training: duration, optimiser, batches; None for an n-gram model, see `lmtrain.ngram.training`.
+        training: duration, optimiser, batches; None for an n-gram model, see `truesource.lmtrain.ngram.training`.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
         probe: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
-from grammar.records import STRICT, Count, FileName, read_record
+from truesource.grammar.records import STRICT, Count, FileName, read_record
 
 FILE = "training.json"
 WHAT = "the record of the training"
@@ -29,7 +29,7 @@ class TrainingRecord(BaseModel):
     training: dict[str, Any] | None = None
     corpus_lengths: str | None = None
     corpus_digest: str | None = None
-    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `lmtrain.integrity`
+    files: dict[FileName, str] = {}  #: SHA-256 of the files beside it, see `truesource.lmtrain.integrity`
 
 
 #: mean loss in nats whose perplexity is a number
@@ -48,7 +48,7 @@ class MetricsRow(TypedDict):
     dev_loss: NotRequired[Loss | None]
     dev_ppl: NotRequired[float | None]
     relative_ppl: NotRequired[float | None]
-    seconds: NotRequired[float]  # of earlier versions, see `lmtrain.times`
+    seconds: NotRequired[float]  # of earlier versions, see `truesource.lmtrain.times`
 
 
 class ModelSettings(BaseModel):

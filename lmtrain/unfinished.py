@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from grammar.errors import InputError
-from grammar.files import discard
-from grammar.records import read_record
-from lmtrain.training_record import FILE
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import discard
+from truesource.grammar.records import read_record
+from truesource.lmtrain.training_record import FILE
 
 REQUEST = "request.json"  #: what is trained, in the partial folder
 

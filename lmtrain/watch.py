@@ -18,20 +18,20 @@ import torch
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from grammar.errors import InputError
-from grammar.files import write_text
-from grammar.progress import Meter
-from grammar.records import read_records
-from lmtrain import snapshots
-from lmtrain.data import to_device
-from lmtrain.distributed import any_process, is_main_process, sum_of
-from lmtrain.models import TrainedModel, as_language_model
-from lmtrain.resuming import LossSum
-from lmtrain.times import TIMES, TimesRow, read_times, write_times
-from lmtrain.training_record import MetricsRow
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_text
+from truesource.grammar.progress import Meter
+from truesource.grammar.records import read_records
+from truesource.lmtrain import snapshots
+from truesource.lmtrain.data import to_device
+from truesource.lmtrain.distributed import any_process, is_main_process, sum_of
+from truesource.lmtrain.models import TrainedModel, as_language_model
+from truesource.lmtrain.resuming import LossSum
+from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
+from truesource.lmtrain.training_record import MetricsRow
 
 if TYPE_CHECKING:
-    from lmtrain.run import Run
+    from truesource.lmtrain.run import Run
 
 #: measures a model in training: named numbers for ``metrics.jsonl``
 Probe = Callable[[TrainedModel], Mapping[str, float]]

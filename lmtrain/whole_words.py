@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
 
 
 class WholeWords(Vocabulary):

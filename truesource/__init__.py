@@ -14,37 +14,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
-    from evaluation.comparison import Comparison, compare
-    from evaluation.oracle import Oracle
-    from evaluation.score import Score
-    from generator.corpus import Corpus
-    from generator.frame import ScoringFrame
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.pcfg import PCFG
-    from grammar.tree import Tree
-    from grammar.treebank import Binarisation, Normalisation, Treebank
-    from lmtrain.models import load_model
-    from lmtrain.training import train
     from truesource.embedded import english
+    from truesource.evaluation.comparison import Comparison, compare
+    from truesource.evaluation.oracle import Oracle
+    from truesource.evaluation.score import Score
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.frame import ScoringFrame
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
+    from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.training import train
 
 _HOMES = {
-    "Binarisation": "grammar.treebank",
-    "Comparison": "evaluation.comparison",
-    "Corpus": "generator.corpus",
-    "InputError": "grammar.errors",
-    "LengthRange": "grammar.conditioning",
-    "Normalisation": "grammar.treebank",
-    "Oracle": "evaluation.oracle",
-    "PCFG": "grammar.pcfg",
-    "Score": "evaluation.score",
-    "ScoringFrame": "generator.frame",
-    "Tree": "grammar.tree",
-    "Treebank": "grammar.treebank",
-    "compare": "evaluation.comparison",
+    "Binarisation": "truesource.grammar.treebank",
+    "Comparison": "truesource.evaluation.comparison",
+    "Corpus": "truesource.generator.corpus",
+    "InputError": "truesource.grammar.errors",
+    "LengthRange": "truesource.grammar.conditioning",
+    "Normalisation": "truesource.grammar.treebank",
+    "Oracle": "truesource.evaluation.oracle",
+    "PCFG": "truesource.grammar.pcfg",
+    "Score": "truesource.evaluation.score",
+    "ScoringFrame": "truesource.generator.frame",
+    "Tree": "truesource.grammar.tree",
+    "Treebank": "truesource.grammar.treebank",
+    "compare": "truesource.evaluation.comparison",
     "english": "truesource.embedded",
-    "load_model": "lmtrain.models",
-    "train": "lmtrain.training",
+    "load_model": "truesource.lmtrain.models",
+    "train": "truesource.lmtrain.training",
 }
 
 __all__ = [

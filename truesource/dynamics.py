@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from evaluation.dynamics.compare import Settings, learning_dynamics
-from evaluation.dynamics.table import Dynamics
-from evaluation.exclusion import Exclusion
-from generator.corpus import Corpus
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.progress import track
-from grammar.tree import Tree
+from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
+from truesource.evaluation.dynamics.table import Dynamics
+from truesource.evaluation.exclusion import Exclusion
+from truesource.generator.corpus import Corpus
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import track
+from truesource.grammar.tree import Tree
 
 
 def sampled_trees(corpus: Path, split: str, most: int | None) -> list[Tree]:
@@ -43,11 +43,11 @@ def measure_checkpoints(
     Raises:
         InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`.
     """
-    from lmtrain.snapshots import checkpoints
+    from truesource.lmtrain.snapshots import checkpoints
 
     settings.check(pcfg, len(sentences))
     found = checkpoints(folder)
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     models = ((step, load_model(path)) for step, path in track(found, "checkpoints", len(found)))
     return learning_dynamics(models, pcfg, sentences, name=name, lengths=lengths, settings=settings, excluded=excluded)

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Variant
-    from grammar.pcfg import PCFG
+    from truesource.grammar.inference.exact import Variant
+    from truesource.grammar.pcfg import PCFG
 
 
 def data_folder() -> Path:
@@ -29,7 +29,7 @@ def data_folder() -> Path:
 @cache
 def english() -> PCFG:
     """The embedded English grammar; see ``data/english/README.md``."""
-    from grammar.formats.template import compile_template
+    from truesource.grammar.formats.template import compile_template
 
     return compile_template(data_folder() / "english")
 

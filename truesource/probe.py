@@ -6,18 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evaluation.comparison import oracle_for
-from evaluation.divergence.cached import CachedTruth, cache_truth
-from evaluation.exclusion import Exclusion
-from evaluation.measures.paired import at_positions_of, pair
-from generator.frame import ScoringFrame
-from generator.language_model import DistributionModel, LanguageModel, TokenScores
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import oracle_for
+from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.measures.paired import at_positions_of, pair
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
 SENTENCES = 200  #: measured on unless more or fewer are asked for
 SPLIT = "dev"  #: they are the first of this split

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evaluation.comparison import oracle_for, score_both, vocabulary_part
-from evaluation.probing.experiment import Experiment, LayerResult, Options, WordValues
-from evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
-from evaluation.probing.spans import span_targets
-from evaluation.probing.targets import Given, Kind, Targets, Truth, word_targets
-from evaluation.score import digest_sentences
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import oracle_for, score_both, vocabulary_part
+from truesource.evaluation.probing.experiment import Experiment, LayerResult, Options, WordValues
+from truesource.evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
+from truesource.evaluation.probing.spans import span_targets
+from truesource.evaluation.probing.targets import Given, Kind, Targets, Truth, word_targets
+from truesource.evaluation.score import digest_sentences
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
-    from evaluation.oracle import Oracle
-    from lmtrain.models import TrainedModel
+    from truesource.evaluation.oracle import Oracle
+    from truesource.lmtrain.models import TrainedModel
 
 Checkpoints = Literal["last", "all"]
 
@@ -91,10 +91,10 @@ def probe_model(
         InputError: the model is no network, a snapshot is missing, a sentence is too long, there are fewer than two
             labels, or too few word types.
     """
-    from lmtrain.models import load_model
-    from lmtrain.probing.hidden_states import require_network
-    from lmtrain.probing.linear import fit_linear
-    from lmtrain.snapshots import checkpoints
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.probing.hidden_states import require_network
+    from truesource.lmtrain.probing.linear import fit_linear
+    from truesource.lmtrain.snapshots import checkpoints
 
     model = load_model(folder)
     require_network(model)
@@ -156,7 +156,7 @@ def _layers(
     full: bool,
     values: WordValues | None,
 ) -> list[LayerResult]:
-    from grammar.progress import meter
+    from truesource.grammar.progress import meter
 
     found = []
     with meter(f"probes of {model.name}", None if task.layers is None else len(task.layers)) as bar:
@@ -175,7 +175,7 @@ def _vectors(
     layers: Sequence[int] | None,
 ) -> Iterator[tuple[int, Any]]:
     """Of the items, layer after layer, (T, D); not kept here."""
-    from lmtrain.probing.hidden_states import hidden_layers
+    from truesource.lmtrain.probing.hidden_states import hidden_layers
 
     sizes = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
     starts = np.cumsum(sizes) - sizes

@@ -13,17 +13,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.files import digest_json, remove_leftovers_in, write_json
-from grammar.locks import exclusive
-from grammar.records import read_record
 from truesource.config.run import RunConfig
 from truesource.config.sources import ModelEntry
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
+from truesource.grammar.locks import exclusive
+from truesource.grammar.records import read_record
 from truesource.provenance import now, provenance
 
 if TYPE_CHECKING:
-    from generator.corpus import Corpus
-    from grammar.pcfg import PCFG
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.pcfg import PCFG
 
 log = logging.getLogger("truesource")
 
@@ -54,14 +54,14 @@ class Run:
     @cached_property
     def pcfg(self) -> PCFG:
         """The grammar of the run; only after its stage."""
-        from grammar.pcfg import PCFG
+        from truesource.grammar.pcfg import PCFG
 
         return PCFG.load(self.grammar_file)
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus of the run; only after its stage."""
-        from generator.corpus import Corpus
+        from truesource.generator.corpus import Corpus
 
         return Corpus.load(self.folder / "corpus")
 

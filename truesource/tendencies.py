@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from evaluation.tendencies.against_sample import against_sample
-from evaluation.tendencies.against_truth import against_truth
-from evaluation.tendencies.findings import Tendencies
-from evaluation.tendencies.shares import stopwords_among, symbols
-from evaluation.tendencies.table import Options
-from evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.against_sample import against_sample
+from truesource.evaluation.tendencies.against_truth import against_truth
+from truesource.evaluation.tendencies.findings import Tendencies
+from truesource.evaluation.tendencies.shares import stopwords_among, symbols
+from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.truth import Truth
 
 Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth

@@ -8,22 +8,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from evaluation.exclusion import Exclusion
-    from evaluation.score import Score
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.canonical import CanonicalMass
-    from evaluation.tokenisation.decomposition import Decomposition
-    from evaluation.tokenisation.documents import Documents
-    from evaluation.tokenisation.estimate import Settings
-    from evaluation.tokenisation.evaluation import Evaluation
-    from evaluation.tokenisation.marginal_gap import MarginalGaps
-    from evaluation.tokenisation.shortfalls import Shortfall
-    from generator.piece_model import PieceTokenizer, TokenisedModel
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
+    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.score import Score
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.canonical import CanonicalMass
+    from truesource.evaluation.tokenisation.decomposition import Decomposition
+    from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.evaluation import Evaluation
+    from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
+    from truesource.evaluation.tokenisation.shortfalls import Shortfall
+    from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 Proposal = Literal["own", "fitted", "uniform"]
 PROPOSALS: tuple[Proposal, ...] = get_args(Proposal)
@@ -52,7 +52,7 @@ class Measured:
 
     evaluation: Evaluation
     marginal: str  #: label of the run that stands for log P(D)
-    ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `evaluation.tokenisation.perplexity`
+    ppl: Mapping[str, Mapping[str, Score]]  #: by label; see `truesource.evaluation.tokenisation.perplexity`
     gaps: MarginalGaps | None  #: None where one cut is all that was asked for
     canonical: CanonicalMass | None  #: the share of the tokeniser's own cut; None likewise, and where that is too low
     decomposition: Decomposition | None  #: against the truth, where it is known
@@ -66,14 +66,14 @@ class Measured:
     @property
     def too_low(self) -> Shortfall | None:
         """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
-        from evaluation.tokenisation.shortfalls import below_bounds
+        from truesource.evaluation.tokenisation.shortfalls import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
         """By label, the runs whose standard errors cannot be believed."""
-        from evaluation.tokenisation.shortfalls import shortfalls
+        from truesource.evaluation.tokenisation.shortfalls import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
@@ -115,7 +115,7 @@ class Measured:
         return found
 
     def _below(self, name: str, found: Shortfall) -> dict[str, Any]:
-        from evaluation.score import Score
+        from truesource.evaluation.score import Score
 
         score = Score(name, found.nats, self.evaluation.signed(found.run, below=found.below, unit="nats"))
         return {"below": found.below, **score.as_record()}
@@ -135,7 +135,7 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
     Raises:
         InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
     """
-    from evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import METHODS
 
     if not names:
         raise InputError(f"name at least one estimator; there are {', '.join(METHODS)}")
@@ -153,7 +153,7 @@ def with_marks(model: Any, before: str | None, end: bool, where: Path) -> Any:
 
     Args:
         model: any.
-        before: see `lmtrain.pieces.models.CausalPieceModel.around_texts`.
+        before: see `truesource.lmtrain.pieces.models.CausalPieceModel.around_texts`.
         end: whether P of a text includes its end.
         where: its folder, for messages.
 
@@ -205,8 +205,8 @@ def builder_for(
     Raises:
         InputError: the tokeniser has no scores of its own.
     """
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.fit import fit_scores, uniform_scores
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.fit import fit_scores, uniform_scores
 
     inventory = tokenizer.inventory
     chosen = proposal or ("fitted" if inventory.scores is None else "own")
@@ -235,9 +235,9 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
     Raises:
         InputError: a document is too long and ``leave_out`` is false, or all are.
     """
-    from evaluation.tokenisation.documents import fitting
-    from evaluation.tokenisation.evaluate import numbered
-    from evaluation.tokenisation.window import check_window
+    from truesource.evaluation.tokenisation.documents import fitting
+    from truesource.evaluation.tokenisation.evaluate import numbered
+    from truesource.evaluation.tokenisation.window import check_window
 
     if leave_out:
         return fitting(model, found)
@@ -249,7 +249,7 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
 
 def partly_read(model: TokenisedModel, found: Documents) -> str | None:
     """One sentence about the documents with cuts that do not fit the model's window; None: there are none."""
-    from evaluation.tokenisation.window import beyond_window
+    from truesource.evaluation.tokenisation.window import beyond_window
 
     if not (some := beyond_window(model, found.documents)):
         return None
@@ -264,7 +264,7 @@ def impossible_exact(model: TokenisedModel, found: Documents, settings: Settings
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
     """
-    from evaluation.tokenisation.estimators.exact import exact_is_possible, remembers_all
+    from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, remembers_all
 
     if not remembers_all(model):
         return None
@@ -290,7 +290,7 @@ def measure(
 
     Args:
         model: whose probabilities are summed.
-        found: documents, see `evaluation.tokenisation.documents`.
+        found: documents, see `truesource.evaluation.tokenisation.documents`.
         estimators: names.
         settings: of all of them; its seed is that of the bootstraps too.
         proposal: what the scores on the lattices are, for signatures.
@@ -302,9 +302,9 @@ def measure(
     Raises:
         InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
-    from evaluation.tokenisation.decomposition import decompose
-    from evaluation.tokenisation.evaluate import evaluate_documents
-    from evaluation.tokenisation.evaluation import ONE_BEST
+    from truesource.evaluation.tokenisation.decomposition import decompose
+    from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+    from truesource.evaluation.tokenisation.evaluation import ONE_BEST
 
     evaluation = evaluate_documents(model, found, estimators, settings)
     parts = {**evaluation.parts, "proposal": proposal}
@@ -325,12 +325,12 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
         marginal: label of the run that stands for log P(D).
         settings: with the seed of the bootstraps, and the inverse temperature of entropies.
     """
-    from evaluation.tokenisation.canonical import canonical_mass
-    from evaluation.tokenisation.evaluation import ONE_BEST
-    from evaluation.tokenisation.marginal_gap import marginal_gaps
-    from evaluation.tokenisation.perplexity import perplexities
-    from evaluation.tokenisation.pooling import pool
-    from evaluation.tokenisation.shortfalls import below_bounds
+    from truesource.evaluation.tokenisation.canonical import canonical_mass
+    from truesource.evaluation.tokenisation.evaluation import ONE_BEST
+    from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
+    from truesource.evaluation.tokenisation.perplexity import perplexities
+    from truesource.evaluation.tokenisation.pooling import pool
+    from truesource.evaluation.tokenisation.shortfalls import below_bounds
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None
@@ -343,8 +343,8 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
 
 def rounding_of(model: TokenisedModel) -> float:
     """Share of log P(D) by which it is off as a rule: n-grams count in double precision, networks in single."""
-    from evaluation.tokenisation.estimators.exact import remembers_all
-    from evaluation.tokenisation.evaluation import DOUBLE, SINGLE
+    from truesource.evaluation.tokenisation.estimators.exact import remembers_all
+    from truesource.evaluation.tokenisation.evaluation import DOUBLE, SINGLE
 
     return SINGLE if remembers_all(model) else DOUBLE
 
@@ -354,7 +354,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    from grammar.files import atomic_path
+    from truesource.grammar.files import atomic_path
 
     with atomic_path(path) as temporary:
         parquet.write_table(pyarrow.Table.from_pylist(rows), temporary)

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 from truesource.tokenisation import measure, measured_of
 from truesource.tokenisation_tables import make_tables
 
 if TYPE_CHECKING:
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.documents import Documents
-    from evaluation.tokenisation.estimate import Settings
-    from evaluation.tokenisation.grid import Grid
-    from generator.piece_model import TokenisedModel
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.tokenisation import Measured
     from truesource.tokenisation_tables import Tables, Wanted
 
@@ -107,7 +107,7 @@ def measure_sets(
     Raises:
         InputError: as `truesource.tokenisation.measure` and `truesource.tokenisation_tables.make_tables`.
     """
-    from evaluation.tokenisation.grid import pooled_grid
+    from truesource.evaluation.tokenisation.grid import pooled_grid
 
     wanted = wanted.of_texts
     estimators = list(measured.evaluation.runs)

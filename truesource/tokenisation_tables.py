@@ -7,24 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from evaluation.score import signature
-from grammar.errors import InputError
+from truesource.evaluation.score import signature
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from evaluation.exclusion import Exclusion
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.caching import Caching
-    from evaluation.tokenisation.canonical import LocalCanonicality
-    from evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
-    from evaluation.tokenisation.documents import Documents
-    from evaluation.tokenisation.domains import SetResult
-    from evaluation.tokenisation.equal_cost import CostPoint
-    from evaluation.tokenisation.estimate import Settings
-    from evaluation.tokenisation.grid import Grid
-    from evaluation.tokenisation.word_table import WordTable
-    from generator.piece_model import TokenisedModel
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
+    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.caching import Caching
+    from truesource.evaluation.tokenisation.canonical import LocalCanonicality
+    from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
+    from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.evaluation.tokenisation.domains import SetResult
+    from truesource.evaluation.tokenisation.equal_cost import CostPoint
+    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.tokenisation.word_table import WordTable
+    from truesource.generator.piece_model import TokenisedModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
     from truesource.tokenisation import Measured
 
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
@@ -55,8 +55,8 @@ class Wanted:
         Raises:
             InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
         """
-        from evaluation.tokenisation.curves import WARMED
-        from evaluation.tokenisation.estimators.registry import METHODS
+        from truesource.evaluation.tokenisation.curves import WARMED
+        from truesource.evaluation.tokenisation.estimators.registry import METHODS
 
         fewest = METHODS[WARMED].fewest
         if self.curves and settings.samples < fewest:
@@ -170,11 +170,11 @@ def make_tables(
     Raises:
         InputError: as the functions that make them.
     """
-    from evaluation.tokenisation.caching import caching
-    from evaluation.tokenisation.canonical import local_canonicality
-    from evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
-    from evaluation.tokenisation.grid import perplexity_grid
-    from evaluation.tokenisation.word_table import word_surprisals
+    from truesource.evaluation.tokenisation.caching import caching
+    from truesource.evaluation.tokenisation.canonical import local_canonicality
+    from truesource.evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
+    from truesource.evaluation.tokenisation.grid import perplexity_grid
+    from truesource.evaluation.tokenisation.word_table import word_surprisals
 
     seed = settings.seed
     made = Tables(parts=measured.evaluation.parts)
@@ -204,7 +204,7 @@ def make_tables(
 
 def compare_costs(model: TokenisedModel, found: Documents, settings: Settings, n: int) -> list[CostPoint]:
     """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
-    from evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
+    from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
     some = replace(found, documents=found.documents[:n], numbers=found.numbers[:n], unreadable=())
     reference = reference_log_p(model, some, replace(settings, candidates=CANDIDATES, particles=PARTICLES))
@@ -213,7 +213,7 @@ def compare_costs(model: TokenisedModel, found: Documents, settings: Settings, n
 
 
 def said_reference(how: str) -> str:
-    """What `evaluation.tokenisation.equal_cost.Reference.how` says, in words."""
+    """What `truesource.evaluation.tokenisation.equal_cost.Reference.how` says, in words."""
     found = re.fullmatch(r"(?:exact:(\d+)\+)?dpf/(\d+)x(\d+)x(\d+):(\d+)", how)
     if found is None:
         return "the exact sum" if how == "exact" else how
@@ -234,9 +234,9 @@ def other_languages(
     leave_out_long: bool = False,
 ) -> list[SetResult]:
     """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
-    from evaluation.tokenisation.documents import documents
-    from evaluation.tokenisation.domains import compare_sets, shifted_sets
-    from evaluation.tokenisation.evaluate import evaluate_documents
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.evaluation.tokenisation.domains import compare_sets, shifted_sets
+    from truesource.evaluation.tokenisation.evaluate import evaluate_documents
     from truesource.tokenisation import fitting_documents
 
     marginal = measured.marginal

@@ -72,9 +72,9 @@ def preload(*, ours: bool) -> None:
     import transformers  # noqa: F401
     from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, Trainer  # noqa: F401
 
-    import lmtrain.models
-    import lmtrain.training  # noqa: F401
-    import truesource.cli.main  # noqa: F401
+    import truesource.cli.main
+    import truesource.lmtrain.models
+    import truesource.lmtrain.training  # noqa: F401
 
     for name in ("grammar", "generator", "evaluation", "lmtrain", "truesource") if ours else ():
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):

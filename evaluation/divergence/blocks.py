@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import Oracle
-from generator.language_model import DistributionModel, LanguageModel, LogDistributions
-from grammar.errors import InputError
-from grammar.inference.batch import Batch
-from grammar.progress import meter
+from truesource.evaluation.oracle import Oracle
+from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import Batch
+from truesource.grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
 CELLS = 2**22  #: most numbers in a block of one position (32 MiB); some ten such blocks stand in memory at once

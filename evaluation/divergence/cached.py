@@ -9,15 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike
 
-from evaluation.comparison import oracle_for
-from evaluation.divergence.blocks import Events, FloatArray, TruthBlock, batches_of, events_of, matched, truth_blocks
-from evaluation.divergence.measures import NAMES, measure_rows
-from evaluation.oracle import Oracle
-from generator.language_model import DistributionModel
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.progress import meter
+from truesource.evaluation.comparison import oracle_for
+from truesource.evaluation.divergence.blocks import (
+    Events,
+    FloatArray,
+    TruthBlock,
+    batches_of,
+    events_of,
+    matched,
+    truth_blocks,
+)
+from truesource.evaluation.divergence.measures import NAMES, measure_rows
+from truesource.evaluation.oracle import Oracle
+from truesource.generator.language_model import DistributionModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
 
 CONTEXTS = 2000  #: kept unless more are asked for
 _KEPT = ("kl", "js", "tv")

@@ -9,20 +9,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.comparison import oracle_for, vocabulary_part
-from evaluation.divergence.breakdown import Row, by_context, by_group
-from evaluation.divergence.cached import CachedTruth
-from evaluation.divergence.calibration import Reliability
-from evaluation.divergence.contexts import Contexts, measure_contexts
-from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.measures.bootstrap import ci_part
-from evaluation.score import Score, digest_sentences, signature
-from evaluation.tag_classes import PENN, TagClasses
-from generator.language_model import DistributionModel, check_sentences
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.divergence.breakdown import Row, by_context, by_group
+from truesource.evaluation.divergence.cached import CachedTruth
+from truesource.evaluation.divergence.calibration import Reliability
+from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
+from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.evaluation.tag_classes import PENN, TagClasses
+from truesource.generator.language_model import DistributionModel, check_sentences
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 By = Literal["position", "length", "class", "frequency"]
 BY: tuple[By, ...] = get_args(By)
@@ -94,7 +94,7 @@ def compare_distributions(
 
     Raises:
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
-            `evaluation.divergence.contexts.measure_contexts`.
+            `truesource.evaluation.divergence.contexts.measure_contexts`.
     """
     check_sentences(sentences)
     unknown = [name for name in by if name not in BY]

@@ -8,21 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.blocks import FloatArray, TruthBlock, events_of, paired_blocks
-from evaluation.divergence.calibration import Reliability
-from evaluation.divergence.groups import frequency_bands, word_classes
-from evaluation.divergence.measures import NAMES, measure_rows
-from evaluation.oracle import Oracle
-from evaluation.tag_classes import PENN, TagClasses
-from generator.language_model import DistributionModel
-from grammar.errors import NothingToMeasureError
+from truesource.evaluation.divergence.blocks import FloatArray, TruthBlock, events_of, paired_blocks
+from truesource.evaluation.divergence.calibration import Reliability
+from truesource.evaluation.divergence.groups import frequency_bands, word_classes
+from truesource.evaluation.divergence.measures import NAMES, measure_rows
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.tag_classes import PENN, TagClasses
+from truesource.generator.language_model import DistributionModel
+from truesource.grammar.errors import NothingToMeasureError
 
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
     """Measures of the T contexts of N sentences, in sentence order, then position order."""
 
-    values: FloatArray  #: (T, M) columns are `evaluation.divergence.measures.NAMES`
+    values: FloatArray  #: (T, M) columns are `truesource.evaluation.divergence.measures.NAMES`
     truth: FloatArray  #: (T,) ln P of what stands there, nats
     model: FloatArray  #: (T,) ln Q of what stands there, nats; -inf where the model gives it no probability
     sentence: NDArray[np.int64]  #: (T,) number of the sentence in the input; those of `excluded` do not occur
@@ -75,7 +75,7 @@ def measure_contexts(
 
     Args:
         model: its distributions have the oracle's words.
-        oracle: as `evaluation.comparison.oracle_for` makes it.
+        oracle: as `truesource.evaluation.comparison.oracle_for` makes it.
         sentences: at least one token each.
         top: size of the sets of most probable events.
         by: ``class`` and ``frequency`` divide the divergence among groups of words.

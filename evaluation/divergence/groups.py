@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.blocks import Events, FloatArray, TruthBlock
-from evaluation.oracle import UNKNOWN, Oracle
-from evaluation.tag_classes import PENN, TagClasses, tags_of
-from grammar.inference.expected import expected_counts
+from truesource.evaluation.divergence.blocks import Events, FloatArray, TruthBlock
+from truesource.evaluation.oracle import UNKNOWN, Oracle
+from truesource.evaluation.tag_classes import PENN, TagClasses, tags_of
+from truesource.grammar.inference.expected import expected_counts
 
 IntArray = NDArray[np.int64]
 END = "(end)"

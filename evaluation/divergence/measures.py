@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.calibration import Reliability
+from truesource.evaluation.divergence.calibration import Reliability
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -64,7 +64,7 @@ def measure_rows(
         weight: (W,) how often each row counts in ``reliability``.
         reliability: histogram to add the events to.
     """
-    from evaluation.divergence._kernels_divergence import measure
+    from truesource.evaluation.divergence._kernels.divergence import measure
 
     if truth.shape != model.shape or truth.ndim != 2 or truth.shape[1] == 0 or top < 1:
         raise ValueError(f"expecting two (W, E) arrays and top >= 1, got {truth.shape}, {model.shape} and {top}")

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.comparison import oracle_for, vocabulary_part
-from evaluation.divergence.blocks import FloatArray
-from evaluation.divergence.contexts import measure_contexts
-from evaluation.divergence.estimate import Column, mean_scores, variance_ratio
-from evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
-from evaluation.score import Score, digest_sentences, signature
-from generator.language_model import DistributionModel
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.divergence.blocks import FloatArray
+from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.generator.language_model import DistributionModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 
 def reverse_divergence(
@@ -39,7 +39,7 @@ def reverse_divergence(
       ln Q - ln P less ln of the share of possible samples once a sentence; the same where every sample is possible.
     * ``samples_reverse_kl``: the mean over contexts of the exact KL(Q || P), which has the expectation of the first
       and less variance. Where the model gives any probability to what the truth forbids it is infinite: see
-      `evaluation.divergence.estimate.mean_scores` for what is then reported.
+      `truesource.evaluation.divergence.estimate.mean_scores` for what is then reported.
     * ``samples_reverse_kl_possible``: of Q restricted in each context to what the truth allows next.
     * ``samples_impossible_mass``: what Q gives to what the truth forbids, in these contexts.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
+from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,27 +9,34 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.comparison import BothScored
-from evaluation.divergence.cached import CONTEXTS
-from evaluation.divergence.compare import By as ExactBy
-from evaluation.divergence.groups import frequency_bands
-from evaluation.dynamics import groupings
-from evaluation.dynamics.averages import Means, group_means, group_medians, median_intervals
-from evaluation.dynamics.derivations import TAGS, Structure, Tags, drawn_structure, expected_structure, tree_structure
-from evaluation.dynamics.groupings import BY, By, Grouping, Places
-from evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
-from evaluation.dynamics.table import Curves, Dynamics
-from evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
-from evaluation.exclusion import Exclusion
-from evaluation.measures.paired import Paired
-from evaluation.tag_classes import PENN, TagClasses, tags_of
-from generator.frame import preset_frame
-from generator.language_model import LanguageModel
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.tree import Tree
+from truesource.evaluation.comparison import BothScored
+from truesource.evaluation.divergence.cached import CONTEXTS
+from truesource.evaluation.divergence.compare import By as ExactBy
+from truesource.evaluation.divergence.groups import frequency_bands
+from truesource.evaluation.dynamics import groupings
+from truesource.evaluation.dynamics.averages import Means, group_means, group_medians, median_intervals
+from truesource.evaluation.dynamics.derivations import (
+    TAGS,
+    Structure,
+    Tags,
+    drawn_structure,
+    expected_structure,
+    tree_structure,
+)
+from truesource.evaluation.dynamics.groupings import BY, By, Grouping, Places
+from truesource.evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
+from truesource.evaluation.dynamics.table import Curves, Dynamics
+from truesource.evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.tag_classes import PENN, TagClasses, tags_of
+from truesource.generator.frame import preset_frame
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
 
 FloatArray = NDArray[np.float64]
 THRESHOLD = 0.2  #: nats a token
@@ -43,7 +50,7 @@ class Settings:
     classes: TagClasses = PENN
     tags: Tags = "expected"
     trees: Sequence[Tree] | None = None  #: derivation of each sentence with treebank labels, for ``tags="paper"``
-    frame: str = "default"  #: which positions count, see `generator.frame.preset_frame`
+    frame: str = "default"  #: which positions count, see `truesource.generator.frame.preset_frame`
     threshold: float = THRESHOLD  #: nats a token
     contexts: int = CONTEXTS  #: about so many positions for the exact divergence; 0: none. None in other frames
     seed: int = 0  #: of the bootstrap, and of drawn derivations

@@ -9,12 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import Oracle
-from evaluation.tag_classes import tags_of
-from grammar.errors import InputError
-from grammar.inference.posterior import Posterior, posterior
-from grammar.progress import meter
-from grammar.tree import Tree
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.tag_classes import tags_of
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.posterior import Posterior, posterior
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
 
 FloatArray = NDArray[np.float64]
 #: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags

@@ -9,12 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.blocks import Events
-from evaluation.divergence.groups import END
-from evaluation.dynamics.averages import Members
-from evaluation.dynamics.derivations import Structure
-from evaluation.measures.paired import Paired
-from evaluation.tag_classes import TagClasses
+from truesource.evaluation.divergence.blocks import Events
+from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.dynamics.averages import Members
+from truesource.evaluation.dynamics.derivations import Structure
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.tag_classes import TagClasses
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -105,7 +105,7 @@ def by_position(places: Places) -> Grouping:
 def by_frequency(places: Places, events: Events, bands: IntArray, names: Sequence[str]) -> Grouping:
     """By the exact probability of the word among all tokens, as the model tells words apart.
 
-    ``bands`` and ``names`` are those of `evaluation.divergence.groups.frequency_bands`.
+    ``bands`` and ``names`` are those of `truesource.evaluation.divergence.groups.frequency_bands`.
     """
     column = {word: i for i, word in enumerate(events.words)}
     unknown = len(events.words)

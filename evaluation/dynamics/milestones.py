@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import TAILS
+from truesource.evaluation.measures.bootstrap import TAILS
 
 FloatArray = NDArray[np.float64]
 

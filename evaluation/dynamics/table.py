@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.dynamics.groupings import By
-from evaluation.dynamics.milestones import Crossings, Milestone
-from evaluation.measures.bootstrap import ci_part
-from evaluation.score import Score, signature
+from truesource.evaluation.dynamics.groupings import By
+from truesource.evaluation.dynamics.milestones import Crossings, Milestone
+from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.score import Score, signature
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """What `evaluation.dynamics.compare.learning_dynamics` found."""
+    """What `truesource.evaluation.dynamics.compare.learning_dynamics` found."""
 
     model: str
     objective: str
@@ -48,8 +48,8 @@ class Dynamics:
     curves: Mapping[By, Curves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
-    frame: str  #: which positions count, see `generator.frame.preset_frame`
-    tags: str  #: whose tags and depths, see `evaluation.dynamics.derivations.Tags`
+    frame: str  #: which positions count, see `truesource.generator.frame.preset_frame`
+    tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.derivations.Tags`
     tokens: int
     sentences: int
     impossible_model: NDArray[np.int32]  #: sentences that a checkpoint cannot make

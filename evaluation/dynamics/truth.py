@@ -10,22 +10,22 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.comparison import BothScored, oracle_for, score_both
-from evaluation.divergence.blocks import Events, events_of
-from evaluation.divergence.cached import CachedTruth, cache_truth
-from evaluation.divergence.compare import By as ExactBy
-from evaluation.divergence.compare import compare_distributions
-from evaluation.dynamics.averages import enough_sentences
-from evaluation.dynamics.groupings import ALL
-from evaluation.exclusion import Exclusion
-from evaluation.oracle import Oracle
-from evaluation.score import Score
-from evaluation.tag_classes import TagClasses
-from generator.frame import ScoringFrame
-from generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.divergence.blocks import Events, events_of
+from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
+from truesource.evaluation.divergence.compare import By as ExactBy
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.dynamics.averages import enough_sentences
+from truesource.evaluation.dynamics.groupings import ALL
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.score import Score
+from truesource.evaluation.tag_classes import TagClasses
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 IntArray = NDArray[np.int64]
 

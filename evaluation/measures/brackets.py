@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grammar.errors import InputError
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
 
 ROOTS = frozenset(["", "ROOT", "TOP", "S1", "VROOT"])  #: labels of a top node that says nothing
 PUNCTUATION = frozenset([",", ":", "``", "''", "."])  #: tags of words that are not there, as in COLLINS.prm

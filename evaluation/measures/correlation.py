@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import t as student
 
-from evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
-from evaluation.measures.paired import FloatArray, Paired
+from truesource.evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
+from truesource.evaluation.measures.paired import FloatArray, Paired
 
 IntArray = NDArray[np.int64]
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.distances import distances
-from evaluation.measures.monte_carlo import ChanceTest, judged
-from grammar.errors import InputError, NothingToMeasureError
+from truesource.evaluation.measures.distances import distances
+from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
+from truesource.grammar.errors import InputError, NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.language_model import TokenScores
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.pcfg import PCFG
+from truesource.generator.language_model import TokenScores
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

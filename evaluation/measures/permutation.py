@@ -12,11 +12,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from evaluation.encoded import Encoded
-from evaluation.measures.monte_carlo import ChanceTest, Tail, judged
-from grammar.errors import InputError
-from grammar.inference.batch import threads
-from grammar.progress import meter
+from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import threads
+from truesource.grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
 PERMUTATIONS = 999
@@ -34,7 +34,7 @@ def compare_words(of: Encoded, others: Encoded, *, ranks: int = RANKS) -> dict[s
     Raises:
         InputError: the samples were not encoded together.
     """
-    from evaluation.measures import _kernels_permutation as kernels
+    from truesource.evaluation.measures._kernels import permutation as kernels
 
     _together(of, others)
     found = np.empty(3)
@@ -52,7 +52,7 @@ def permuted_words(
     Raises:
         InputError: the samples were not encoded together.
     """
-    from evaluation.measures import _kernels_permutation as kernels
+    from truesource.evaluation.measures._kernels import permutation as kernels
 
     _together(of, others)
     tokens = np.concatenate([of.tokens, others.tokens]).astype(np.int32)
@@ -87,7 +87,7 @@ def permutation_tests(
         ranks: of ``rank_ks``.
         draws: permutations.
         seed: of them.
-        tail: see `evaluation.measures.monte_carlo.p_value`.
+        tail: see `truesource.evaluation.measures.monte_carlo.p_value`.
 
     Raises:
         InputError: the samples were not encoded together.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.measures.bootstrap import Interval, ends, resampled_ratios
-from evaluation.measures.paired import FloatArray, Paired
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
+from truesource.evaluation.measures.paired import FloatArray, Paired
 
 
 def perplexity(log_prob: FloatArray) -> float:

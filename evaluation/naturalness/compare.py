@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.encoded import Encoded, IntArray, encode, permuted
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
-from evaluation.measures.discrete_tests import against_exact, between
-from evaluation.measures.monte_carlo import ChanceTest
-from evaluation.naturalness.lengths import length_counts, with_rest
-from evaluation.naturalness.ngrams import Agreement, agreement, ngrams
-from evaluation.naturalness.rarefaction import expected_types
-from evaluation.naturalness.zipf_law import FloatArray
-from evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
-from evaluation.score import Score, digest_sentences, signature
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.inference.exact import Variant
+from truesource.evaluation.encoded import Encoded, IntArray, encode, permuted
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
+from truesource.evaluation.measures.discrete_tests import against_exact, between
+from truesource.evaluation.measures.monte_carlo import ChanceTest
+from truesource.evaluation.naturalness.lengths import length_counts, with_rest
+from truesource.evaluation.naturalness.ngrams import Agreement, agreement, ngrams
+from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.naturalness.zipf_law import FloatArray
+from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.inference.exact import Variant
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from evaluation.encoded import Encoded, IntArray
-from evaluation.measures.correlation import spearman
-from grammar.inference.exact import Variant
+from truesource.evaluation.encoded import Encoded, IntArray
+from truesource.evaluation.measures.correlation import spearman
+from truesource.grammar.inference.exact import Variant
 
 HIGHEST = 4  #: longest n-grams counted
 

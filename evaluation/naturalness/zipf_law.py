@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from grammar.errors import NothingToMeasureError
+from truesource.grammar.errors import NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 LEAST_TYPES = 3  #: words needed to tell two parameters

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from evaluation.encoded import Encoded, IntArray
-from evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
-from evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
-from grammar.errors import InputError
+from truesource.evaluation.encoded import Encoded, IntArray
+from truesource.evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
+from truesource.evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
+from truesource.grammar.errors import InputError
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)
 RELEASED_BOUNDS = ((1.0 + 1e-6, 30.0), (0.05, 50.0))  #: of alpha and beta

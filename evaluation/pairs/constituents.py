@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grammar.tree import Tree
-from grammar.treebank.heads import head_index
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.heads import head_index
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.pair import Words
-from grammar.inference.posterior import Posterior, posterior
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Words
+from truesource.grammar.inference.posterior import Posterior, posterior
 
 FloatArray = NDArray[np.float64]
 

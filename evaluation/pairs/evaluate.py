@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evaluation.measures.bootstrap import Interval, ends, resampled_ratios
-from evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
-from evaluation.pairs.pair import ALL, Pair
-from evaluation.pairs.sums import by_source, measures, pair_sums, preferred
-from evaluation.score import Score, signature
-from generator.language_model import LanguageModel
-from grammar.conditioning import LengthRange
-from grammar.errors import NothingToMeasureError
-from grammar.pcfg import PCFG
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
+from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
+from truesource.evaluation.pairs.pair import ALL, Pair
+from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, preferred
+from truesource.evaluation.score import Score, signature
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.pairs.pair import ALL, Pair, Words, differing
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import write_json_lines
-from grammar.records import read_records
+from truesource.evaluation.pairs.pair import ALL, Pair, Words, differing
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json_lines
+from truesource.grammar.records import read_records
 
 _LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
 RESERVED = ("log_odds", "choice")  #: what pairs are grouped by of themselves, so no stratum has these names
@@ -58,7 +58,7 @@ def filter_pairs(
     """Some of the pairs of a file, in its order.
 
     Args:
-        pairs: with log probabilities, see `evaluation.pairs.odds.with_truth`.
+        pairs: with log probabilities, see `truesource.evaluation.pairs.odds.with_truth`.
         path: of the file, for messages.
         phenomena: that are kept; None: all.
         number: the first so many of each phenomenon, of those that are kept; None: all.

@@ -9,24 +9,24 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.pairs.constituents import Constituents
-from evaluation.pairs.drawn import Change, Drawn, outside_of
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.odds import unigram_log_odds
-from evaluation.pairs.pair import Pair, Words
-from evaluation.pairs.phenomena.attachment import Attachment
-from evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
-from evaluation.pairs.phenomena.subcategorisation import Subcategorisation
-from evaluation.pairs.phenomena.subject_verb import SubjectVerb
-from evaluation.pairs.phenomena.word_order import WordOrder
-from evaluation.pairs.phenomenon import Phenomenon
-from evaluation.pairs.settings import PHENOMENA, Settings
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.errors import NothingToMeasureError
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.surface import surface
+from truesource.evaluation.pairs.constituents import Constituents
+from truesource.evaluation.pairs.drawn import Change, Drawn, outside_of
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.odds import unigram_log_odds
+from truesource.evaluation.pairs.pair import Pair, Words
+from truesource.evaluation.pairs.phenomena.attachment import Attachment
+from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
+from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategorisation
+from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
+from truesource.evaluation.pairs.phenomena.word_order import WordOrder
+from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.settings import PHENOMENA, Settings
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.surface import surface
 
 _STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
 _CHUNK = 64  #: sentences drawn at once

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.pairs.forms import Forms, english_forms, read_forms
-from grammar.conditioning import LengthRange
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
+from truesource.evaluation.pairs.forms import Forms, english_forms, read_forms
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import Oracle
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.pair import Pair, Words
-from generator.frame import ScoringFrame
-from generator.language_model import LanguageModel
-from grammar.pcfg import PCFG
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Pair, Words
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 FRAME = ScoringFrame()  #: every word, and the end of the sentence

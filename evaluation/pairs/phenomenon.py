@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from evaluation.pairs.constituents import Constituents
-from evaluation.pairs.drawn import Change, Drawn
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.pair import Stratum, Words
-from evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.constituents import Constituents
+from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.settings import Settings
 
 
 class Phenomenon(ABC):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from evaluation.measures.bootstrap import TAILS, Interval
+from truesource.evaluation.measures.bootstrap import TAILS, Interval
 
 FloatArray = NDArray[np.float64]
 Z = float(norm.ppf(TAILS[1]))

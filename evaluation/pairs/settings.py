@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 PHENOMENA = ("subject-verb", "determiner-noun", "subcategorisation", "attachment", "word-order")
 NUMBER = 200

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from evaluation.measures.bootstrap import FEWEST, Interval, ends, resampled_measures, resampled_ratios
-from evaluation.measures.correlation import NEAR_ONE
-from evaluation.pairs.proportions import proportion
+from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ends, resampled_measures, resampled_ratios
+from truesource.evaluation.measures.correlation import NEAR_ONE
+from truesource.evaluation.pairs.proportions import proportion
 
 FloatArray = NDArray[np.float64]
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.inference.posterior import Posterior, tables
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.posterior import Posterior, tables
 
 FloatArray = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ class WordPosteriors:
         return np.asarray(self._found.pcfg.exact.emission.T @ leaf), power
 
     def _carried(self, weights: FloatArray, first: int, last: int, begin: int, end: int) -> tuple[FloatArray, int]:
-        from evaluation.pairs import _kernels_outside
+        from truesource.evaluation.pairs._kernels import outside as _kernels_outside
 
         found, exact = self._found, self._found.pcfg.exact
         pairs = exact.pairs

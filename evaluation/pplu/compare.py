@@ -18,17 +18,17 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.comparison import BothScored, score_both
-from evaluation.exclusion import Exclusion
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
-from evaluation.oracle import UNKNOWN
-from evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
-from evaluation.score import Score, digest_sentences, signature
-from generator.frame import ScoringFrame
-from generator.language_model import LanguageModel
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import BothScored, score_both
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
+from truesource.evaluation.oracle import UNKNOWN
+from truesource.evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 UnigramSource = Literal["oracle", "train", "test", "model"]

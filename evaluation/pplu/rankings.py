@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from evaluation.pplu.compare import UnigramPerplexity
-from grammar.errors import InputError
+from truesource.evaluation.pplu.compare import UnigramPerplexity
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

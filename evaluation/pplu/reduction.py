@@ -16,11 +16,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import UNKNOWN, Oracle
-from evaluation.pplu.unigrams import END, Unigram
-from generator.language_model import DistributionModel, LogDistributions
-from grammar.errors import InputError
-from grammar.progress import meter
+from truesource.evaluation.oracle import UNKNOWN, Oracle
+from truesource.evaluation.pplu.unigrams import END, Unigram
+from truesource.generator.language_model import DistributionModel, LogDistributions
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -13,13 +13,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import Oracle
-from evaluation.pplu.compare import UnigramPerplexity, compare_pplu
-from evaluation.score import Score
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
+from truesource.evaluation.score import Score
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 Knowledge = Literal["true", "counts"]

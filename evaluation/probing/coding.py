@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
-from evaluation.probing.measures import cross_entropies, mean_intervals
-from evaluation.probing.splits import Split
-from evaluation.probing.trainer import Trainer, Vectors
+from truesource.evaluation.measures.bootstrap import Interval
+from truesource.evaluation.probing.measures import cross_entropies, mean_intervals
+from truesource.evaluation.probing.splits import Split
+from truesource.evaluation.probing.trainer import Trainer, Vectors
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval, ends
-from evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.measures.bootstrap import Interval, ends
+from truesource.evaluation.measures.correlation import spearman, spearman_ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

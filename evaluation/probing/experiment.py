@@ -9,14 +9,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import Interval
-from evaluation.probing.coding import online_code
-from evaluation.probing.controls import control_labels, identity_guesses, majority_guess, one_hot, random_labels
-from evaluation.probing.correlations import word_correlations
-from evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
-from evaluation.probing.splits import By, Split, numbered, split
-from evaluation.probing.targets import Targets
-from evaluation.probing.trainer import Probe, Trainer, Vectors
+from truesource.evaluation.measures.bootstrap import Interval
+from truesource.evaluation.probing.coding import online_code
+from truesource.evaluation.probing.controls import (
+    control_labels,
+    identity_guesses,
+    majority_guess,
+    one_hot,
+    random_labels,
+)
+from truesource.evaluation.probing.correlations import word_correlations
+from truesource.evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
+from truesource.evaluation.probing.splits import By, Split, numbered, split
+from truesource.evaluation.probing.targets import Targets
+from truesource.evaluation.probing.trainer import Probe, Trainer, Vectors
 
 Control = Literal["tokens", "split", "none"]
 Floats = NDArray[np.float64]

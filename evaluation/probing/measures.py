@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
+from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +27,7 @@ def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Int
         log_probs: (N, C) of the probe, nats.
         posterior: (N, C) exact.
         truth: (N,) right labels.
-        group: (N,) word type or sentence of each item, see `evaluation.probing.splits.Split.group`.
+        group: (N,) word type or sentence of each item, see `truesource.evaluation.probing.splits.Split.group`.
         seed: of the resampling.
     """
     guess = log_probs.argmax(axis=1)

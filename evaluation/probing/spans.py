@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.oracle import Oracle
-from evaluation.probing.targets import Floats, Targets, Truth, used_labels
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.inference.posterior import Posterior, posterior, tables
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.tree import Tree
-from grammar.treebank.binarise import INTERMEDIATE
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.probing.targets import Floats, Targets, Truth, used_labels
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.inference.posterior import Posterior, posterior, tables
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.binarise import INTERMEDIATE
 
 NONE = "(none)"  #: label of a span that is no constituent
 Span = tuple[int, int]

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import NothingToMeasureError
+from truesource.grammar.errors import NothingToMeasureError
 
 By = Literal["type", "position"]
 Ints = NDArray[np.int64]

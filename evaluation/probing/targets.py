@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.oracle import Oracle
-from grammar.errors import NothingToMeasureError
-from grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
-from grammar.inference.posterior import posterior
-from grammar.pcfg import PCFG
-from grammar.progress import meter
+from truesource.evaluation.oracle import Oracle
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
+from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
 
 Kind = Literal["tag", "state", "span"]
 Given = Literal["sentence", "left"]
@@ -72,7 +72,7 @@ def word_targets(
     Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
 
     Args:
-        oracle: with the vocabulary of the model, see `evaluation.comparison.oracle_for`.
+        oracle: with the vocabulary of the model, see `truesource.evaluation.comparison.oracle_for`.
         sentences: at least one word each.
         kind: ``tag`` or ``state``.
         given: the whole ``sentence``, or its words up to this one (``left``), under the oracle's length condition.

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.measures.bootstrap import REPLICATES, TAILS, Interval
-from evaluation.scaling.cells import AXES, TITLES, Axis, Cell
-from evaluation.scaling.floor import LEAST as FLOOR_LEAST
-from evaluation.scaling.floor import FloorFit, fit_floor
-from evaluation.scaling.joint import JointFit, check_joint, fit_joint
-from evaluation.scaling.losses import Losses, Resampled, groups_of, resample
-from evaluation.scaling.power_law import (
+from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, Interval
+from truesource.evaluation.scaling.cells import AXES, TITLES, Axis, Cell
+from truesource.evaluation.scaling.floor import LEAST as FLOOR_LEAST
+from truesource.evaluation.scaling.floor import FloorFit, fit_floor
+from truesource.evaluation.scaling.joint import JointFit, check_joint, fit_joint
+from truesource.evaluation.scaling.losses import Losses, Resampled, groups_of, resample
+from truesource.evaluation.scaling.power_law import (
     FloatArray,
     PowerLawFit,
     check_points,
@@ -22,9 +22,9 @@ from evaluation.scaling.power_law import (
     log_design,
     weighted_line,
 )
-from evaluation.scaling.scatter import Scatter, draw, scatter_of
-from grammar.errors import InputError
-from grammar.progress import track
+from truesource.evaluation.scaling.scatter import Scatter, draw, scatter_of
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import track
 
 USABLE = 0.9  #: share of the replicates in which every reducible loss must be above zero, or there is no law
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.scaling.power_law import FloatArray, PowerLaw, check_points
-from evaluation.scaling.search import best_fit
-from grammar.errors import InputError
+from truesource.evaluation.scaling.power_law import FloatArray, PowerLaw, check_points
+from truesource.evaluation.scaling.search import best_fit
+from truesource.grammar.errors import InputError
 
 LEAST = 4  #: different x: one more than parameters
 STARTS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  #: exponents that the search begins with

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.scaling.power_law import FloatArray, PowerLaw, check_points, explained
-from evaluation.scaling.search import best_fit
-from grammar.errors import InputError
+from truesource.evaluation.scaling.power_law import FloatArray, PowerLaw, check_points, explained
+from truesource.evaluation.scaling.search import best_fit
+from truesource.grammar.errors import InputError
 
 LEAST = 6  #: different pairs of N and D
 STARTS = (0.1, 0.3, 0.6, 1.2)  #: exponents that the search begins with

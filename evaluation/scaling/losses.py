@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.bootstrap import REPLICATES, resampled_sums
-from grammar.errors import InputError
+from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 
-from evaluation.scaling.losses import groups_of
-from grammar.errors import InputError
+from truesource.evaluation.scaling.losses import groups_of
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 LEAST = 3  #: different x that a power law needs, to be more than a line through its points

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import Encoded, encode_with_words
-from evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
-from evaluation.measures.monte_carlo import Tail, judged
-from evaluation.measures.permutation import RANKS, compare_words, permuted_words
-from evaluation.oracle import UNKNOWN
-from evaluation.score import digest_sentences
-from evaluation.tendencies.curves import curves_of
-from evaluation.tendencies.findings import Tendencies
-from evaluation.tendencies.measured import Sample, Sizes
-from evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
-from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
-from evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
-from grammar.errors import InputError
+from truesource.evaluation.encoded import Encoded, encode_with_words
+from truesource.evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
+from truesource.evaluation.measures.monte_carlo import Tail, judged
+from truesource.evaluation.measures.permutation import RANKS, compare_words, permuted_words
+from truesource.evaluation.oracle import UNKNOWN
+from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.tendencies.curves import curves_of
+from truesource.evaluation.tendencies.findings import Tendencies
+from truesource.evaluation.tendencies.measured import Sample, Sizes
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
+from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import IntArray, encode_with_words
-from evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
-from evaluation.measures.monte_carlo import judged
-from evaluation.naturalness.lengths import length_counts, with_rest
-from evaluation.score import digest_sentences
-from evaluation.tendencies.curves import curves_of
-from evaluation.tendencies.findings import Tendencies, TruthCurves
-from evaluation.tendencies.floor import floor
-from evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
-from evaluation.tendencies.rank_frequency import by_rank_of
-from evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
-from evaluation.tendencies.truth import Truth
-from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
-from grammar.errors import InputError
-from grammar.progress import meter
+from truesource.evaluation.encoded import IntArray, encode_with_words
+from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
+from truesource.evaluation.measures.monte_carlo import judged
+from truesource.evaluation.naturalness.lengths import length_counts, with_rest
+from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.tendencies.curves import curves_of
+from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
+from truesource.evaluation.tendencies.floor import floor
+from truesource.evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
+from truesource.evaluation.tendencies.rank_frequency import by_rank_of
+from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
 
 FloatArray = NDArray[np.float64]
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluation.encoded import IntArray
-from evaluation.measures.discrete_tests import atoms
-from evaluation.tendencies.findings import Curves, FloatArray
-from evaluation.tendencies.measured import Sample
-from evaluation.tendencies.rank_frequency import RankFrequency
-from evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
-from grammar.errors import InputError
+from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.measures.discrete_tests import atoms
+from truesource.evaluation.tendencies.findings import Curves, FloatArray
+from truesource.evaluation.tendencies.measured import Sample
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency
+from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
+from truesource.grammar.errors import InputError
 
 
 def curves_of(

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import IntArray
-from evaluation.measures.monte_carlo import ChanceTest, holm
-from evaluation.score import Score
-from evaluation.tendencies.rank_frequency import RankFrequency
-from evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
+from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
+from truesource.evaluation.score import Score
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency
+from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 
 FloatArray = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, pooled, to_laws
-from grammar.errors import InputError
+from truesource.evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, pooled, to_laws
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 ENDS = (0.025, 0.975)

@@ -9,14 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import Encoded, IntArray
-from evaluation.measures.distances import distances
-from evaluation.naturalness.rarefaction import expected_types
-from evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
-from evaluation.tendencies.shares import shares
-from evaluation.tendencies.truth import Truth
-from evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, pairs_of, type_counts
-from grammar.errors import InputError
+from truesource.evaluation.encoded import Encoded, IntArray
+from truesource.evaluation.measures.distances import distances
+from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
+from truesource.evaluation.tendencies.shares import shares
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, pairs_of, type_counts
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 

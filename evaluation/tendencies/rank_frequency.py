@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from evaluation.encoded import IntArray
-from evaluation.naturalness.zipf_law import fit_law
-from grammar.errors import NothingToMeasureError
-from grammar.inference.exact import Variant
+from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.naturalness.zipf_law import fit_law
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.inference.exact import Variant
 
 FloatArray = NDArray[np.float64]
 PAPER_RANKS = 10_000

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from evaluation.tendencies.shares import ESCAPED
+from truesource.evaluation.tendencies.shares import ESCAPED
 
 LOOKED_AT = 20_000  #: sentences of each text
 RARE = 0.001  #: share of the tokens below which a habit is none

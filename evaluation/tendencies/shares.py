@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import Encoded
+from truesource.evaluation.encoded import Encoded
 
 #: tokens that treebanks and tokenisers write for a symbol
 ESCAPED: Mapping[str, str] = {
@@ -51,7 +51,7 @@ def shares(corpus: Encoded, codes: Sequence[int] | NDArray[np.int64]) -> NDArray
     """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
     Equal fractions of sentences of different lengths are equal numbers, as those of
-    `grammar.inference.token_classes.TokenClass.share_pmf`.
+    `truesource.grammar.inference.token_classes.TokenClass.share_pmf`.
 
     Args:
         corpus: N sentences.

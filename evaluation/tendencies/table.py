@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import IntArray
-from evaluation.measures import discrete_tests
-from evaluation.measures.discrete_tests import MeanDifference
-from evaluation.measures.monte_carlo import ChanceTest, Tail
-from evaluation.measures.permutation import PERMUTATIONS
-from evaluation.score import Score, signature
-from evaluation.tendencies.findings import Curves, Finding, Tendencies, TruthCurves
-from grammar.errors import InputError
-from grammar.inference.exact import Variant
+from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.measures import discrete_tests
+from truesource.evaluation.measures.discrete_tests import MeanDifference
+from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
+from truesource.evaluation.measures.permutation import PERMUTATIONS
+from truesource.evaluation.score import Score, signature
+from truesource.evaluation.tendencies.findings import Curves, Finding, Tendencies, TruthCurves
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.exact import Variant
 
 FloatArray = NDArray[np.float64]
 Sentences = Sequence[Sequence[str]]

@@ -8,22 +8,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.encoded import Encoded
-from evaluation.oracle import UNKNOWN, Oracle
-from evaluation.tendencies.rank_frequency import exponent_of
-from evaluation.tendencies.same_tokens import differing_habits
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.expected import expected_counts
-from grammar.inference.token_classes import token_class
-from grammar.inference.word_types import (
+from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.oracle import UNKNOWN, Oracle
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
+from truesource.evaluation.tendencies.same_tokens import differing_habits
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.inference.token_classes import token_class
+from truesource.grammar.inference.word_types import (
     expected_types,
     occurrence_by_length,
     occurrence_probabilities,
     types_per_length,
 )
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence

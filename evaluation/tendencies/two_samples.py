@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.measures.monte_carlo import ChanceTest, judged
-from evaluation.measures.permutation import PERMUTATIONS
-from evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
-from grammar.errors import InputError
+from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
+from truesource.evaluation.measures.permutation import PERMUTATIONS
+from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from evaluation.encoded import Encoded, IntArray
-from evaluation.measures.discrete_tests import against_exact, between
-from evaluation.measures.monte_carlo import ChanceTest
-from grammar.errors import InputError, NothingToMeasureError
+from truesource.evaluation.encoded import Encoded, IntArray
+from truesource.evaluation.measures.discrete_tests import against_exact, between
+from truesource.evaluation.measures.monte_carlo import ChanceTest
+from truesource.grammar.errors import InputError, NothingToMeasureError
 
 FloatArray = NDArray[np.float64]
 LEAST = 20  #: sentences of one length that a distance is taken of

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.score import Score, digest_sentences, signature
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import arc_marginals, best_path
-from generator.piece_model import Floats, Ints, PieceText
-from grammar.errors import InputError
-from grammar.progress import track
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import arc_marginals, best_path
+from truesource.generator.piece_model import Floats, Ints, PieceText
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import track
 
 PATHS = (64, 1024, 4096)  #: sizes at which words are counted that can be enumerated
 SLACK = 1e-6  #: share of a score by which a cut may be below the best: tokenisers add up in 32 bits

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation import _kernels_paths, _kernels_search
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.paths import Paths
-from evaluation.tokenisation.proposal import Proposal
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import paths as _kernels_paths
+from truesource.evaluation.tokenisation._kernels import search as _kernels_search
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.paths import Paths
+from truesource.evaluation.tokenisation.proposal import Proposal
+from truesource.grammar.errors import InputError
 
 
 def n_best(lattice: Lattice, k: int) -> Paths:
     """The ``k`` paths of the largest sums of scores, exactly, by descending sum; all if there are fewer.
 
     Search from the end, best first on the sum so far plus the exact best sum of the rest. Ties are broken by the
-    lattice alone, and the first path is `evaluation.tokenisation.sums.best_path`.
+    lattice alone, and the first path is `truesource.evaluation.tokenisation.sums.best_path`.
 
     Returns:
         The paths with log Q_1, nats.

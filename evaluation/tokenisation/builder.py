@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation import _kernels_lattice as kernels
-from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import Floats, Ints, PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import lattice as kernels
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.generator.piece_model import Floats, Ints, PieceInventory
+from truesource.grammar.errors import InputError
 
 
 class LatticeBuilder:

@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from evaluation.score import Score, digest_sentences, signature
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Documents
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.evaluate import numbered, seed_of
-from evaluation.tokenisation.sampling import sample
-from evaluation.tokenisation.token_scores import token_log_probs
-from evaluation.tokenisation.window import check_window, window_part
-from generator.piece_model import Floats, Ints, TokenisedModel
-from grammar.errors import InputError
-from grammar.progress import track
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import Documents
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.evaluate import numbered, seed_of
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.token_scores import token_log_probs
+from truesource.evaluation.tokenisation.window import check_window, window_part
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import track
 
 Words = Literal["all", "multi-token"]
 Case = Literal["first", "same", "other"]

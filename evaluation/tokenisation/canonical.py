@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from evaluation.score import Score, digest_sentences, signature
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Documents
-from evaluation.tokenisation.estimate import Document
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.token_scores import continued_log_probs
-from evaluation.tokenisation.window import reader, window_part
-from generator.piece_model import Floats, TokenisedModel
-from grammar.errors import InputError
-from grammar.progress import track
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import Documents
+from truesource.evaluation.tokenisation.estimate import Document
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.token_scores import continued_log_probs
+from truesource.evaluation.tokenisation.window import reader, window_part
+from truesource.generator.piece_model import Floats, TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import track
 
 BEYOND = 10.0  #: times the usual rounding, which none is
 

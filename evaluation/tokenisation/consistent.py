@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.paths import DistinctPaths, Paths
-from evaluation.tokenisation.sampling import sample
-from evaluation.tokenisation.sums import count_paths
-from evaluation.tokenisation.without_replacement import Method, sample_distinct
-from generator.piece_model import Ints, PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.evaluation.tokenisation.without_replacement import Method, sample_distinct
+from truesource.generator.piece_model import Ints, PieceInventory
+from truesource.grammar.errors import InputError
 
 
 class ConsistentPaths:
@@ -73,7 +73,7 @@ class ConsistentPaths:
         return count_paths(self.lattice)
 
     def sample(self, k: int, *, b: float = 1.0, seed: int, avoid: NDArray[Any] | None = None) -> Paths:
-        """As `evaluation.tokenisation.sampling.sample`; paths of the whole text, with log Q_cons."""
+        """As `truesource.evaluation.tokenisation.sampling.sample`; paths of the whole text, with log Q_cons."""
         return self.expanded(sample(self.lattice, k, b=b, seed=seed, avoid=self._reduced(avoid)))
 
     def sample_distinct(
@@ -90,7 +90,7 @@ class ConsistentPaths:
         return DistinctPaths(self.expanded(found.paths), found.log_inclusion, found.kappa, found.method)
 
     def n_best(self, k: int) -> Paths:
-        """As `evaluation.tokenisation.best.n_best`; paths of the whole text, by descending log Q_cons."""
+        """As `truesource.evaluation.tokenisation.best.n_best`; paths of the whole text, by descending log Q_cons."""
         return self.expanded(n_best(self.lattice, k))
 
     def expanded(self, paths: Paths) -> Paths:

@@ -10,18 +10,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from evaluation.oracle import Oracle
-from evaluation.score import Score
-from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
-from evaluation.tokenisation.shortfalls import below_bounds
-from generator.frame import ScoringFrame
-from generator.piece_model import Floats
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.inference.expected import unigram
-from grammar.pcfg import PCFG
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.score import Score
+from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
+from truesource.evaluation.tokenisation.shortfalls import below_bounds
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.piece_model import Floats
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.inference.expected import unigram
+from truesource.grammar.pcfg import PCFG
 
 By = Literal["length", "rarest-word"]
 RAREST = -7  #: power of ten; rarer words are in one band

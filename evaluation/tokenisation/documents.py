@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.estimate import Document
-from evaluation.tokenisation.window import own_cut_fits
-from generator.piece_model import PieceInventory, TokenisedModel
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.progress import track
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.estimate import Document
+from truesource.evaluation.tokenisation.window import own_cut_fits
+from truesource.generator.piece_model import PieceInventory, TokenisedModel
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.progress import track
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
-from evaluation.oracle import Oracle
-from evaluation.score import Score
-from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.respelling import check_share, respell
-from generator.piece_model import Floats
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.variants.spec import parse_variant
+from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.score import Score
+from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.respelling import check_share, respell
+from truesource.generator.piece_model import Floats
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.spec import parse_variant
 
 IN_DOMAIN = "in-domain"
 RESPELL = "respell"

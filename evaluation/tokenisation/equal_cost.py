@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.documents import Documents
-from evaluation.tokenisation.estimate import Bound, Document, Settings
-from evaluation.tokenisation.estimators.exact import TooManyContextsError
-from evaluation.tokenisation.estimators.registry import METHODS
-from evaluation.tokenisation.evaluate import evaluate_runs, numbered, seed_of
-from evaluation.tokenisation.evaluation import ONE_BEST, Run
-from generator.piece_model import Floats, Ints, TokenisedModel
-from grammar.errors import InputError
-from grammar.progress import track
+from truesource.evaluation.tokenisation.documents import Documents
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.evaluate import evaluate_runs, numbered, seed_of
+from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Run
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import track
 
 SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` cuts
 BY_BLOCKS = (

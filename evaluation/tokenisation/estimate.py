@@ -8,8 +8,8 @@ from typing import Literal
 
 from scipy.stats import norm, t
 
-from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import Ints, PieceText
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.generator.piece_model import Ints, PieceText
 
 TAIL = 0.025  #: beyond either end of an interval
 

@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.score import digest_sentences
-from evaluation.tokenisation.documents import Documents
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
-from evaluation.tokenisation.estimators.exact import TooManyContextsError
-from evaluation.tokenisation.estimators.registry import METHODS
-from evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, LeftOut, Run
-from evaluation.tokenisation.window import check_window, every_cut_fits, window_part
-from generator.piece_model import TokenisedModel
-from grammar.errors import InputError
-from grammar.progress import meter
+from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.tokenisation.documents import Documents
+from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, LeftOut, Run
+from truesource.evaluation.tokenisation.window import check_window, every_cut_fits, window_part
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
 
 UNLIKELY = "the model gives probability zero to all cuts seen"
 NONE_FITS = "all cuts seen have more tokens than the {longest} that the model reads, or probability zero"
@@ -49,7 +49,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         model: whose P is summed.
         documents: as `evaluation.tokenisation.documents.documents` reads them. Those whose own cut is too long for the
             model are refused; `evaluation.tokenisation.documents.fitting` sets them aside. Where other cuts are too
-            long, the sum is over those that fit (`evaluation.tokenisation.window`).
+            long, the sum is over those that fit (`truesource.evaluation.tokenisation.window`).
         runs: by label; ``one-best`` is added.
 
     Raises:

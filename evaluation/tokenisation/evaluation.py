@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.score import Score, signature
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings, log_interval
-from evaluation.tokenisation.estimators.registry import METHODS
-from generator.piece_model import Floats, Ints
+from truesource.evaluation.score import Score, signature
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.generator.piece_model import Floats, Ints
 
 ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
 
@@ -39,7 +39,7 @@ _READ_BY_SAMPLERS = ("samples", "b", "seed")  #: what all others read
 class Run:
     """An estimator with its settings."""
 
-    estimator: str  #: a name in `evaluation.tokenisation.estimators.registry.METHODS`
+    estimator: str  #: a name in `truesource.evaluation.tokenisation.estimators.registry.METHODS`
     settings: Settings = field(default_factory=Settings)
 
 

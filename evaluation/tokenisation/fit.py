@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evaluation.tokenisation import _kernels_sums as kernels
-from evaluation.tokenisation.builder import LatticeBuilder
-from generator.piece_model import Floats, PieceInventory
-from grammar.errors import InputError
-from grammar.progress import meter
+from truesource.evaluation.tokenisation._kernels import sums as kernels
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.generator.piece_model import Floats, PieceInventory
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
 
 
 def uniform_scores(inventory: PieceInventory) -> Floats:

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from evaluation.measures.correlation import spearman, spearman_ends
-from evaluation.score import Score
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.pooling import pool
-from evaluation.tokenisation.sums import entropy
-from generator.piece_model import Floats
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.measures.correlation import spearman, spearman_ends
+from truesource.evaluation.score import Score
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.pooling import pool
+from truesource.evaluation.tokenisation.sums import entropy
+from truesource.generator.piece_model import Floats
 
 
 @dataclass(frozen=True, eq=False)

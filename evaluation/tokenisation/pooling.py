@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.tokenisation.evaluate import digest_scores
-from evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.evaluate import digest_scores
+from truesource.evaluation.tokenisation.evaluation import Evaluation
 
 
 def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation import _kernels_paths as kernels
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import checked, log_partition
-from generator.piece_model import Floats, Ints
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import paths as kernels
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import checked, log_partition
+from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.errors import InputError
 
 _NO_PATH = np.empty(0, dtype=np.int64)
 _NOTHING = np.empty(0)

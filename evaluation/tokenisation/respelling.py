@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 TRIES = 10_000  #: draws for one new word
 

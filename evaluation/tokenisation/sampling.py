@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation import _kernels_paths as kernels
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.paths import Paths
-from evaluation.tokenisation.proposal import Proposal, kernel_seed
-from evaluation.tokenisation.sums import checked
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import paths as kernels
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.paths import Paths
+from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
+from truesource.evaluation.tokenisation.sums import checked
+from truesource.grammar.errors import InputError
 
 _STREAM = 1
 

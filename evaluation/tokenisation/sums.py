@@ -12,10 +12,10 @@ import math
 
 import numpy as np
 
-from evaluation.tokenisation import _kernels_sums as kernels
-from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import Floats, Ints
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import sums as kernels
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.errors import InputError
 
 
 def forward(lattice: Lattice, b: float = 1.0) -> Floats:

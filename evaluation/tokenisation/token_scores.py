@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.tokenisation.window import WithinWindow, most_pieces
-from generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+from truesource.evaluation.tokenisation.window import WithinWindow, most_pieces
+from truesource.generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]:

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.estimate import Bound, Document
-from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.estimate import Bound, Document
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+from truesource.grammar.errors import InputError
 
 ADVICE = "divide the text"
 

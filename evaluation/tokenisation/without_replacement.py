@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation import _kernels_paths, _kernels_search
-from evaluation.tokenisation.best import best_of
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.paths import DistinctPaths, Paths
-from evaluation.tokenisation.proposal import Proposal, kernel_seed
-from generator.piece_model import Floats
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import paths as _kernels_paths
+from truesource.evaluation.tokenisation._kernels import search as _kernels_search
+from truesource.evaluation.tokenisation.best import best_of
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
+from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
+from truesource.generator.piece_model import Floats
+from truesource.grammar.errors import InputError
 
 Method = Literal["top-down", "race"]
 

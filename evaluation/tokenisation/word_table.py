@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from evaluation.oracle import Oracle
-from evaluation.score import Score, signature
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.evaluate import numbered, seed_of
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
-from generator.frame import ScoringFrame
-from generator.piece_model import Floats, TokenisedModel
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
-from grammar.progress import track
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.score import Score, signature
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.evaluate import numbered, seed_of
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.piece_model import Floats, TokenisedModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import track
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def word_surprisals(
 
     Raises:
         InputError: pieces reach from one word into the next, so that words have no surprisals of their own; or as
-            `evaluation.tokenisation.words.word_log_probs`.
+            `truesource.evaluation.tokenisation.words.word_log_probs`.
     """
     exact = _exact(evaluation.documents, truth, lengths, excluded)
     numbers: list[int] = []

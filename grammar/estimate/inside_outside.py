@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from grammar.archives import FLOATS, TEXT, integers, read_arrays
-from grammar.errors import InputError
-from grammar.estimate.rule_counts import Brackets, RuleCounts, Sentences, Text
-from grammar.files import atomic_path, digest_json
-from grammar.pcfg import PCFG
-from grammar.records import STRICT, Count, decode_record
+from truesource.grammar.archives import FLOATS, TEXT, integers, read_arrays
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.rule_counts import Brackets, RuleCounts, Sentences, Text
+from truesource.grammar.files import atomic_path, digest_json
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.records import STRICT, Count, decode_record
 
 FloatArray = NDArray[np.float64]
 CHECKPOINT = "inside-outside.npz"

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
-from grammar.restrict import restrict
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.restrict import restrict
 
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from grammar.estimate.rules import RuleTable, binary_trees
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.estimate.rules import RuleTable, binary_trees
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 
 def relative_frequency(trees: Iterable[Tree], *, start: str | None = None) -> PCFG:
     """Estimate a grammar by relative frequencies: ``p(A -> rhs) = count(A -> rhs) / count(A)``.
 
-    Trees with a node of more than two children are binarised by `grammar.treebank.Binarisation` first;
+    Trees with a node of more than two children are binarised by `truesource.grammar.treebank.Binarisation` first;
     ``meta["binarised_trees"]`` says how many were. Such an estimate is always consistent (total mass
     one; Chi and Geman 1998).
 

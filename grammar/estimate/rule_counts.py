@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.files import digest_json
-from grammar.inference.batch import Batch, require_memory, run
-from grammar.inference.charts import BUDGET
-from grammar.inference.rules import sparse_rows
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json
+from truesource.grammar.inference.batch import Batch, require_memory, run
+from truesource.grammar.inference.charts import BUDGET
+from truesource.grammar.inference.rules import sparse_rows
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 FloatArray = NDArray[np.float64]
 Span = tuple[int, int]
@@ -107,7 +107,7 @@ class Text:
         Raises:
             InputError: charts have no room for more than 1e-9 of the probability of a sentence.
         """
-        from grammar.estimate import _kernels_em
+        from truesource.grammar.estimate._kernels import em as _kernels_em
 
         exact = pcfg.exact
         pairs = exact.pairs

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
 
 #: ``(A, B, C)`` for A -> B C, ``(A, B)`` for A -> B, ``(A, None, w)`` for the preterminal A over the word w
 RuleKey = tuple[str, str] | tuple[str, str | None, str]
@@ -39,7 +39,7 @@ def rule_key(node: Tree) -> RuleKey:
 
 def binary_trees(trees: Iterable[Tree]) -> tuple[list[Tree], int]:
     """The trees, those with wider nodes than two children binarised by default; and how many those were."""
-    from grammar.treebank import Binarisation
+    from truesource.grammar.treebank import Binarisation
 
     binarise = Binarisation().binarise
     result: list[Tree] = []

@@ -6,9 +6,9 @@ import gzip
 from dataclasses import replace
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.unpacking import read_text
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.unpacking import read_text
 
 FORMATS = ("npz", "text", "nltk", "berkeley", "earleyx")
 
@@ -29,16 +29,16 @@ def load_grammar(
             text is always read so, as their files do not sum to one.
         format: one of `FORMATS`.
         start: start symbol, in place of the file's own.
-        lenient: as for `grammar.formats.text.parse_text`, so that a mistake can be shown beside others.
+        lenient: as for `truesource.grammar.formats.text.parse_text`, so that a mistake can be shown beside others.
 
     Raises:
         InputError: the file is absent, damaged, or not a proper grammar.
     """
-    from grammar.formats.berkeley import load_berkeley
-    from grammar.formats.earleyx import parse_earleyx
-    from grammar.formats.nltk_text import parse_nltk
-    from grammar.formats.npz import load_npz
-    from grammar.formats.text import parse_text
+    from truesource.grammar.formats.berkeley import load_berkeley
+    from truesource.grammar.formats.earleyx import parse_earleyx
+    from truesource.grammar.formats.nltk_text import parse_nltk
+    from truesource.grammar.formats.npz import load_npz
+    from truesource.grammar.formats.text import parse_text
 
     path = Path(path)
     if format is not None:
@@ -66,9 +66,9 @@ def check_format(name: str) -> None:
 
 def _found(path: Path, known: str | None) -> tuple[str, str]:
     """The format of a file, by its first lines unless it is known; and the text, of formats that are one text."""
-    from grammar.formats.berkeley import looks_like_berkeley, source_files
-    from grammar.formats.earleyx import looks_like_earleyx
-    from grammar.formats.nltk_text import looks_like_nltk
+    from truesource.grammar.formats.berkeley import looks_like_berkeley, source_files
+    from truesource.grammar.formats.earleyx import looks_like_earleyx
+    from truesource.grammar.formats.nltk_text import looks_like_nltk
 
     common_prefix = not path.exists() and None not in source_files(path)[:2]
     if known in ("berkeley", "npz") or (known is None and common_prefix):
@@ -109,7 +109,7 @@ def target_format(path: str | Path) -> str:
 
 def target_files(path: str | Path, format: str | None = None) -> list[Path]:  # noqa: A002
     """The files that `save_grammar` writes: one, or a Berkeley pair."""
-    from grammar.formats import berkeley
+    from truesource.grammar.formats import berkeley
 
     return berkeley.target_files(path) if format == "berkeley" else [Path(path)]
 
@@ -126,11 +126,11 @@ def save_grammar(
     Raises:
         InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.
     """
-    from grammar.files import atomic_path, refuse_existing, write_text
-    from grammar.formats.berkeley_write import save_berkeley
-    from grammar.formats.earleyx import format_earleyx
-    from grammar.formats.nltk_text import format_nltk
-    from grammar.formats.text import format_text
+    from truesource.grammar.files import atomic_path, refuse_existing, write_text
+    from truesource.grammar.formats.berkeley_write import save_berkeley
+    from truesource.grammar.formats.earleyx import format_earleyx
+    from truesource.grammar.formats.nltk_text import format_nltk
+    from truesource.grammar.formats.text import format_text
 
     name = format or target_format(path)
     check_format(name)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 log = logging.getLogger("truesource.grammar")
 Tables = list[tuple[NDArray[np.int32], NDArray[np.float64]]]

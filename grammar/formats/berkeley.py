@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.formats.assemble import Rules, assemble, log
-from grammar.formats.unclose import base_rules, is_closed
-from grammar.pcfg import PCFG
-from grammar.unpacking import read_lines
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats.assemble import Rules, assemble, log
+from truesource.grammar.formats.unclose import base_rules, is_closed
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.unpacking import read_lines
 
 START = "ROOT_0"
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")

@@ -1,4 +1,4 @@
-"""Writing Berkeley parser text; `grammar.formats.berkeley` reads it."""
+"""Writing Berkeley parser text; `truesource.grammar.formats.berkeley` reads it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.files import atomic_path, refuse_existing
-from grammar.formats.berkeley import START, target_files
-from grammar.formats.unclose import is_closed
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, refuse_existing
+from truesource.grammar.formats.berkeley import START, target_files
+from truesource.grammar.formats.unclose import is_closed
+from truesource.grammar.pcfg import PCFG
 
 
 def state_names(pcfg: PCFG) -> list[tuple[str, int]]:

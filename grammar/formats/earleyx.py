@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.formats.assemble import Rules, assemble
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats.assemble import Rules, assemble
+from truesource.grammar.pcfg import PCFG
 
 START = "ROOT"
 _SUBSTATE = re.compile(r"(\S+)_\d+")

@@ -15,10 +15,10 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from grammar.errors import InputError
-from grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
-from grammar.pcfg import PCFG
-from grammar.records import STRICT, decode_record
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.records import STRICT, decode_record
 
 HEAD = "# NLTK PCFG written by truesource "
 _TOKEN = re.compile(
@@ -33,7 +33,7 @@ _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
 
 
 def looks_like_nltk(text: str) -> bool:
-    """Whether our export wrote it; other NLTK text is read as well by `grammar.formats.text`."""
+    """Whether our export wrote it; other NLTK text is read as well by `truesource.grammar.formats.text`."""
     return text.startswith(HEAD)
 
 

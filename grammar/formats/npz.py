@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from grammar.archives import BYTES, FLOATS, integers, read_arrays
-from grammar.errors import InputError
-from grammar.files import atomic_path, refuse_existing
-from grammar.pcfg import PCFG, digest_rules
-from grammar.records import STRICT, Count, Positive, decode_record
+from truesource.grammar.archives import BYTES, FLOATS, integers, read_arrays
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, refuse_existing
+from truesource.grammar.pcfg import PCFG, digest_rules
+from truesource.grammar.records import STRICT, Count, Positive, decode_record
 
 VERSION = 1
 ARRAYS = {

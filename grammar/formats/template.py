@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.formats.template_text import Factor, RuleTemplate, Table, Template, read_template
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.formats.template_text import Factor, RuleTemplate, Table, Template, read_template
+from truesource.grammar.pcfg import PCFG
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
 Tail = tuple[str, tuple[str, ...]]  #: a label and the children that are left of a long rule

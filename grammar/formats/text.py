@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from grammar.bracketing import word_label
-from grammar.errors import InputError
-from grammar.formats.assemble import Rules, assemble
-from grammar.pcfg import PCFG
-from grammar.treebank.head_rules import HeadRules
+from truesource.grammar.bracketing import word_label
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats.assemble import Rules, assemble
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -148,7 +148,7 @@ def parse_text(
         normalise: take numbers as weights and divide by each symbol's sum.
         path: named in errors.
         lenient: take unquoted names without rules as words even where other words are quoted, and note them with
-            their lines in ``meta["unquoted"]``, as `grammar.doctor` wants them.
+            their lines in ``meta["unquoted"]``, as `truesource.grammar.doctor` wants them.
 
     Raises:
         InputError: with the line at fault.

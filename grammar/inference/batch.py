@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 T = TypeVar("T")
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
@@ -98,7 +98,7 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
     """Apply ``task`` to every batch in threads (kernels release the GIL); results in order."""
     from joblib import Parallel, delayed
 
-    from grammar.progress import meter
+    from truesource.grammar.progress import meter
 
     if len(work) == 1:
         yield work[0], task(work[0])

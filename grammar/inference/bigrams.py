@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.word_pairs import emission_of, pair_weights
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.word_pairs import emission_of, pair_weights
+from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

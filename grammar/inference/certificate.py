@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.inference.closure import reachable
-from grammar.inference.rules import left_corner_matrix, unary_matrix
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.closure import reachable
+from truesource.grammar.inference.rules import left_corner_matrix, unary_matrix
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
+    from truesource.grammar.inference.exact import Exact
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -41,7 +41,7 @@ CHUNK = 4096  #: words a block
 
 
 class Pass(NamedTuple):
-    """What `grammar.inference._kernels_causal.causal` returns for W sentences of n words."""
+    """What `truesource.grammar.inference._kernels.causal.causal` returns for W sentences of n words."""
 
     inside: FloatArray  #: (spans, S, W), scaled by word
     present: BoolArray  #: (spans, S)

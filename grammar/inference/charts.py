@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.batch import Batch, batches
-from grammar.inference.certificate import Certificate, Pass
-from grammar.inference.rules import SparseRows, parent_rules, sparse_rows
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import Batch, batches
+from truesource.grammar.inference.certificate import Certificate, Pass
+from truesource.grammar.inference.rules import SparseRows, parent_rules, sparse_rows
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
+    from truesource.grammar.inference.exact import Exact
 
 FloatArray = NDArray[np.float64]
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
@@ -101,7 +101,7 @@ class Charts:
     def causal(self, words: NDArray[np.int32], lengths: LengthRange | None = None) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
 
-        What float32 cannot do is done in float64, and what float64 cannot do in `grammar.inference.wide`.
+        What float32 cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`.
         """
         if self._too_long(words):
             return self._exact.charts().causal(words, lengths)
@@ -127,7 +127,7 @@ class Charts:
 
     def _run(self, words: NDArray[np.int32], lengths: LengthRange | None) -> Pass:
         """The kernel's pass, not certified."""
-        from grammar.inference import _kernels_causal
+        from truesource.grammar.inference._kernels import causal as _kernels_causal
 
         if lengths is None:
             weight, high, low = 1.0, 0, 0
@@ -183,7 +183,7 @@ class Charts:
 
     def _outside(self, run: Pass, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
-        from grammar.inference import _kernels_outside
+        from truesource.grammar.inference._kernels import outside as _kernels_outside
 
         p = self._pairs
         weights, capped = _kernels_outside.outside_leaves(

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from grammar.errors import InputError
-from grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
-    from grammar.inference import _kernels_closure
+    from truesource.grammar.inference._kernels import closure as _kernels_closure
 
     found = np.array(matrix, dtype=np.float64)
     if not _kernels_closure.star(found):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.batch import Batch, run, threads
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import Batch, run, threads
 
 if TYPE_CHECKING:
-    from grammar.inference.charts import Charts
-    from grammar.inference.exact import Exact, Variant
+    from truesource.grammar.inference.charts import Charts
+    from truesource.grammar.inference.exact import Exact, Variant
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

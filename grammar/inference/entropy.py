@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from grammar.conditioning import LengthRange
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
 
 
 def derivational_entropy(pcfg: PCFG, lengths: LengthRange | None = None) -> float:

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_matrix
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference import closure
-from grammar.inference.batch import Batch, run
-from grammar.inference.charts import Charts, Leaves
-from grammar.inference.rules import (
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference import closure
+from truesource.grammar.inference.batch import Batch, run
+from truesource.grammar.inference.charts import Charts, Leaves
+from truesource.grammar.inference.rules import (
     LexicalRules,
     PairRules,
     SparseRows,
@@ -28,9 +28,9 @@ from grammar.inference.rules import (
 )
 
 if TYPE_CHECKING:
-    from grammar.inference.wide import WideCharts
-    from grammar.pcfg import PCFG
-    from grammar.tree import Tree
+    from truesource.grammar.inference.wide import WideCharts
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
 
 FloatArray = NDArray[np.float64]
 Variant = Literal["default", "paper"]
@@ -56,7 +56,7 @@ class Exact:
 
     Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
     that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
-    weights leave the range of the type are found (`grammar.inference.certificate`) and computed again.
+    weights leave the range of the type are found (`truesource.grammar.inference.certificate`) and computed again.
     """
 
     def __init__(self, pcfg: PCFG) -> None:
@@ -163,7 +163,7 @@ class Exact:
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)``, (high+1, S)."""
-        from grammar.inference.length import length_masses
+        from truesource.grammar.inference.length import length_masses
 
         return length_masses(self.pcfg, high)
 
@@ -201,15 +201,15 @@ class Exact:
 
     @cached_property
     def best_chains(self) -> tuple[SparseRows, NDArray[np.int32]]:
-        """Most probable unary chain between any two symbols: see `grammar.inference.viterbi.best_chains`."""
-        from grammar.inference.viterbi import best_chains
+        """Most probable unary chain between any two symbols: see `truesource.grammar.inference.viterbi.best_chains`."""
+        from truesource.grammar.inference.viterbi import best_chains
 
         return best_chains(self.pcfg)
 
     @cached_property
     def wide(self) -> WideCharts:
         """Charts of single sentences at any range of probabilities."""
-        from grammar.inference.wide import WideCharts
+        from truesource.grammar.inference.wide import WideCharts
 
         return WideCharts(self)
 
@@ -358,7 +358,7 @@ class Exact:
 
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""
-        from grammar.inference.viterbi import viterbi_tree
+        from truesource.grammar.inference.viterbi import viterbi_tree
 
         return viterbi_tree(self, sentence)
 

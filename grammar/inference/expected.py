@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -60,7 +60,7 @@ def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: floa
     l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. Where the inside mass is
     zero the value is not defined.
     """
-    from grammar.inference import _kernels_counts
+    from truesource.grammar.inference._kernels import counts as _kernels_counts
 
     exact = pcfg.exact
     pairs = exact.pairs

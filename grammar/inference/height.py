@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.rules import unary_matrix
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.rules import unary_matrix
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
 
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
-    from grammar.inference import _kernels_counts
+    from truesource.grammar.inference._kernels import counts as _kernels_counts
 
     _check(max_height)
     pairs = pcfg.exact.pairs
@@ -116,7 +116,7 @@ def capped_log_prob(
     Raises:
         InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
     """
-    from grammar.inference import _kernels_counts
+    from truesource.grammar.inference._kernels import counts as _kernels_counts
 
     _check(max_height)
     n = len(sentence)

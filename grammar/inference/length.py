@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.inference import _kernels_length
-from grammar.pcfg import PCFG
+from truesource.grammar.inference._kernels import length as _kernels_length
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

@@ -10,12 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.inference.posterior import Posterior, Tables, tables, tree_of
-from grammar.inference.rules import IntArray
-from grammar.tree import Tree
+from truesource.grammar.inference.posterior import Posterior, Tables, tables, tree_of
+from truesource.grammar.inference.rules import IntArray
+from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
+    from truesource.grammar.inference.exact import Exact
 
 FloatArray = NDArray[np.float64]
 SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, and taken in where they could matter
@@ -140,7 +140,7 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
 
 
 def _charts(found: Posterior, smallest: float) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
-    from grammar.inference import _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
 
     pairs, known, coarse = found.pcfg.exact.pairs, tables(found.pcfg.exact), coarse_rules(found.pcfg.exact)
     charts: tuple[FloatArray, IntArray, IntArray, IntArray] = _kernels_posterior.max_rule(
@@ -184,7 +184,7 @@ def max_span_tree(found: Posterior) -> tuple[Tree, float]:
         A binarised tree with treebank labels (``@`` ones too), and the expected number of its labelled spans
         that a derivation drawn from the posterior has.
     """
-    from grammar.inference import _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
 
     known, n = tables(found.pcfg.exact), len(found)
     table, tags = found.label_table, found.tags

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.inference.closure import closure
-from grammar.inference.expected import LengthTable
-from grammar.inference.rules import mean_matrix, sparse_rows
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.closure import closure
+from truesource.grammar.inference.expected import LengthTable
+from truesource.grammar.inference.rules import mean_matrix, sparse_rows
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,9 +33,9 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
     from joblib import Parallel, delayed
 
-    from grammar.inference import _kernels_types
-    from grammar.inference.batch import threads
-    from grammar.progress import meter
+    from truesource.grammar.inference._kernels import types as _kernels_types
+    from truesource.grammar.inference.batch import threads
+    from truesource.grammar.progress import meter
 
     exact = pcfg.exact
     pairs, chains, emission = exact.pairs, sparse_rows(exact.unary_closure), exact.emission.tocsc()
@@ -71,7 +71,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     Raises:
         InputError: no derivation ends, or the spectral radius is 1.
     """
-    from grammar.progress import meter
+    from truesource.grammar.progress import meter
 
     exact = pcfg.exact
     if not exact.total_mass > 0.0:
@@ -98,7 +98,7 @@ def _solve(
     pcfg: PCFG, inner: IntArray, mass: FloatArray, jacobian: FloatArray, counts: FloatArray, direct: FloatArray
 ) -> FloatArray:
     """Mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
-    from grammar.inference import _kernels_types
+    from truesource.grammar.inference._kernels import types as _kernels_types
 
     n, pairs = len(pcfg.symbols), pcfg.exact.pairs
     rules = (pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)

@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.inference.batch import require_memory
-from grammar.inference.rules import IntArray, SparseRows, sparse_rows
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.inference.rules import IntArray, SparseRows, sparse_rows
+from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
-    from grammar.pcfg import PCFG
+    from truesource.grammar.inference.exact import Exact
+    from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 LOST = 1e-10  #: share of a sentence's probability that charts may lose
@@ -94,7 +94,7 @@ class Posterior:
     pcfg: PCFG = field(repr=False)
     sentence: tuple[str, ...]  #: (n,)
     log_prob: float  #: of the sentence, nats
-    inside: FloatArray = field(repr=False)  #: (spans, S) scaled, see `grammar.inference._kernels_posterior`
+    inside: FloatArray = field(repr=False)  #: (spans, S) scaled, see `truesource.grammar.inference._kernels.posterior`
     bare: FloatArray = field(repr=False)  #: (spans, S) inside weight without unary steps from the symbol
     closed: FloatArray = field(repr=False)  #: (spans, S) outside weight below unary chains
     shift: NDArray[np.int64] = field(repr=False)  #: (spans,) powers of two of the inside weights
@@ -182,7 +182,7 @@ class Posterior:
 
         Top-down from the inside chart (Goodman 1998, section 4.4); unary chains step by step, any number of rounds.
         """
-        from grammar.inference import _kernels_posterior
+        from truesource.grammar.inference._kernels import posterior as _kernels_posterior
 
         known = tables(self.pcfg.exact)
         states, arity = _kernels_posterior.sample(
@@ -209,7 +209,7 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
         InputError: the grammar cannot make the sentence, its charts do not fit the memory of this machine, or more
             than 1e-10 of its probability is in derivations that they have no room for.
     """
-    from grammar.inference import _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
 
     exact = pcfg.exact
     pairs, lexicon, known = exact.pairs, exact.lexicon, tables(exact)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

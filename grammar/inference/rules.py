@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]

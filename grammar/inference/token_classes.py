@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.expected import expected_counts, length_table, range_table
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.expected import expected_counts, length_table, range_table
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def token_class(
         InputError: neither ``lengths`` nor ``high`` is given, or both; no sentence is so short; or, without
             ``lengths``, the spectral radius is 1 or more.
     """
-    from grammar.inference import _kernels_counts
+    from truesource.grammar.inference._kernels import counts as _kernels_counts
 
     if (lengths is None) == (high is None):
         raise InputError("give either a range of lengths or the longest sentence to cover")

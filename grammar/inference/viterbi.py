@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from grammar.errors import InputError
-from grammar.inference.batch import require_memory
-from grammar.inference.rules import SparseRows
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.inference.rules import SparseRows
+from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
-    from grammar.pcfg import PCFG
+    from truesource.grammar.inference.exact import Exact
+    from truesource.grammar.pcfg import PCFG
 
 
 def best_chains(pcfg: PCFG) -> tuple[SparseRows, NDArray[np.int32]]:
@@ -44,7 +44,7 @@ def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
     Raises:
         InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
     """
-    from grammar.inference import _kernels_viterbi
+    from truesource.grammar.inference._kernels import viterbi as _kernels_viterbi
 
     pcfg, pairs, lexicon = exact.pcfg, exact.pairs, exact.lexicon
     words = pcfg.encode(sentence)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference import _kernels_wide as kernels
-from grammar.inference.batch import require_memory
-from grammar.inference.rules import sparse_rows
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference._kernels import wide as kernels
+from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.inference.rules import sparse_rows
 
 if TYPE_CHECKING:
-    from grammar.inference.exact import Exact
+    from truesource.grammar.inference.exact import Exact
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -24,7 +24,7 @@ BYTES = 16  #: of one weight
 
 
 class Weights(NamedTuple):
-    """Weights ``m * 2^(960 e)``; see `grammar.inference._kernels_wide`."""
+    """Weights ``m * 2^(960 e)``; see `truesource.grammar.inference._kernels.wide`."""
 
     m: FloatArray
     e: IntArray

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.closure import closure
-from grammar.inference.expected import outside_masses, range_table
-from grammar.inference.rules import left_corner_matrix, mean_matrix
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.closure import closure
+from truesource.grammar.inference.expected import outside_masses, range_table
+from truesource.grammar.inference.rules import left_corner_matrix, mean_matrix
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

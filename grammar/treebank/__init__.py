@@ -1,9 +1,9 @@
 """Treebanks: reading, normalising, binarising and counting constituency trees."""
 
-from grammar.treebank.binarise import Binarisation, splice
-from grammar.treebank.normalise import Normalisation, signature
-from grammar.treebank.statistics import TreebankStatistics
-from grammar.treebank.treebank import Refusal, Treebank
+from truesource.grammar.treebank.binarise import Binarisation, splice
+from truesource.grammar.treebank.normalise import Normalisation, signature
+from truesource.grammar.treebank.statistics import TreebankStatistics
+from truesource.grammar.treebank.treebank import Refusal, Treebank
 
 __all__ = [
     "Binarisation",

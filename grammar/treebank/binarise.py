@@ -9,11 +9,11 @@ from functools import lru_cache
 from operator import is_
 from typing import Literal
 
-from grammar.bracketing import is_word_label
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank.heads import head_index
-from grammar.treebank.traverse import fold
+from truesource.grammar.bracketing import is_word_label
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.heads import head_index
+from truesource.grammar.treebank.traverse import fold
 
 INTERMEDIATE = "@"  #: first character of every label that binarisation makes
 
@@ -33,7 +33,7 @@ class Binarisation:
     * ``"left"`` splits off the first child first: ``X -> A @X``, ``@X -> B @X``, ``@X -> C D``, a
       right-branching chain (what NLTK calls ``factor="right"``).
     * ``"head"`` splits off the children right of the head, last one first, then those left of it, first
-      one first, so that every intermediate node contains the head (`grammar.treebank.heads`). With B as
+      one first, so that every intermediate node contains the head (`truesource.grammar.treebank.heads`). With B as
       head: ``X -> @X D``, ``@X -> @X C``, ``@X -> A B``.
 
     Nodes of one or two children keep their shape: unary chains and preterminals are untouched.

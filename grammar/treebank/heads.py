@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from grammar.bracketing import is_word_label
+from truesource.grammar.bracketing import is_word_label
 
 Step = tuple[Literal["left", "right"], str]
 

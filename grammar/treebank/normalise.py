@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from grammar.bracketing import is_word_label
-from grammar.conditioning import LengthRange
-from grammar.conventions import CONVENTIONS, NAMES, Ledger, Name, generalised
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank.traverse import fold
+from truesource.grammar.bracketing import is_word_label
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.conventions import CONVENTIONS, NAMES, Ledger, Name, generalised
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.traverse import fold
 
 NO_WORDS = "no words left"  #: why a tree is refused of which nothing remains
 BRACKETS = frozenset(["-LRB-", "-RRB-", "-LCB-", "-RCB-", "-LSB-", "-RSB-"])  #: words that lower-casing leaves alone
@@ -74,7 +74,7 @@ class Normalisation:
     unknown: Literal["keep", "unk", "signature"] = "keep"
     """What rare words become: ``<unk>``, or a class by form (`signature`), such as ``<unk-ing>``."""
     convention: Name = "penn"
-    """How the treebank is annotated (`grammar.conventions`): which words are none, what of a label is the
+    """How the treebank is annotated (`truesource.grammar.conventions`): which words are none, what of a label is the
     category, which lines between trees are skipped. ``plain`` takes words and labels as they are."""
 
     def __post_init__(self) -> None:

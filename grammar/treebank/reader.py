@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from grammar.bracketing import unescaped
-from grammar.conventions import CONVENTIONS
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.unpacking import read_lines as unpacked_lines
+from truesource.grammar.bracketing import unescaped
+from truesource.grammar.conventions import CONVENTIONS
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.unpacking import read_lines as unpacked_lines
 
 SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError
-from grammar.files import digest_json
-from grammar.records import read_records
-from grammar.tables import read_texts
-from grammar.tree import Tree
-from grammar.treebank.reader import read_text
-from grammar.treebank.traverse import fold
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json
+from truesource.grammar.records import read_records
+from truesource.grammar.tables import read_texts
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.reader import read_text
+from truesource.grammar.treebank.traverse import fold
 
 if TYPE_CHECKING:
     import nltk

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.tree import Tree
+from truesource.grammar.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)

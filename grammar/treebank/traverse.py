@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from grammar.tree import Tree
+from truesource.grammar.tree import Tree
 
 R = TypeVar("R")
 

@@ -12,16 +12,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
-from grammar.errors import InputError
-from grammar.files import atomic_path, refuse_existing
-from grammar.progress import meter
-from grammar.tree import Tree
-from grammar.treebank import sources, statistics
-from grammar.treebank.binarise import Binarisation
-from grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown
-from grammar.treebank.reader import find_files, read_file
-from grammar.treebank.traverse import no_garbage_collection
+from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, refuse_existing
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import sources, statistics
+from truesource.grammar.treebank.binarise import Binarisation
+from truesource.grammar.treebank.normalise import NO_WORDS, Normalisation, frequent_words, replace_unknown
+from truesource.grammar.treebank.reader import find_files, read_file
+from truesource.grammar.treebank.traverse import no_garbage_collection
 
 if TYPE_CHECKING:
     import nltk
@@ -84,7 +84,7 @@ class Treebank:
         """Read Penn bracketings from a file, a folder, a glob pattern, or a sequence of these; ``.gz`` too.
 
         Args:
-            source: see `grammar.treebank.reader.find_files`.
+            source: see `truesource.grammar.treebank.reader.find_files`.
             normalise: what is done to the trees; None takes them as they are.
             limit: stop when this many trees are kept.
 

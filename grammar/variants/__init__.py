@@ -1,15 +1,15 @@
 """Controlled variants: from a grammar P a grammar Q that differs in one thing, with the exact divergence."""
 
-from grammar.variants.ablation import Ablation
-from grammar.variants.branching import Branching
-from grammar.variants.change import Chain, Change, Variant
-from grammar.variants.divergence import Divergence
-from grammar.variants.lexicon import Sharpen, Zipf
-from grammar.variants.measures import Measures, measure
-from grammar.variants.rule_map import RuleMap
-from grammar.variants.spec import parse_variant
-from grammar.variants.temperature import Temperature
-from grammar.variants.vocabulary import Collapse, Vocabulary
+from truesource.grammar.variants.ablation import Ablation
+from truesource.grammar.variants.branching import Branching
+from truesource.grammar.variants.change import Chain, Change, Variant
+from truesource.grammar.variants.divergence import Divergence
+from truesource.grammar.variants.lexicon import Sharpen, Zipf
+from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.rule_map import RuleMap
+from truesource.grammar.variants.spec import parse_variant
+from truesource.grammar.variants.temperature import Temperature
+from truesource.grammar.variants.vocabulary import Collapse, Vocabulary
 
 __all__ = [
     "Ablation",

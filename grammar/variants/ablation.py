@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.restrict import restrict
-from grammar.treebank.binarise import Binarisation
-from grammar.variants.categories import near
-from grammar.variants.change import Change, Changed, require_ending
-from grammar.variants.divergence import rule_name
-from grammar.variants.rule_map import RuleMap
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.restrict import restrict
+from truesource.grammar.treebank.binarise import Binarisation
+from truesource.grammar.variants.categories import near
+from truesource.grammar.variants.change import Change, Changed, require_ending
+from truesource.grammar.variants.divergence import rule_name
+from truesource.grammar.variants.rule_map import RuleMap
 
 BoolArray = NDArray[np.bool_]
 ANY = "*"  #: stands for any symbol in a pattern

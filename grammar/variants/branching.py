@@ -14,13 +14,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.treebank.head_rules import HeadRules
-from grammar.variants.categories import categories, near
-from grammar.variants.change import Change, Changed
-from grammar.variants.node_rules import NodeRules
-from grammar.variants.rule_map import RuleMap, locate
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.head_rules import HeadRules
+from truesource.grammar.variants.categories import categories, near
+from truesource.grammar.variants.change import Change, Changed
+from truesource.grammar.variants.node_rules import NodeRules
+from truesource.grammar.variants.rule_map import RuleMap, locate
 
 Order = Literal["mirror", "head-initial", "head-final"]
 BoolArray = NDArray[np.bool_]

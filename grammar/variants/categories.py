@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from grammar.pcfg import PCFG
-from grammar.treebank.binarise import category
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.binarise import category
 
 
 def categories(pcfg: PCFG) -> tuple[str, ...]:

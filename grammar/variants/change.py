@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from grammar.conditioning import LengthRange
-from grammar.doctor import MASS_TOLERANCE, diagnose
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.variants.divergence import STRINGS, Divergence, divergence
-from grammar.variants.measures import Measures, measure
-from grammar.variants.rule_map import RuleMap
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.doctor import MASS_TOLERANCE, diagnose
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.divergence import STRINGS, Divergence, divergence
+from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.rule_map import RuleMap
 
 
 class Changed(NamedTuple):

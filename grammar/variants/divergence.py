@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
-from grammar.variants.measures import Measures, measure
-from grammar.variants.rule_map import RuleMap
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.rule_map import RuleMap
 
 FloatArray = NDArray[np.float64]
 

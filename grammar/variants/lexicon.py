@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
-from grammar.variants.change import Change, Changed
-from grammar.variants.rows import checked, log_sums, number, require_representable
-from grammar.variants.rule_map import RuleMap
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.change import Change, Changed
+from truesource.grammar.variants.rows import checked, log_sums, number, require_representable
+from truesource.grammar.variants.rule_map import RuleMap
 
 FloatArray = NDArray[np.float64]
 

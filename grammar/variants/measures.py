@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

@@ -14,10 +14,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
-from grammar.treebank.binarise import INTERMEDIATE
-from grammar.treebank.head_rules import HeadRules, written_label
-from grammar.variants.categories import categories
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.binarise import INTERMEDIATE
+from truesource.grammar.treebank.head_rules import HeadRules, written_label
+from truesource.grammar.variants.categories import categories
 
 IntArray = NDArray[np.int64]
 Names = tuple[str, ...]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 FloatArray = NDArray[np.float64]
 SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

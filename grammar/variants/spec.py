@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from grammar.errors import InputError
-from grammar.treebank.head_rules import HeadRules
-from grammar.variants.ablation import Ablation
-from grammar.variants.branching import Branching, Order
-from grammar.variants.categories import near
-from grammar.variants.change import Chain, Change
-from grammar.variants.lexicon import Sharpen, Zipf
-from grammar.variants.temperature import Temperature
-from grammar.variants.vocabulary import Collapse, Vocabulary
+from truesource.grammar.errors import InputError
+from truesource.grammar.treebank.head_rules import HeadRules
+from truesource.grammar.variants.ablation import Ablation
+from truesource.grammar.variants.branching import Branching, Order
+from truesource.grammar.variants.categories import near
+from truesource.grammar.variants.change import Chain, Change
+from truesource.grammar.variants.lexicon import Sharpen, Zipf
+from truesource.grammar.variants.temperature import Temperature
+from truesource.grammar.variants.vocabulary import Collapse, Vocabulary
 
 ALL = "all"  #: every category
 LONGEST_NAME = 80  #: characters of a file name made from a change

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from grammar.pcfg import PCFG
-from grammar.variants.change import Change, Changed, require_ending
-from grammar.variants.rows import checked, log_sums, number, require_representable
-from grammar.variants.rule_map import RuleMap
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.change import Change, Changed, require_ending
+from truesource.grammar.variants.rows import checked, log_sums, number, require_representable
+from truesource.grammar.variants.rule_map import RuleMap
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.variants.change import Change, Changed
-from grammar.variants.rows import log_sums
-from grammar.variants.rule_map import RuleMap, locate
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants.change import Change, Changed
+from truesource.grammar.variants.rows import log_sums
+from truesource.grammar.variants.rule_map import RuleMap, locate
 
 BoolArray = NDArray[np.bool_]
 UNKNOWN = "<unk>"  #: how collapsed words read

@@ -7,8 +7,8 @@ makes those that are not part of `transformers` known to its ``Auto`` classes.
 
 from __future__ import annotations
 
-from lmtrain.architectures import adaptive, bert, deberta, gated_cnn, gpt2, llama, lstm, opt, roberta
-from lmtrain.architectures.base import Architecture
+from truesource.lmtrain.architectures import adaptive, bert, deberta, gated_cnn, gpt2, llama, lstm, opt, roberta
+from truesource.lmtrain.architectures.base import Architecture
 
 ARCHITECTURES: dict[str, Architecture] = {
     module.ARCHITECTURE.name: module.ARCHITECTURE

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, Cache, GPT2Config, GPT2Model, GPT2PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from grammar.errors import InputError
-from lmtrain.architectures.base import Architecture
-from lmtrain.config import ModelConfig
-from lmtrain.heads import TargetHead
-from lmtrain.tokenizer import Encoder
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures.base import Architecture
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.heads import TargetHead
+from truesource.lmtrain.tokenizer import Encoder
 
 SHRINK = 4  #: each cluster's hidden states are so many times narrower than those of the one before
 SPECIALS = 5  #: tokens that stand before the words; they belong to the first cluster

@@ -8,9 +8,9 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from generator.language_model import Objective
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.generator.language_model import Objective
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 
 def positions(config: Any) -> int | None:
@@ -20,7 +20,7 @@ def positions(config: Any) -> int | None:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A family of models of any size; the settings it takes stand in `lmtrain.catalogue.TAKES`.
+    """A family of models of any size; the settings it takes stand in `truesource.lmtrain.catalogue.TAKES`.
 
     ``build`` must return a `PreTrainedModel` with random weights that takes ``input_ids`` (and
     ``attention_mask``) and returns ``logits`` (B, L, V); nothing may be fetched.

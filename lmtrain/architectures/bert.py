@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from transformers import BertConfig, BertForMaskedLM
 
-from lmtrain.architectures.base import Architecture
-from lmtrain.architectures.encoders import encoder_settings
-from lmtrain.architectures.local_start import start_local
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.lmtrain.architectures.base import Architecture
+from truesource.lmtrain.architectures.encoders import encoder_settings
+from truesource.lmtrain.architectures.local_start import start_local
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 
 def build(config: ModelConfig, vocabulary: Encoder) -> BertForMaskedLM:

@@ -6,11 +6,11 @@ from typing import Any
 
 from transformers import DebertaV2Config, DebertaV2ForMaskedLM
 
-from lmtrain.architectures.base import Architecture
-from lmtrain.architectures.encoders import encoder_settings
-from lmtrain.architectures.local_start import start_local_distances
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.lmtrain.architectures.base import Architecture
+from truesource.lmtrain.architectures.encoders import encoder_settings
+from truesource.lmtrain.architectures.local_start import start_local_distances
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 _V3: dict[str, Any] = {"share_att_key": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm"}
 VARIANTS: dict[str | None, dict[str, Any]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 
 def encoder_settings(config: ModelConfig, vocabulary: Encoder, *, positions: int | None = None) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, Pre
 from transformers import initialization as init
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from lmtrain.architectures.base import Architecture
-from lmtrain.architectures.states import States
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.lmtrain.architectures.base import Architecture
+from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 
 class GatedCNNConfig(PreTrainedConfig):  # type: ignore[misc]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from lmtrain.architectures.base import Architecture
-from lmtrain.config import ModelConfig
-from lmtrain.tokenizer import Encoder
+from truesource.lmtrain.architectures.base import Architecture
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.tokenizer import Encoder
 
 
 def build(config: ModelConfig, vocabulary: Encoder) -> GPT2LMHeadModel:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lmtrain.decoding.settings import Decoding
-from lmtrain.decoding.walk import Hypothesis, Walk
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.walk import Hypothesis, Walk
 
 
 def beam_search(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from generator.card import size_category
-from grammar.printable import markdown, yaml_string
-from lmtrain.decoding.settings import Decoding
+from truesource.generator.card import size_category
+from truesource.grammar.printable import markdown, yaml_string
+from truesource.lmtrain.decoding.settings import Decoding
 
 _GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
@@ -68,7 +68,7 @@ configs:
 
 ## Loading
 ```python
-from lmtrain.decoding.folder import SampleFolder
+from truesource.lmtrain.decoding.folder import SampleFolder
 samples = SampleFolder.load("path/to/this/folder").sentences()
 
 from datasets import load_dataset

@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from lmtrain.decoding.beam_sampling import beam_sampling
-from lmtrain.decoding.beam_search import beam_search
-from lmtrain.decoding.sampling import sample_each, sample_in_groups
-from lmtrain.decoding.settings import SAMPLING, Decoding
-from lmtrain.decoding.stepper import Stepper
-from lmtrain.decoding.walk import Hypothesis, Walk
-from lmtrain.tokenizer import Vocabulary
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.beam_sampling import beam_sampling
+from truesource.lmtrain.decoding.beam_search import beam_search
+from truesource.lmtrain.decoding.sampling import sample_each, sample_in_groups
+from truesource.lmtrain.decoding.settings import SAMPLING, Decoding
+from truesource.lmtrain.decoding.stepper import Stepper
+from truesource.lmtrain.decoding.walk import Hypothesis, Walk
+from truesource.lmtrain.tokenizer import Vocabulary
 
 LOGITS = 2**25  #: at most so many float64 log probabilities of one step stand in memory at once (256 MiB)
 MOST_ROWS = 2048

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from generator.shards import read_columns, verify_shards
-from grammar.errors import InputError
-from grammar.records import STRICT, Count, FileName, Positive, read_record
-from lmtrain.decoding.settings import Decoding
+from truesource.generator.shards import read_columns, verify_shards
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import STRICT, Count, FileName, Positive, read_record
+from truesource.lmtrain.decoding.settings import Decoding
 
 FORMAT = "truesource samples"
 FORMAT_VERSION = 1

@@ -11,22 +11,22 @@ from typing import Any
 
 import torch
 
-from generator.plan import Shard, plan_shards
-from generator.sampler import random_state
-from generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
-from grammar.errors import InputError
-from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
-from grammar.locks import exclusive
-from grammar.parallel import Share, Workers
-from grammar.records import read_record
-from lmtrain.card import versions
-from lmtrain.decoding.card import samples_card
-from lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
-from lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, ShardEntry
-from lmtrain.decoding.settings import Decoding
-from lmtrain.models import load_model
-from lmtrain.times import TIMES
-from lmtrain.training_record import FILE, read_training
+from truesource.generator.plan import Shard, plan_shards
+from truesource.generator.sampler import random_state
+from truesource.generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
+from truesource.grammar.locks import exclusive
+from truesource.grammar.parallel import Share, Workers
+from truesource.grammar.records import read_record
+from truesource.lmtrain.card import versions
+from truesource.lmtrain.decoding.card import samples_card
+from truesource.lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
+from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, ShardEntry
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.times import TIMES
+from truesource.lmtrain.training_record import FILE, read_training
 
 SHARD_SIZE = 4096  #: sentences
 _RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that say nothing of its law
@@ -127,7 +127,7 @@ def make_samples(
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What every shard is drawn with; a `generator.unfinished.Writer`."""
+    """What every shard is drawn with; a `truesource.generator.unfinished.Writer`."""
 
     model: Path
     digest: str  #: of the model

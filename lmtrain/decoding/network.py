@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from lmtrain.cache import cache_of_one_token, without_cache
+from truesource.lmtrain.cache import cache_of_one_token, without_cache
 
 
 class NetworkStepper:

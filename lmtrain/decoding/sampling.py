@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from lmtrain.decoding.settings import Decoding
-from lmtrain.decoding.truncation import next_law
-from lmtrain.decoding.walk import Hypothesis, Walk
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.truncation import next_law
+from truesource.lmtrain.decoding.walk import Hypothesis, Walk
 
 
 def sample_each(walk: Walk, n: int, decoding: Decoding) -> list[list[Hypothesis]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 Sampling = Literal["ancestral", "nucleus", "top_k", "typical", "eta", "epsilon"]
 Beams = Literal["beam_sampling", "beam_sampling_fairseq", "beam_sampling_hf", "beam"]

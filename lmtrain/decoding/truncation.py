@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.settings import Decoding
 
 PART = 512  #: of a large vocabulary, so many tokens are sorted first; more only in rows that need it
 

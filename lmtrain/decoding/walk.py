@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from grammar.errors import InputError
-from lmtrain.decoding.stepper import Stepper
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.stepper import Stepper
 
 
 class Next(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from grammar.printable import markdown
-from lmtrain.tokenizer import BOS, EOS, UNK
+from truesource.grammar.printable import markdown
+from truesource.lmtrain.tokenizer import BOS, EOS, UNK
 
 _ESTIMATES = {
     "mle": "relative frequencies, nothing smoothed: what never followed a context has probability zero",
@@ -54,11 +54,11 @@ probabilities are known.
 - **Corpus**: digest `{record["corpus_digest"][:16]}`. All settings and versions are in `training.json`.
 
 ```python
-from lmtrain.models import load_model
+from truesource.lmtrain.models import load_model
 
 model = load_model("path/to/this/folder")
 ```
 
-`ngram.npz` holds the counts as a trie in flat arrays (`lmtrain.ngram.trie.Trie`); the tokeniser is that of
+`ngram.npz` holds the counts as a trie in flat arrays (`truesource.lmtrain.ngram.trie.Trie`); the tokeniser is that of
 `transformers`. The words are those of a grammar, not of people.
 """

@@ -10,28 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.decoding.decode import Alphabet, Samples
-from lmtrain.ngram.reading import Reader
-from lmtrain.ngram.smoothing import Smoothing, estimate
-from lmtrain.ngram.stepper import NgramStepper
-from lmtrain.ngram.stream import Stream, read_stream
-from lmtrain.ngram.trie import Trie
-from lmtrain.tokenizer import Encoder
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.decode import Alphabet, Samples
+from truesource.lmtrain.ngram.reading import Reader
+from truesource.lmtrain.ngram.smoothing import Smoothing, estimate
+from truesource.lmtrain.ngram.stepper import NgramStepper
+from truesource.lmtrain.ngram.stream import Stream, read_stream
+from truesource.lmtrain.ngram.trie import Trie
+from truesource.lmtrain.tokenizer import Encoder
 
 
 class CountedModel(ABC):
     """A model of each token given the N - 1 tokens before it.
 
     Args:
-        trie: counts, as `lmtrain.ngram.smoothing.adjust` left them.
+        trie: counts, as `truesource.lmtrain.ngram.smoothing.adjust` left them.
         smoothing: ``mle`` or ``kneser_ney``.
         tokenizer: as it is saved.
         encoder: the same tokeniser as counting sees it.
         emitted: tokens that can follow something.
         name: what the model is called in tables.
-        discount: of ``kneser_ney``, see `lmtrain.ngram.smoothing.estimate`.
+        discount: of ``kneser_ney``, see `truesource.lmtrain.ngram.smoothing.estimate`.
 
     Raises:
         InputError: counts and tokeniser are of two models.
@@ -72,7 +72,7 @@ class CountedModel(ABC):
     @property
     @abstractmethod
     def alphabet(self) -> Alphabet:
-        """Its tokens, for `lmtrain.decoding`."""
+        """Its tokens, for `truesource.lmtrain.decoding`."""
 
     def read(self, sentences: Sequence[Sequence[str]]) -> Stream:
         """The token numbers of sentences."""

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
-from grammar.errors import InputError
-from lmtrain.config_json import read_config_json
-from lmtrain.integrity import require_unchanged
-from lmtrain.loading import load_tokenizer
-from lmtrain.ngram.model import NgramModel
-from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.ngram.smoothing import Smoothing
-from lmtrain.ngram.storage import FILE as COUNTS
-from lmtrain.ngram.storage import load_counts
-from lmtrain.ngram.trie import Trie
-from lmtrain.subwords import is_ours, is_subword
-from lmtrain.training_record import model_name
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config_json import read_config_json
+from truesource.lmtrain.integrity import require_unchanged
+from truesource.lmtrain.loading import load_tokenizer
+from truesource.lmtrain.ngram.model import NgramModel
+from truesource.lmtrain.ngram.pieces import NgramPieceModel
+from truesource.lmtrain.ngram.smoothing import Smoothing
+from truesource.lmtrain.ngram.storage import FILE as COUNTS
+from truesource.lmtrain.ngram.storage import load_counts
+from truesource.lmtrain.ngram.trie import Trie
+from truesource.lmtrain.subwords import is_ours, is_subword
+from truesource.lmtrain.training_record import model_name
 
 NGRAM = "ngram"  #: in ``config.json``
 

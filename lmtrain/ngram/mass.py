@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.smoothing import Estimate
 
 
 def log_mass(estimate: Estimate, members: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Log probability that the next token is one of a set.
 
-    With b(h) and h' as in `lmtrain.ngram._kernels_estimate.estimate`, p(w | h) is b(h) p(w | h') where hw is not in
+    With b(h) and h' as in `lmtrain.ngram._kernels.estimate.estimate`, p(w | h) is b(h) p(w | h') where hw is not in
     the trie, so the mass of the set after h is the sum of its p(w | h) over the hw that are, plus b(h) times what of
     the mass after h' belongs to other tokens. One pass over the n-grams, shorter contexts first.
 

@@ -8,26 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, TokenScores
-from grammar.errors import InputError
-from lmtrain.decoding.decode import Alphabet
-from lmtrain.next_token import NextToken
-from lmtrain.ngram.counted import CountedModel
-from lmtrain.ngram.smoothing import Smoothing
-from lmtrain.ngram.trie import Trie
-from lmtrain.tokenizer import Vocabulary
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, TokenScores
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.next_token import NextToken
+from truesource.lmtrain.ngram.counted import CountedModel
+from truesource.lmtrain.ngram.smoothing import Smoothing
+from truesource.lmtrain.ngram.trie import Trie
+from truesource.lmtrain.tokenizer import Vocabulary
 
 
 class NgramModel(CountedModel):
     """A model of each word given the N - 1 tokens before it; implements `DistributionModel` and `StepwiseModel`.
 
     Args:
-        trie: counts, as `lmtrain.ngram.smoothing.adjust` left them.
+        trie: counts, as `truesource.lmtrain.ngram.smoothing.adjust` left them.
         smoothing: ``mle`` or ``kneser_ney``.
-        tokenizer: word by word, as `lmtrain.tokenizer.build_tokenizer` makes it.
+        tokenizer: word by word, as `truesource.lmtrain.tokenizer.build_tokenizer` makes it.
         name: what the model is called in tables.
-        discount: of ``kneser_ney``, see `lmtrain.ngram.smoothing.estimate`.
+        discount: of ``kneser_ney``, see `truesource.lmtrain.ngram.smoothing.estimate`.
 
     Raises:
         InputError: counts and tokeniser are of two models.
@@ -111,5 +111,5 @@ class NgramModel(CountedModel):
 
     @property
     def alphabet(self) -> Alphabet:
-        """Its tokens, for `lmtrain.decoding`."""
+        """Its tokens, for `truesource.lmtrain.decoding`."""
         return Alphabet.of_words(self._vocabulary, len(self._vocabulary), self.longest)

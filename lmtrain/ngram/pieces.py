@@ -9,35 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
-from generator.coded import Rows
-from generator.frame import ScoringFrame
-from generator.language_model import TokenScores
-from generator.piece_model import Floats, Ints, PieceTokenizer
-from lmtrain.decoding.decode import Alphabet
-from lmtrain.ngram.counted import CountedModel
-from lmtrain.ngram.mass import log_mass
-from lmtrain.ngram.smoothing import Smoothing
-from lmtrain.ngram.stream import as_stream
-from lmtrain.ngram.trie import Trie
-from lmtrain.ngram.walker import NgramWalker
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
-from lmtrain.pieces.slots import Slots, assemble_words, cut_words
-from lmtrain.subwords import SubwordVocabulary
-from lmtrain.tokenizer import SPECIALS
+from truesource.generator.coded import Rows
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import TokenScores
+from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
+from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.ngram.counted import CountedModel
+from truesource.lmtrain.ngram.mass import log_mass
+from truesource.lmtrain.ngram.smoothing import Smoothing
+from truesource.lmtrain.ngram.stream import as_stream
+from truesource.lmtrain.ngram.trie import Trie
+from truesource.lmtrain.ngram.walker import NgramWalker
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
+from truesource.lmtrain.pieces.slots import Slots, assemble_words, cut_words
+from truesource.lmtrain.subwords import SubwordVocabulary
+from truesource.lmtrain.tokenizer import SPECIALS
 
 
 class NgramPieceModel(CountedModel, OpenVocabulary):
-    """A model of each piece given the N - 1 tokens before it; a `generator.piece_model.TokenisedModel`.
+    """A model of each piece given the N - 1 tokens before it; a `truesource.generator.piece_model.TokenisedModel`.
 
     Nothing is given to ``<unk>`` or any other special token but the end.
 
     Args:
-        trie: counts, as `lmtrain.ngram.smoothing.adjust` left them.
+        trie: counts, as `truesource.lmtrain.ngram.smoothing.adjust` left them.
         smoothing: ``mle`` or ``kneser_ney``.
-        tokenizer: of pieces, as `lmtrain.subwords.build_subword_tokenizer` makes it.
+        tokenizer: of pieces, as `truesource.lmtrain.subwords.build_subword_tokenizer` makes it.
         name: what the model is called in tables.
-        discount: of ``kneser_ney``, see `lmtrain.ngram.smoothing.estimate`.
+        discount: of ``kneser_ney``, see `truesource.lmtrain.ngram.smoothing.estimate`.
 
     Raises:
         InputError: counts and tokeniser are of two models.
@@ -60,7 +60,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
 
     @property
     def reading(self) -> str:
-        """How words are scored, for signatures; see `lmtrain.pieces.models.CausalPieceModel.reading`."""
+        """How words are scored, for signatures; see `truesource.lmtrain.pieces.models.CausalPieceModel.reading`."""
         return reading_of(self._vocabulary)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -87,7 +87,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
 
     @property
     def alphabet(self) -> Alphabet:
-        """Its pieces, for `lmtrain.decoding`; sentences are drawn piece by piece and spelt."""
+        """Its pieces, for `truesource.lmtrain.decoding`; sentences are drawn piece by piece and spelt."""
         v = self._vocabulary
         return Alphabet(len(v), v.eos, (v.pad, v.unk, v.bos, v.mask), None, v.join)
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.piece_model import PathSums
-from generator.sampler import random_state
-from lmtrain.ngram import _kernels_estimate
-from lmtrain.ngram import _kernels_walk as kernels
-from lmtrain.ngram.mass import log_mass
-from lmtrain.ngram.smoothing import Estimate
-from lmtrain.ngram.stream import Stream
+from truesource.generator.piece_model import PathSums
+from truesource.generator.sampler import random_state
+from truesource.lmtrain.ngram._kernels import estimate as _kernels_estimate
+from truesource.lmtrain.ngram._kernels import walk as kernels
+from truesource.lmtrain.ngram.mass import log_mass
+from truesource.lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.stream import Stream
 
 Ints = NDArray[np.int64]
 
@@ -105,7 +105,7 @@ class Reader:
         return {}
 
     def sum_paths(self, source: Ints, first: Ints, tokens: NDArray[np.integer], most: int) -> PathSums:
-        """Sum over the paths of a lattice, see `generator.piece_model.LatticeWalker.sum_paths`."""
+        """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeWalker.sum_paths`."""
         begin = int(self.begin(1).node[0])
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
         return PathSums(

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lmtrain.ngram import _kernels_estimate as kernels
-from lmtrain.ngram.trie import Trie
+from truesource.lmtrain.ngram._kernels import estimate as kernels
+from truesource.lmtrain.ngram.trie import Trie
 
 Smoothing = Literal["mle", "kneser_ney"]
 FALLBACK = 0.5  #: discount of a length whose counts give none

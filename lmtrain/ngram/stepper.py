@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmtrain.ngram.reading import Reader
+from truesource.lmtrain.ngram.reading import Reader
 
 
 class NgramStepper:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.archives import ArrayKind, integers, read_arrays
-from grammar.errors import InputError
-from grammar.files import atomic_path
-from lmtrain.ngram.smoothing import Estimate
-from lmtrain.ngram.trie import Trie
+from truesource.grammar.archives import ArrayKind, integers, read_arrays
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path
+from truesource.lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.trie import Trie
 
 FILE = "ngram.npz"
 _ARRAYS = tuple(field.name for field in fields(Trie))

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.coded import CodedSentences, Rows
-from grammar.errors import InputError
-from lmtrain.encoding import encode_rows
-from lmtrain.tokenizer import Encoder
+from truesource.generator.coded import CodedSentences, Rows
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.encoding import encode_rows
+from truesource.lmtrain.tokenizer import Encoder
 
 MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
 

@@ -11,26 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from generator.coded import CodedSentences
-from grammar.errors import InputError
-from grammar.files import atomic_path, write_json, write_text
-from lmtrain.card import versions
-from lmtrain.config import ModelConfig
-from lmtrain.integrity import file_digests
-from lmtrain.ngram import _kernels_estimate as kernels
-from lmtrain.ngram.card import model_card
-from lmtrain.ngram.counted import CountedModel
-from lmtrain.ngram.loading import NGRAM, make_ngram
-from lmtrain.ngram.model import NgramModel
-from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.ngram.smoothing import adjust
-from lmtrain.ngram.storage import save_counts
-from lmtrain.ngram.stream import read_stream
-from lmtrain.ngram.trie import count_ngrams
-from lmtrain.subwords import encoder_of, make_tokenizer
-from lmtrain.times import write_times
-from lmtrain.tokenizer import SPECIALS
-from lmtrain.training_record import FILE
+from truesource.generator.coded import CodedSentences
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, write_json, write_text
+from truesource.lmtrain.card import versions
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.ngram._kernels import estimate as kernels
+from truesource.lmtrain.ngram.card import model_card
+from truesource.lmtrain.ngram.counted import CountedModel
+from truesource.lmtrain.ngram.loading import NGRAM, make_ngram
+from truesource.lmtrain.ngram.model import NgramModel
+from truesource.lmtrain.ngram.pieces import NgramPieceModel
+from truesource.lmtrain.ngram.smoothing import adjust
+from truesource.lmtrain.ngram.storage import save_counts
+from truesource.lmtrain.ngram.stream import read_stream
+from truesource.lmtrain.ngram.trie import count_ngrams
+from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.times import write_times
+from truesource.lmtrain.tokenizer import SPECIALS
+from truesource.lmtrain.training_record import FILE
 
 
 def train_ngram(
@@ -41,7 +41,7 @@ def train_ngram(
     out: Path,
     probe: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
 ) -> None:
-    """Count a train split and leave the model in a folder; called by `lmtrain.training.train`.
+    """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
 
     Counting takes seconds a million sentences, so nothing is kept of a call that was stopped, and there is nothing
     to go on from: after Ctrl-C or a kill, ``out`` is as it was, and the same call begins again. Nothing is random.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.progress import meter
-from lmtrain.ngram import _kernels_count as kernels
-from lmtrain.ngram.stream import Stream
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
+from truesource.lmtrain.ngram._kernels import count as kernels
+from truesource.lmtrain.ngram.stream import Stream
 
 Ints = NDArray[np.int32]
 MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers

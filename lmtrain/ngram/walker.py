@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.piece_model import PathSums
-from lmtrain.ngram.reading import Reader
+from truesource.generator.piece_model import PathSums
+from truesource.lmtrain.ngram.reading import Reader
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -49,7 +49,7 @@ class NgramWalker:
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
     def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
-        """Sum over all paths of a lattice; see `generator.piece_model.LatticeWalker`."""
+        """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeWalker`."""
         found = self._reader.sum_paths(source, first, tokens, most)
         self._steps += found.steps
         return found

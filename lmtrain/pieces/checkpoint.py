@@ -13,13 +13,13 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.architectures import architecture_of
-from lmtrain.loading import load_network
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.pieces.offsets import OffsetCutter
-from lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import architecture_of
+from truesource.lmtrain.loading import load_network
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.offsets import OffsetCutter
+from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 
 
 def load_checkpoint(
@@ -38,8 +38,8 @@ def load_checkpoint(
 
     Args:
         folder: with ``config.json``, weights, ``tokenizer.json``.
-        config: of that folder, see `lmtrain.loading.load_config`.
-        tokenizer: of that folder, see `lmtrain.loading.load_tokenizer`.
+        config: of that folder, see `truesource.lmtrain.loading.load_config`.
+        tokenizer: of that folder, see `truesource.lmtrain.loading.load_tokenizer`.
         name: in tables.
         device: such as ``"cpu"``; None: a GPU when there is one.
 

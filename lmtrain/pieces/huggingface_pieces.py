@@ -9,9 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from tokenizers import Tokenizer
 
-from generator.piece_model import Ints, PieceInventory, PieceKind, PieceText
-from grammar.errors import InputError
-from lmtrain.pieces.marking import MARKER, PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
+from truesource.generator.piece_model import Ints, PieceInventory, PieceKind, PieceText
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.marking import (
+    MARKER,
+    PROBE,
+    Entry,
+    Marking,
+    added_score,
+    check_text,
+    make_inventory,
+    no_joining,
+)
 
 KINDS: dict[str, PieceKind] = {"Unigram": "unigram", "BPE": "bpe", "WordPiece": "wordpiece"}
 BYTE_TOKENS = frozenset(f"<0x{byte:02X}>" for byte in range(256))

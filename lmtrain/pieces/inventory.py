@@ -8,7 +8,7 @@ end-of-word suffix) and WordPiece models; ``.model`` files of SentencePiece.
   spellings, and a text that needs them is unreadable.
 - Tokens that a user added, and that are not special, are pieces. The tokeniser looks for them before its model does, so
   its own cut always has them; other cuts may spell the same characters otherwise. In unigram models they score as in
-  SentencePiece's own lattice, see `lmtrain.pieces.marking.added_score`.
+  SentencePiece's own lattice, see `truesource.lmtrain.pieces.marking.added_score`.
 - Rules that split a text before the model sees it (digits, punctuation, contractions) shape the tokeniser's own cut,
   but forbid no other: a language model of pieces can write any of them.
 """
@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from generator.piece_model import PieceTokenizer
-from grammar.errors import InputError
+from truesource.generator.piece_model import PieceTokenizer
+from truesource.grammar.errors import InputError
 
 
 def read_pieces(source: Any) -> PieceTokenizer:
@@ -45,7 +45,7 @@ def read_pieces(source: Any) -> PieceTokenizer:
     """
     if isinstance(source, str | Path):
         return _read_path(Path(source))
-    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+    from truesource.lmtrain.pieces.huggingface_pieces import HuggingFacePieces
 
     backend = getattr(source, "backend_tokenizer", source)
     if not hasattr(backend, "to_str"):
@@ -60,20 +60,20 @@ def _read_path(path: Path) -> PieceTokenizer:
         raise InputError("there is no such file; name a model folder, a tokenizer.json or a SentencePiece .model", path)
     if path.suffix == ".json":
         return _read_json(path)
-    from lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
+    from truesource.lmtrain.pieces.sentencepiece_pieces import SentencePiecePieces
 
     return SentencePiecePieces.load(path)
 
 
 def _read_folder(folder: Path) -> PieceTokenizer:
-    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
-    from lmtrain.pieces.tokenizer_folder import read_plain
+    from truesource.lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+    from truesource.lmtrain.pieces.tokenizer_folder import read_plain
 
     found = read_plain(folder)
     if found is not None:
         with _located(folder):
             return HuggingFacePieces(*found)
-    from lmtrain.loading import load_tokenizer  # torch
+    from truesource.lmtrain.loading import load_tokenizer  # torch
 
     tokenizer = load_tokenizer(folder)
     with _located(folder):
@@ -81,8 +81,8 @@ def _read_folder(folder: Path) -> PieceTokenizer:
 
 
 def _read_json(path: Path) -> PieceTokenizer:
-    from lmtrain.pieces.huggingface_pieces import HuggingFacePieces
-    from lmtrain.pieces.tokenizer_folder import read_tokenizer_json
+    from truesource.lmtrain.pieces.huggingface_pieces import HuggingFacePieces
+    from truesource.lmtrain.pieces.tokenizer_folder import read_tokenizer_json
 
     with _located(path):
         return HuggingFacePieces(read_tokenizer_json(path))

@@ -12,24 +12,24 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from generator.frame import ScoringFrame
-from generator.language_model import Objective, TokenScores
-from generator.piece_model import Floats, Ints, PieceTokenizer
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.cache import without_cache
-from lmtrain.data import Batch
-from lmtrain.decoding.decode import Alphabet
-from lmtrain.decoding.network import NetworkStepper
-from lmtrain.heads import predictor
-from lmtrain.pieces.cutter import Cutter, Marks
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
-from lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
-from lmtrain.pieces.scoring import score_causal_words, score_masked_words
-from lmtrain.pieces.walker import NetworkWalker
-from lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs, row_steps
-from lmtrain.scoring import batch_budget
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import Objective, TokenScores
+from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.cache import without_cache
+from truesource.lmtrain.data import Batch
+from truesource.lmtrain.decoding.decode import Alphabet
+from truesource.lmtrain.decoding.network import NetworkStepper
+from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.pieces.cutter import Cutter, Marks
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
+from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
+from truesource.lmtrain.pieces.scoring import score_causal_words, score_masked_words
+from truesource.lmtrain.pieces.walker import NetworkWalker
+from truesource.lmtrain.pieces.whole_texts import OpenPredictor, row_log_probs, row_steps
+from truesource.lmtrain.scoring import batch_budget
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
 
@@ -78,7 +78,7 @@ class _PieceModel(OpenVocabulary):
 
 
 class CausalPieceModel(_PieceModel):
-    """A model of each piece given those before it, as a model of words; see `lmtrain.pieces.scoring`."""
+    """A model of each piece given those before it, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "causal"
     chosen_before: str | None = None  #: the token that `around_texts` was told to put before a text
@@ -129,7 +129,7 @@ class CausalPieceModel(_PieceModel):
 
     @property
     def alphabet(self) -> Alphabet:
-        """Its pieces, for `lmtrain.decoding`; sentences are drawn piece by piece and spelt by the tokeniser.
+        """Its pieces, for `truesource.lmtrain.decoding`; sentences are drawn piece by piece and spelt by the tokeniser.
 
         Raises:
             InputError: the tokeniser has no token for the beginning or the end of a text.
@@ -201,7 +201,7 @@ class CausalPieceModel(_PieceModel):
 
 
 class MaskedPieceModel(_PieceModel):
-    """A model of pieces given all others, as a model of words; see `lmtrain.pieces.scoring`."""
+    """A model of pieces given all others, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "masked"
 

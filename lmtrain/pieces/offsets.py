@@ -16,11 +16,11 @@ from tokenizers.decoders import WordPiece
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from generator.language_model import Objective
-from grammar.errors import InputError
-from lmtrain.pieces.cutter import Flags, Ints, Marks, Pieces
-from lmtrain.pieces.marking import MARKER
-from lmtrain.whole_words import parts_of
+from truesource.generator.language_model import Objective
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.cutter import Flags, Ints, Marks, Pieces
+from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.whole_words import parts_of
 
 
 class OffsetCutter:

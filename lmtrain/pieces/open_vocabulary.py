@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from generator.language_model import LogDistributions
-from grammar.errors import InputError
-from lmtrain.pieces.cutter import Cutter
+from truesource.generator.language_model import LogDistributions
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.cutter import Cutter
 
 
 class OpenVocabulary:
     """What cannot be asked of a model of pieces."""
 
     name: str
-    has_distributions = False  #: see `generator.language_model.has_distributions`
+    has_distributions = False  #: see `truesource.generator.language_model.has_distributions`
 
     @property
     def vocabulary(self) -> None:

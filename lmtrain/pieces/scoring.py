@@ -27,15 +27,22 @@ import numpy as np
 import torch
 from torch import nn
 
-from generator.frame import ScoringFrame
-from generator.language_model import TokenScores, assemble_scores
-from grammar.errors import InputError
-from grammar.progress import meter
-from lmtrain.data import by_length, pack
-from lmtrain.pieces.cutter import Cutter
-from lmtrain.pieces.slots import Slots, assemble_words, by_sentence, check_piece_counts, cut_words, first_words
-from lmtrain.pieces.whole_texts import OpenPredictor, log_probs_at, slot_log_probs
-from lmtrain.scoring import batch_budget
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import TokenScores, assemble_scores
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
+from truesource.lmtrain.data import by_length, pack
+from truesource.lmtrain.pieces.cutter import Cutter
+from truesource.lmtrain.pieces.slots import (
+    Slots,
+    assemble_words,
+    by_sentence,
+    check_piece_counts,
+    cut_words,
+    first_words,
+)
+from truesource.lmtrain.pieces.whole_texts import OpenPredictor, log_probs_at, slot_log_probs
+from truesource.lmtrain.scoring import batch_budget
 
 
 def score_causal_words(

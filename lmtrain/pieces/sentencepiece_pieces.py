@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from generator.piece_model import Ints, PieceInventory, PieceText
-from grammar.errors import InputError
-from lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
-from lmtrain.pieces.sentencepiece_model import Algorithm, PieceType, SentencePieceModel
+from truesource.generator.piece_model import Ints, PieceInventory, PieceText
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
+from truesource.lmtrain.pieces.sentencepiece_model import Algorithm, PieceType, SentencePieceModel
 
 _KINDS = (PieceType.NORMAL, PieceType.USER_DEFINED)
 

@@ -1,4 +1,4 @@
-"""From log probabilities of pieces to those of words; see `lmtrain.pieces.scoring` for the formulas."""
+"""From log probabilities of pieces to those of words; see `truesource.lmtrain.pieces.scoring` for the formulas."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.frame import ScoringFrame
-from generator.language_model import TokenScores, assemble_scores
-from grammar.errors import InputError
-from lmtrain.pieces.cutter import Cutter, Flags, Ints, Pieces
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import TokenScores, assemble_scores
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.cutter import Cutter, Flags, Ints, Pieces
 
 Floats = NDArray[np.float64]
 

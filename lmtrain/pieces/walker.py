@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from lmtrain.data import by_length
-from lmtrain.pieces.cutter import Ints, Marks
-from lmtrain.pieces.memory import Memory, Store
-from lmtrain.pieces.whole_texts import check_beginning, check_length
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.data import by_length
+from truesource.lmtrain.pieces.cutter import Ints, Marks
+from truesource.lmtrain.pieces.memory import Memory, Store
+from truesource.lmtrain.pieces.whole_texts import check_beginning, check_length
 
 Floats = NDArray[np.float64]
 TOGETHER = 2**22  #: logits that `NetworkWalker.log_any` adds up at once
@@ -30,7 +30,7 @@ class _Context:
 
 
 class NetworkWalker:
-    """A `generator.piece_model.PieceWalker` of a causal network.
+    """A `truesource.generator.piece_model.PieceWalker` of a causal network.
 
     The network reads a token when something is asked that follows it, so the last piece of a text that is given up
     costs nothing, and equal texts are one context, read once. All texts that a question concerns are read in as

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from grammar.errors import InputError
-from lmtrain.data import Batch, by_length, pack, to_device
-from lmtrain.pieces.cutter import Flags, Ints, Marks
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.data import Batch, by_length, pack, to_device
+from truesource.lmtrain.pieces.cutter import Flags, Ints, Marks
 
 Floats = NDArray[np.float64]
 #: opens a function from the model and a batch to logits (T, V) at the batch's ``positions``

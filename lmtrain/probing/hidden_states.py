@@ -11,15 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from grammar.errors import InputError
-from grammar.progress import meter
-from lmtrain.cache import without_cache
-from lmtrain.data import Ints, by_length, pack
-from lmtrain.models import CausalModel, MaskedModel, TrainedModel
-from lmtrain.pieces.cutter import Marks
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.pieces.slots import check_piece_counts
-from lmtrain.scoring import batch_budget
+from truesource.grammar.errors import InputError
+from truesource.grammar.progress import meter
+from truesource.lmtrain.cache import without_cache
+from truesource.lmtrain.data import Ints, by_length, pack
+from truesource.lmtrain.models import CausalModel, MaskedModel, TrainedModel
+from truesource.lmtrain.pieces.cutter import Marks
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.slots import check_piece_counts
+from truesource.lmtrain.scoring import batch_budget
 
 Pooling = Literal["last", "mean"]
 Network = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 Floats = NDArray[np.float64]
 WEIGHT_DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)  #: strongest first

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.measures.brackets import Brackets, brackets, compare_brackets, punctuation
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank.reader import read_text
+from truesource.evaluation.measures.brackets import Brackets, brackets, compare_brackets, punctuation
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.reader import read_text
 
 
 def tree(text: str) -> Tree:

@@ -16,15 +16,15 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
-from evaluation.comparison import Comparison, compare, oracle_for
-from evaluation.measures.bootstrap import FEWEST
-from evaluation.oracle import Oracle
-from evaluation.token_table import read_token_table, write_token_table
-from generator.frame import ScoringFrame, preset_frame
-from generator.language_model import Objective, TokenScores, assemble_scores
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.comparison import Comparison, compare, oracle_for
+from truesource.evaluation.measures.bootstrap import FEWEST
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.token_table import read_token_table, write_token_table
+from truesource.generator.frame import ScoringFrame, preset_frame
+from truesource.generator.language_model import Objective, TokenScores, assemble_scores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)

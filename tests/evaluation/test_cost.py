@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.cost import LongSentences, long_sentences
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
+from truesource.evaluation.cost import LongSentences, long_sentences
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.measures.discrete_tests import (
+from truesource.evaluation.measures.discrete_tests import (
     against_exact,
     atoms,
     between,
@@ -18,9 +18,9 @@ from evaluation.measures.discrete_tests import (
     mean_against_exact,
     mean_difference,
 )
-from evaluation.measures.distances import distances
-from evaluation.measures.monte_carlo import holm, judged, p_value
-from grammar.errors import InputError
+from truesource.evaluation.measures.distances import distances
+from truesource.evaluation.measures.monte_carlo import holm, judged, p_value
+from truesource.grammar.errors import InputError
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=8)
 

@@ -18,17 +18,17 @@ from reference_inference import all_strings, derivations, rules_of
 from toy_models import END, Table
 from whole_language import whole_language
 
-from evaluation.comparison import compare
-from evaluation.divergence import blocks
-from evaluation.divergence.compare import BY, Divergence, compare_distributions
-from evaluation.divergence.estimate import variance_ratio
-from evaluation.oracle import Oracle
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.evaluation.comparison import compare
+from truesource.evaluation.divergence import blocks
+from truesource.evaluation.divergence.compare import BY, Divergence, compare_distributions
+from truesource.evaluation.divergence.estimate import variance_ratio
+from truesource.evaluation.oracle import Oracle
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, Objective
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 SHORT = LengthRange(1, 3)

@@ -11,13 +11,13 @@ from reference_inference import all_strings, rules_of
 from toy_models import END, Table
 from whole_language import whole_language
 
-from evaluation.divergence.cached import cache_truth
-from evaluation.divergence.compare import compare_distributions
-from evaluation.divergence.reverse import reverse_divergence
-from evaluation.oracle import Oracle
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.divergence.cached import cache_truth
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.divergence.reverse import reverse_divergence
+from truesource.evaluation.oracle import Oracle
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 TRUTH = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 OTHER = PCFG.from_text("S -> S S 0.5 | a 0.25 | b 0.25")  #: the same strings, other probabilities

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from evaluation.bound import bound_records, sentence_records
-from evaluation.comparison import compare
-from evaluation.divergence.compare import compare_distributions
-from evaluation.dynamics.compare import Settings, learning_dynamics
-from evaluation.exclusion import Exclusion
-from evaluation.oracle import Oracle
-from evaluation.parts import score_in_parts
-from evaluation.pplu.compare import compare_pplu
-from evaluation.pplu.unigrams import oracle_unigram
-from generator.corpus import Corpus
-from generator.frame import ScoringFrame, preset_frame
-from generator.language_model import Objective, TokenScores
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.bound import bound_records, sentence_records
+from truesource.evaluation.comparison import compare
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.parts import score_in_parts
+from truesource.evaluation.pplu.compare import compare_pplu
+from truesource.evaluation.pplu.unigrams import oracle_unigram
+from truesource.generator.corpus import Corpus
+from truesource.generator.frame import ScoringFrame, preset_frame
+from truesource.generator.language_model import Objective, TokenScores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 FRAME = ScoringFrame()
 LAW = PCFG.from_text("S -> W S 0.4 | W 0.6\nW -> a 0.4 | b 0.3 | c 0.2 | d 0.1")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.measures import bootstrap, correlation
-from evaluation.measures.bootstrap import (
+from truesource.evaluation.measures import bootstrap, correlation
+from truesource.evaluation.measures.bootstrap import (
     FEWEST,
     FLOOR,
     ci_part,
@@ -24,9 +24,15 @@ from evaluation.measures.bootstrap import (
     resampled_times,
     studentised,
 )
-from evaluation.measures.correlation import _Ranked, _weighted_spearman, correlations, spearman, spearman_ends
-from evaluation.measures.paired import Paired
-from evaluation.score import Score
+from truesource.evaluation.measures.correlation import (
+    _Ranked,
+    _weighted_spearman,
+    correlations,
+    spearman,
+    spearman_ends,
+)
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.score import Score
 
 
 def drawn_sums(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:

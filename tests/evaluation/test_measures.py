@@ -10,13 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
-from evaluation.measures.paired import NothingToCompareError, Paired, pair
-from evaluation.measures.perplexity import perplexities, perplexity
-from evaluation.score import Score, digest_sentences, signature
-from generator.frame import ScoringFrame, preset_frame
-from generator.language_model import TokenScores, assemble_scores
-from grammar.errors import InputError
+from truesource.evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
+from truesource.evaluation.measures.paired import NothingToCompareError, Paired, pair
+from truesource.evaluation.measures.perplexity import perplexities, perplexity
+from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.generator.frame import ScoringFrame, preset_frame
+from truesource.generator.language_model import TokenScores, assemble_scores
+from truesource.grammar.errors import InputError
 
 FRAME = ScoringFrame()
 VALUES = st.lists(st.tuples(st.integers(-8, 0), st.integers(-8, 0)), min_size=3, max_size=30)

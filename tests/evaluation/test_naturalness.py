@@ -14,22 +14,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evaluation.encoded import Encoded, encode, permuted
-from evaluation.naturalness.compare import compare_naturalness
-from evaluation.naturalness.lengths import length_counts, with_rest
-from evaluation.naturalness.ngrams import agreement, ngrams
-from evaluation.naturalness.rarefaction import expected_types
-from evaluation.naturalness.zipf_law import Law, fit_law, log_pmf, objective
-from evaluation.naturalness.zipf_mandelbrot import (
+from truesource.evaluation.encoded import Encoded, encode, permuted
+from truesource.evaluation.naturalness.compare import compare_naturalness
+from truesource.evaluation.naturalness.lengths import length_counts, with_rest
+from truesource.evaluation.naturalness.ngrams import agreement, ngrams
+from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.naturalness.zipf_law import Law, fit_law, log_pmf, objective
+from truesource.evaluation.naturalness.zipf_mandelbrot import (
     fit_corpus,
     fit_released,
     ranks_of,
     released_objective,
     score_covariance,
 )
-from evaluation.naturalness.zipf_ranks import MOST_WORDS, Counted, TrueLaw, simulated, support, true_law
-from evaluation.naturalness.zipf_ranks import expected_types as expected_words
-from grammar.errors import InputError
+from truesource.evaluation.naturalness.zipf_ranks import MOST_WORDS, Counted, TrueLaw, simulated, support, true_law
+from truesource.evaluation.naturalness.zipf_ranks import expected_types as expected_words
+from truesource.grammar.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), min_size=1, max_size=12)
 COUNTS = st.lists(st.integers(0, 40), min_size=3, max_size=30)
@@ -518,7 +518,7 @@ def test_the_reference_is_one_of_the_sources_and_not_the_only_one() -> None:
 
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_treebank_is_more_like_itself_than_its_shuffled_words() -> None:
-    from grammar.treebank import Treebank
+    from truesource.grammar.treebank import Treebank
 
     folder = Path(os.environ["TRUESOURCE_SHARED_DATA"])
     bank = Treebank.read(folder / "gum.dev.mrg.gz").sentences()

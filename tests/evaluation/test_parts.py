@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation import parts
-from evaluation.bound import bound_records, sentence_records
-from evaluation.parts import score_in_parts
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.parallel import Share
-from grammar.pcfg import PCFG
+from truesource.evaluation import parts
+from truesource.evaluation.bound import bound_records, sentence_records
+from truesource.evaluation.parts import score_in_parts
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.parallel import Share
+from truesource.grammar.pcfg import PCFG
 
 GRAMMAR = PCFG.from_text("S -> S S 0.2 | a 0.5 | b 0.3")
 SENTENCES = [["a"], ["a", "b"], ["never-seen", "b"], ["b", "a", "a"], ["b"], ["a", "a"], ["b", "b", "a", "a"]]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.encoded import encode
-from evaluation.measures import _kernels_permutation as kernels
-from evaluation.measures.monte_carlo import p_value
-from evaluation.measures.permutation import compare_words, permutation_tests, permuted_words
-from grammar.errors import InputError
+from truesource.evaluation.encoded import encode
+from truesource.evaluation.measures._kernels import permutation as kernels
+from truesource.evaluation.measures.monte_carlo import p_value
+from truesource.evaluation.measures.permutation import compare_words, permutation_tests, permuted_words
+from truesource.grammar.errors import InputError
 
 WORDS = st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8)
 

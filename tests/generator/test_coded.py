@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.coded import CodedSentences, Rows
-from generator.corpus import Corpus
-from grammar.pcfg import PCFG
+from truesource.generator.coded import CodedSentences, Rows
+from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
 
 SENTENCES = st.lists(st.lists(st.text("abé ", min_size=1, max_size=2), max_size=5), max_size=12)
 

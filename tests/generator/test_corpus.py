@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 import yaml
 
-from generator import shards
-from generator.corpus import Corpus
-from generator.drawing import Drawing
-from generator.sampler import Sampler, random_state, sample_treebank
-from generator.spelling import Columns
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.pcfg import PCFG
+from truesource.generator import shards
+from truesource.generator.corpus import Corpus
+from truesource.generator.drawing import Drawing
+from truesource.generator.sampler import Sampler, random_state, sample_treebank
+from truesource.generator.spelling import Columns
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.pcfg import PCFG
 
 RULES = [
     ("ROOT", ("NP-1", "@S-0"), 0.5),
@@ -271,7 +271,7 @@ def test_another_call_does_not_resume(pcfg, corpus, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("generator.making.settle", interrupted)
+        patch.setattr("truesource.generator.making.settle", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sample(pcfg, tmp_path / "c", seed=99)
     assert files(sample(pcfg, tmp_path / "c").path) == files(corpus.path)
@@ -281,10 +281,10 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
     pcfg.save(tmp_path / "g.npz")
     program = f"""
         import os, signal
-        from generator import Corpus
-        from generator.drawing import Drawing
-        from grammar.conditioning import LengthRange
-        from grammar.pcfg import PCFG
+        from truesource.generator import Corpus
+        from truesource.generator.drawing import Drawing
+        from truesource.grammar.conditioning import LengthRange
+        from truesource.grammar.pcfg import PCFG
         write, done = Drawing.write, []
         def killed(*args):
             if len(done) == 3:

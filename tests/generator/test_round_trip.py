@@ -11,15 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from generator.corpus import Corpus
-from generator.sampler import Sampler, random_state
-from grammar.bracketing import escaped, is_word_label, unescaped, word_label
-from grammar.conditioning import LengthRange
-from grammar.estimate import relative_frequency
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
-from grammar.treebank import Normalisation, Treebank
-from grammar.treebank.reader import read_text
+from truesource.generator.corpus import Corpus
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.bracketing import escaped, is_word_label, unescaped, word_label
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Normalisation, Treebank
+from truesource.grammar.treebank.reader import read_text
 
 LENGTHS = LengthRange(1, 8)
 ODD = (

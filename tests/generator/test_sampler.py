@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from generator import _kernels
-from generator.sampler import Sampler, random_state, sample_treebank
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.generator._kernels import derivations as _kernels
+from truesource.generator.sampler import Sampler, random_state, sample_treebank
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 # left recursion (S), a unary cycle of length two (S -> A -> S) and one of length one (B), ambiguity
 RULES = [

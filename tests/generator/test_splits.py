@@ -12,19 +12,19 @@ from other_process import locked_elsewhere
 from reference_inference import all_strings, derivations, rules_of
 from scipy import stats
 
-from generator import exclusion
-from generator.corpus import Corpus
-from generator.drawing import Drawing
-from generator.making import make_corpus
-from generator.plan import Plan, plan_shards, sentences_for
-from generator.sampler import Sampler
-from generator.spelling import Columns, Spelling
-from generator.unique import deal
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.parallel import Share, Workers, run_each
-from grammar.pcfg import PCFG
+from truesource.generator import exclusion
+from truesource.generator.corpus import Corpus
+from truesource.generator.drawing import Drawing
+from truesource.generator.making import make_corpus
+from truesource.generator.plan import Plan, plan_shards, sentences_for
+from truesource.generator.sampler import Sampler
+from truesource.generator.spelling import Columns, Spelling
+from truesource.generator.unique import deal
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.parallel import Share, Workers, run_each
+from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(1, 5)
 GRAMMAR = """\
@@ -101,7 +101,7 @@ def test_disjoint_splits_and_their_exact_law(pcfg, strings, tmp_path):
 def test_the_mass_of_large_splits_is_estimated(pcfg, strings, tmp_path, monkeypatch):
     splits = {"train": 3000, "test": 4000}
     with monkeypatch.context() as patch:
-        patch.setattr("generator.making.EXACT_UP_TO", 10)
+        patch.setattr("truesource.generator.making.EXACT_UP_TO", 10)
         corpus = sample(pcfg, tmp_path / "c", splits, overlap="disjoint")
         exact = sample(pcfg, tmp_path / "d", splits, overlap="disjoint", exact_correction=True)
     excluded = corpus.record["splits"]["test"]["excluded"]
@@ -142,7 +142,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
         assert blocks.stop <= 2000  # of 100 sentences each; the limit is 50,000
         return run_each(function, blocks, workers)
 
-    monkeypatch.setattr("generator.unique.run_each", spied)
+    monkeypatch.setattr("truesource.generator.unique.run_each", spied)
     with pytest.raises(InputError, match=r"only 125 different sentences in [\d,]+ draws, 5,000 were asked for"):
         sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
     assert all(more <= 2 * have for have, more in asked[1:])
@@ -151,7 +151,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
 @pytest.mark.parametrize("at_once", [1, 40, 2**24])
 def test_unique_sentences_do_not_depend_on_how_many_are_drawn_at_once(pcfg, tmp_path, monkeypatch, at_once):
     """Against the first different ones of the stream, found one by one."""
-    monkeypatch.setattr("generator.unique.AT_ONCE", at_once)
+    monkeypatch.setattr("truesource.generator.unique.AT_ONCE", at_once)
     drawing = Drawing(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
     shards, found = deal(drawing, plan_shards({"train": 150}, 50), ONE_JOB)
     known, places = set(), []
@@ -342,7 +342,7 @@ def test_the_share_of_trees_under_a_cap():
     assert Sampler(pcfg, LengthRange(2, 3), max_height=3).log_height_mass == pytest.approx(
         math.log(0.147 / (0.147 + 2 * 0.3 * 0.147 * 0.7))
     )
-    from generator.plan import mean_length
+    from truesource.generator.plan import mean_length
 
     assert mean_length(pcfg, None, 3) == pytest.approx((0.7 + 2 * 0.147) / 0.847)
     assert mean_length(pcfg, LengthRange(2, 3), 3) == pytest.approx(2.0)
@@ -355,7 +355,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
     lengths = LengthRange(40, 40)
     sampler = Sampler(pcfg, lengths)
     assert sampler.log_mass < math.log(1e-6)
-    from generator.sampler import random_state
+    from truesource.generator.sampler import random_state
 
     drawn = sampler.draw(200, random_state(1))
     assert set(np.unique(drawn.n_tokens)) == {40}
@@ -366,8 +366,8 @@ def test_a_tiny_range_is_drawn_without_rejection():
 
 def test_a_retold_sample_follows_the_variant(tmp_path):
     """Rules that become one when children are reordered: their derivations, by enumeration of the variant's strings."""
-    from generator.parallel_corpora import is_reordering, sample_variants
-    from grammar.variants import parse_variant
+    from truesource.generator.parallel_corpora import is_reordering, sample_variants
+    from truesource.grammar.variants import parse_variant
 
     pcfg = PCFG.from_text(
         "S -> NP VP 0.5 | VP NP 0.2 | VP 0.3\nNP -> 'n' 0.8 | NP NP 0.2\nVP -> VP NP 0.2 | 'v' 0.5 | 'w' 0.3"

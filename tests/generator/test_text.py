@@ -6,8 +6,8 @@ import gzip
 
 import pytest
 
-from generator.text import read_sentences
-from grammar.errors import InputError
+from truesource.generator.text import read_sentences
+from truesource.grammar.errors import InputError
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

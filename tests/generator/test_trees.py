@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from generator import _kernels_text
-from generator.sampler import Sampler, random_state
-from generator.spelling import Columns, Spelling, packed, spell
-from generator.trees import Reading, node_codes, read_brackets, read_tree
-from grammar.bracketing import escaped
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.generator._kernels import text as _kernels_text
+from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.spelling import Columns, Spelling, packed, spell
+from truesource.generator.trees import Reading, node_codes, read_brackets, read_tree
+from truesource.grammar.bracketing import escaped
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 
 def drawn(pcfg, n=40):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from random_grammars import WORDS, sentences, small_pcfgs
 from reference_inference import rules_of
 
-from grammar.errors import InputError
-from grammar.formats import load_grammar, save_grammar
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats import load_grammar, save_grammar
+from truesource.grammar.pcfg import PCFG
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank import Binarisation, splice
-from grammar.treebank.heads import head_index
-from grammar.treebank.reader import read_text
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Binarisation, splice
+from truesource.grammar.treebank.heads import head_index
+from truesource.grammar.treebank.reader import read_text
 
 ODD = [
     "PRP$",

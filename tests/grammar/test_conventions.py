@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.conventions import CONVENTIONS, NAMES, Name, without_headers
-from grammar.errors import InputError
-from grammar.estimate import relative_frequency
-from grammar.tree import Tree
-from grammar.treebank import Normalisation, Treebank
+from truesource.grammar.conventions import CONVENTIONS, NAMES, Name, without_headers
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Normalisation, Treebank
 
 BANNER = "*x*x*x*x*\n*x*  Copyright  *x*\n\n"
 SWITCHBOARD = (
@@ -147,7 +147,7 @@ WORDS = ["dog", "*con*", "0", "E_S", "\\[", "*T1*", "*T*-2", "x-a", "*"]
     st.sampled_from(NAMES),
 )
 def test_normalising_twice_is_normalising_once_and_no_word_goes_uncounted(tree: Tree, convention: Name) -> None:
-    from grammar.conventions import Ledger
+    from truesource.grammar.conventions import Ledger
 
     norm, ledger = Normalisation(convention=convention), Ledger()
     once = norm.apply(tree, ledger)

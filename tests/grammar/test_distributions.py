@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from random_grammars import cases, length_ranges
 from reference_inference import derivations, rules_of
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.distributions import (
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.distributions import (
     Distributions,
     class_posteriors,
     masked_distributions,
@@ -21,8 +21,8 @@ from grammar.inference.distributions import (
     next_token_distributions,
     next_token_summaries,
 )
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 Case = tuple[PCFG, list[list[str]]]
 CHAINS = PCFG.from_text("S -> A 0.5 | a 0.5\nA -> a 0.4 | b 0.6")
@@ -151,7 +151,7 @@ def test_the_paper_variant_counts_a_derivation_once_for_each_symbol_of_its_chain
 def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [["a"], ["b", "a"], ["a", "a"], ["a", "b", "b"], ["b"], ["a"]]
     wanted = next_token_summaries(TWO.exact, sentences, top=2)
-    monkeypatch.setattr("grammar.inference.charts.BUDGET", 1)
+    monkeypatch.setattr("truesource.grammar.inference.charts.BUDGET", 1)
     for one, other in zip(next_token_summaries(TWO.exact, sentences, top=2), wanted, strict=True):
         np.testing.assert_allclose(one.entropy, other.entropy, rtol=1e-12)
         np.testing.assert_array_equal(one.top, other.top)

@@ -11,14 +11,14 @@ from hypothesis import given
 from random_grammars import cases, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from evaluation.bound import sentence_records
-from evaluation.oracle import Oracle
-from grammar.conditioning import LengthRange
-from grammar.coverage import coverage
-from grammar.cycles import left_recursion, unary_cycles
-from grammar.doctor import diagnose, require_consistent
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.bound import sentence_records
+from truesource.evaluation.oracle import Oracle
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.coverage import coverage
+from truesource.grammar.cycles import left_recursion, unary_cycles
+from truesource.grammar.doctor import diagnose, require_consistent
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 HEALTHY = PCFG.from_text("S -> S S 0.3 | a 0.7")
 
@@ -193,7 +193,7 @@ def string_prob(pcfg: PCFG, text: list[str]) -> float:
 
 
 def test_coverage_names_the_sentence_whose_chart_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("grammar.inference.batch.memory", lambda: 10_000)
+    monkeypatch.setattr("truesource.grammar.inference.batch.memory", lambda: 10_000)
     with pytest.raises(InputError, match="sentence 3 has 200 tokens: its chart needs"):
         coverage(HEALTHY, [["zebra"], ["a"], ["a"] * 200])
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from grammar.formats.template import compile_template
-from grammar.pcfg import PCFG
+from truesource.grammar.formats.template import compile_template
+from truesource.grammar.pcfg import PCFG
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "english"
 

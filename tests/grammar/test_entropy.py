@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, derivations, length_mass, rules_of
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.entropy import derivational_entropy
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.pcfg import PCFG
 
 
 def tempered_mass(pcfg: PCFG, power: complex, lengths: LengthRange) -> complex:

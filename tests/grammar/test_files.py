@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from grammar import files
-from grammar.files import round_floats
+from truesource.grammar import files
+from truesource.grammar.files import round_floats
 
 
 def test_floats_are_rounded_to_twelve_significant_digits() -> None:

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import rules_of
 
-from grammar.errors import InputError
-from grammar.formats import FORMATS, load_grammar, save_grammar
-from grammar.formats.earleyx import format_earleyx, parse_earleyx
-from grammar.formats.nltk_text import format_nltk, parse_nltk
-from grammar.formats.npz import ARRAYS
-from grammar.pcfg import PCFG
-from grammar.surface import surface
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats import FORMATS, load_grammar, save_grammar
+from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
+from truesource.grammar.formats.nltk_text import format_nltk, parse_nltk
+from truesource.grammar.formats.npz import ARRAYS
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.surface import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")
 ODD = (
@@ -181,7 +181,7 @@ def test_surface_can_keep_the_nodes_of_binarisation() -> None:
     ],
 )
 def test_bad_text_is_refused_in_one_sentence(text: str, message: str) -> None:
-    from grammar.formats.text import parse_text
+    from truesource.grammar.formats.text import parse_text
 
     with pytest.raises(InputError, match=message) as caught:
         parse_text(text, path="toy")

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
-from grammar.errors import InputError
-from grammar.formats import load_grammar
-from grammar.pcfg import PCFG
-from grammar.treebank.head_rules import HeadRules
-from grammar.treebank.heads import head_index, known_head
-from grammar.variants import Branching, parse_variant
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats import load_grammar
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.head_rules import HeadRules
+from truesource.grammar.treebank.heads import head_index, known_head
+from truesource.grammar.variants import Branching, parse_variant
 
 FISH = "S -> NP VP 1\nNP -> 'they' 0.6 | 'fish' 0.4\nVP -> V NP 0.4 | V 0.6\nV -> 'fish' 0.7 | 'can' 0.3\n"
 WITH_PP = """
@@ -154,7 +154,7 @@ NAMES = [
 
 @given(st.lists(st.tuples(*[st.sampled_from(NAMES)] * 4, st.integers(0, 2), st.booleans()), max_size=5))
 def test_head_lines_are_read_as_they_are_written(drawn: list[tuple[str, str, str, str, int, bool]]) -> None:
-    from grammar.treebank.head_rules import written_label
+    from truesource.grammar.treebank.head_rules import written_label
 
     lines = []
     for parent, a, b, c, head, right in drawn:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, rules_of
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")

@@ -23,8 +23,8 @@ from reference_inference import (
     total_mass,
 )
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")
@@ -94,7 +94,7 @@ def test_many_sentences_of_many_lengths_come_back_in_order() -> None:
 def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = [list(s) for s in every_string(AMBIGUOUS, 4)]
     whole = AMBIGUOUS.exact.string_log_probs(batch)
-    monkeypatch.setattr("grammar.inference.charts.BUDGET", 1)
+    monkeypatch.setattr("truesource.grammar.inference.charts.BUDGET", 1)
     np.testing.assert_allclose(AMBIGUOUS.exact.string_log_probs(batch), whole, rtol=1e-12)
 
 

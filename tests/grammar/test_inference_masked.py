@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from random_grammars import cases
 from reference_inference import joint, rules_of
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 Case = tuple[PCFG, list[list[str]]]
 

@@ -18,14 +18,16 @@ from numpy.typing import NDArray
 from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
-from grammar.errors import InputError
-from grammar.estimate.inside_outside import CHECKPOINT, inside_outside
-from grammar.estimate.rule_counts import RuleCounts, expected_rule_counts, tree_brackets
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
 from truesource.cli.main import main
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.inside_outside import CHECKPOINT, inside_outside
+from truesource.grammar.estimate.rule_counts import RuleCounts, expected_rule_counts, tree_brackets
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
-module = importlib.import_module("grammar.estimate.inside_outside")  # where a package has a function of that name
+module = importlib.import_module(
+    "truesource.grammar.estimate.inside_outside"
+)  # where a package has a function of that name
 Case = tuple[PCFG, list[list[str]]]
 Span = tuple[int, int]
 CLOSE = {"rel": 1e-10, "abs": 1e-10}

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import InputError
-from grammar.estimate import SplitMerge, split_merge
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import expected_counts
-from grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
-from grammar.estimate.split_merge.parameters import Layout, Parameters
-from grammar.estimate.split_merge.word_classes import WordClasses
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
-from grammar.treebank import Treebank
-from grammar.unknown import ANY, put_words, read_words, word_class, word_forms
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import SplitMerge, split_merge
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.split_merge.estep import expected_counts
+from truesource.grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Treebank
+from truesource.grammar.unknown import ANY, put_words, read_words, word_class, word_forms
 
 QUICK = SplitMerge(cycles=1, em_split=5, em_merge=3, em_smooth=2, lexicon="parse", rare=1, class_types=2)
 VERBS = ("walking", "talking", "running", "sees", "sees", "sees", "sees", "naps", "hops")
@@ -298,7 +298,7 @@ def test_odd_treebanks(lexicon_mode: str) -> None:
 
 def parse(text: str) -> Tree:
     """Brackets as they are, labels not looked at."""
-    from grammar.treebank.reader import read_text
+    from truesource.grammar.treebank.reader import read_text
 
     return next(iter(read_text(text)))[1]
 

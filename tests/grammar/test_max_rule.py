@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from random_grammars import cases
 from reference_posterior import Reference, binary, bottoms, nodes, unary
 
-from grammar.inference import max_rule
-from grammar.inference.max_rule import max_rule_tree, max_span_tree
-from grammar.inference.posterior import posterior
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.inference import max_rule
+from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
+from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 Case = tuple[PCFG, list[list[str]]]
 CYCLES = PCFG.from_text(

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank import Normalisation, signature
-from grammar.treebank.normalise import frequent_words, replace_unknown
-from grammar.treebank.reader import read_text
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Normalisation, signature
+from truesource.grammar.treebank.normalise import frequent_words, replace_unknown
+from truesource.grammar.treebank.reader import read_text
 
 LABELS = st.sampled_from(["S", "NP", "NP-SBJ", "NP-1", "X=2", "-LRB-", "A^B", "ROOT", "TOP", "ADVP|PRT"])
 TAGS = st.sampled_from(["NN", "NP", "-NONE-", "-LRB-", "PRP$", "NN-1"])

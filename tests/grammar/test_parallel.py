@@ -21,14 +21,14 @@ import pytest
 from dask_cluster import HERE, PATIENT, SAFETY, dask_cluster, wait_for
 from distributed import Client
 
-from evaluation import parts
-from evaluation.parts import score_in_parts
-from grammar import cluster
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.parallel import Share, Workers, run_each
-from grammar.pcfg import PCFG
+from truesource.evaluation import parts
+from truesource.evaluation.parts import score_in_parts
+from truesource.grammar import cluster
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.parallel import Share, Workers, run_each
+from truesource.grammar.pcfg import PCFG
 
 KINDS = ["processes", "dask"]
 ROOT = Path(__file__).parents[2]
@@ -179,7 +179,7 @@ def test_workers_are_checked(n: int, scheduler: str | None) -> None:
 def test_ctrl_c_waits_for_no_item_and_leaves_nothing(kind: str, scheduler: Path, tmp_path: Path) -> None:
     workers = "Workers(2)" if kind == "processes" else f"Workers(scheduler={str(scheduler)!r})"
     script = (
-        "import parallel_tasks as tasks; from pathlib import Path; from grammar.parallel import run_each, Workers\n"
+        "import parallel_tasks as tasks; from pathlib import Path; from truesource.grammar.parallel import run_each, Workers\n"
         f"for _ in run_each(tasks.Held(Path.cwd()).call, range(60), {workers}): Path('begun').touch()"
     )
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

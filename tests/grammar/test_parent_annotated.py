@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from grammar.estimate import relative_frequency
-from grammar.pcfg import PCFG
-from grammar.surface import surface
-from grammar.treebank import Binarisation, Treebank
-from grammar.treebank.reader import read_text
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.surface import surface
+from truesource.grammar.treebank import Binarisation, Treebank
+from truesource.grammar.treebank.reader import read_text
 
 SUBJECT = "(ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))"
 OBJECT = "(ROOT (S (NP (PRP he)) (VP (V sees) (NP (PRP him)))))"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from random_grammars import NAMES, WORDS, small_pcfgs
 from reference_inference import rules_of
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 TOY = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 
@@ -219,7 +219,7 @@ def test_a_file_with_rounded_rows_has_the_digest_of_what_it_holds(
 ) -> None:
     """Files of versions that kept rounded rows as they were are read, and a damaged one is still refused."""
     with monkeypatch.context() as patch:
-        patch.setattr("grammar.pcfg.ROUNDING", 1e-6)
+        patch.setattr("truesource.grammar.pcfg.ROUNDING", 1e-6)
         PCFG.from_text("S -> S S 0.4 | a 0.6 | b 1e-6").save(tmp_path / "old.npz")
     found = PCFG.load(tmp_path / "old.npz")
     np.testing.assert_allclose(found.row_sums, 1.0, rtol=0.0, atol=1e-15)

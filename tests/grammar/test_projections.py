@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from generator.sampler import sample_treebank
-from grammar.errors import InputError
-from grammar.estimate import SplitMerge, relative_frequency, split_merge
-from grammar.estimate.split_merge.project import n_levels, project
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.generator.sampler import sample_treebank
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
+from truesource.grammar.estimate.split_merge.project import n_levels, project
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 Rule = tuple[str, ...]
 

@@ -9,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from grammar.doctor import diagnose
-from grammar.errors import InputError
-from grammar.estimate import SplitMerge, split_merge
-from grammar.estimate.prune import prune
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.doctor import diagnose
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import SplitMerge, split_merge
+from truesource.grammar.estimate.prune import prune
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 Rule = tuple[str, ...]
 

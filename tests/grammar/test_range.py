@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from grammar.conditioning import LengthRange
-from grammar.inference.certificate import TOLERANCE
-from grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.certificate import TOLERANCE
+from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
+from truesource.grammar.pcfg import PCFG
 
 PRECISIONS = [np.float32, np.float64]
 TOKEN = {np.float32: 1e-4, np.float64: 1e-11}  #: nats
@@ -172,7 +172,7 @@ def test_ordinary_sentences_are_certified_as_they_are(monkeypatch: pytest.Monkey
     def slow(*_: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("grammar.inference.exact.Exact.wide", property(slow))
+    monkeypatch.setattr("truesource.grammar.inference.exact.Exact.wide", property(slow))
     exact = GARDEN_PATH.exact
     sentences = [garden_path(20)[0], ["a"] * 20, ["w", "a"], ["b", "a", "y"], ["?", "y"]]
     assert np.isfinite(exact.string_log_probs(sentences)).tolist() == [True, False, False, True, False]

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank import Normalisation, Treebank
-from grammar.treebank.reader import find_files, read_file, read_text
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Normalisation, Treebank
+from truesource.grammar.treebank.reader import find_files, read_file, read_text
 
 DOG = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from grammar import records, unpacking, yaml_nodes
-from grammar.errors import InputError
-from grammar.records import (
+from truesource.grammar import records, unpacking, yaml_nodes
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import (
     STRICT,
     Count,
     FileName,

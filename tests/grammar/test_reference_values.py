@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from grammar.formats import load_grammar
-from grammar.formats.earleyx import parse_earleyx
-from grammar.pcfg import PCFG
+from truesource.grammar.formats import load_grammar
+from truesource.grammar.formats.earleyx import parse_earleyx
+from truesource.grammar.pcfg import PCFG
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 pytestmark = pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")

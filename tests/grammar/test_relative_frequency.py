@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import InputError
-from grammar.estimate import relative_frequency
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.tree import Tree
 
 
 def leaf(label: str, word: str) -> Tree:

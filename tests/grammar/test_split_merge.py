@@ -17,20 +17,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammar.errors import InputError
-from grammar.estimate import SplitMerge, relative_frequency, split_merge
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge import checkpoint, encode, trainer
-from grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
-from grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
-from grammar.estimate.split_merge.parameters import Layout, Parameters
-from grammar.estimate.split_merge.result import filtered
-from grammar.estimate.split_merge.smooth import smooth
-from grammar.estimate.split_merge.sparse import SparseRules
-from grammar.estimate.split_merge.split import split
-from grammar.pcfg import PCFG
-from grammar.progress import meter
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge import checkpoint, encode, trainer
+from truesource.grammar.estimate.split_merge.estep import expected_counts, expected_entries, likelihood
+from truesource.grammar.estimate.split_merge.merge import merge, merge_rows, pair_losses, pair_shares
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.result import filtered
+from truesource.grammar.estimate.split_merge.smooth import smooth
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.estimate.split_merge.split import split
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)
 Rule = tuple[str, ...]
@@ -254,7 +254,7 @@ def test_two_threads_count_the_same_to_the_last_bit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TRUESOURCE_THREADS", "1")
     one, counts = expected_counts(forests, parameters)
     monkeypatch.setenv("TRUESOURCE_THREADS", "2")
-    monkeypatch.setattr("grammar.inference.batch.threads", lambda: 2)
+    monkeypatch.setattr("truesource.grammar.inference.batch.threads", lambda: 2)
     two, again = expected_counts(forests, parameters)
     assert one == two
     np.testing.assert_array_equal(counts, again)
@@ -762,7 +762,7 @@ def test_unusable_input_is_refused() -> None:
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_one_cycle_on_real_trees_against_the_reference_trainer() -> None:
     """The reference trainer goes from -615,312 to -569,576; its rare words have no substates, ours do."""
-    from grammar.treebank import Binarisation, Treebank
+    from truesource.grammar.treebank import Binarisation, Treebank
 
     source = Path(os.environ["TRUESOURCE_SHARED_DATA"]) / "wsj.train.mrg.gz"
     binarise = Binarisation().binarise

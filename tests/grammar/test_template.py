@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grammar.errors import InputError
-from grammar.formats.template import compile_template
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.formats.template import compile_template
+from truesource.grammar.pcfg import PCFG
 
 HEAD = """\
 start ROOT

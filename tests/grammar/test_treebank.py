@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank import Binarisation, Normalisation, Refusal, Treebank
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank import Binarisation, Normalisation, Refusal, Treebank
 
 DOG = "( (S (NP-SBJ (DT the) (NN dog)) (VP (VBZ barks))))"
 CAT = "( (S (NP-SBJ (PRP it)) (VP (VBZ eats) (NP (DT a) (JJ big) (NN dog))) (. .)))"

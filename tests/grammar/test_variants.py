@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
-from generator.sampler import Sampler, random_state
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.entropy import derivational_entropy
-from grammar.pcfg import PCFG
-from grammar.treebank.binarise import Binarisation, category
-from grammar.treebank.head_rules import HeadRules
-from grammar.variants import (
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.entropy import derivational_entropy
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank.binarise import Binarisation, category
+from truesource.grammar.treebank.head_rules import HeadRules
+from truesource.grammar.variants import (
     Ablation,
     Branching,
     Chain,
@@ -35,10 +35,10 @@ from grammar.variants import (
     Zipf,
     parse_variant,
 )
-from grammar.variants.divergence import divergence, rule_name
-from grammar.variants.measures import measure
-from grammar.variants.node_rules import NodeRules
-from grammar.variants.spec import EXAMPLES
+from truesource.grammar.variants.divergence import divergence, rule_name
+from truesource.grammar.variants.measures import measure
+from truesource.grammar.variants.node_rules import NodeRules
+from truesource.grammar.variants.spec import EXAMPLES
 
 #: heads for grammars of the symbols S, A, B, C, D
 ANY_HEADS = HeadRules.parse([(f"{name}: right B D S A C", 1) for name in "SABCD"])

@@ -10,8 +10,8 @@ from hypothesis import given
 from random_grammars import cases
 from reference_inference import best_log_prob, derivations, rules_of, tree_log_prob
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 Case = tuple[PCFG, list[list[str]]]
 CYCLES = PCFG.from_text(

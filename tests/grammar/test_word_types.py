@@ -12,17 +12,17 @@ from hypothesis import assume, given
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of, total_mass
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference import occurrence
-from grammar.inference.word_types import (
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference import occurrence
+from truesource.grammar.inference.word_types import (
     expected_types,
     occurrence_bounds,
     occurrence_by_length,
     occurrence_probabilities,
     types_per_length,
 )
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 LEAKING = PCFG.from_text("S -> S S 0.6 | A 0.1 | a 0.3\nA -> S 0.5 | b 0.5\nTRAP -> TRAP S 1.0")
 

@@ -12,17 +12,17 @@ import pytest
 import torch
 from torch import nn
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES, architecture_of
-from lmtrain.architectures.adaptive import usual_cutoffs
-from lmtrain.architectures.states import States
-from lmtrain.catalogue import OURS, TAKES
-from lmtrain.config import ModelConfig
-from lmtrain.data import causal_batch, masked_batch
-from lmtrain.heads import TargetHead, predictor
-from lmtrain.models import CausalModel, MaskedModel, load_model
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES, architecture_of
+from truesource.lmtrain.architectures.adaptive import usual_cutoffs
+from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.catalogue import OURS, TAKES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.data import causal_batch, masked_batch
+from truesource.lmtrain.heads import TargetHead, predictor
+from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 CAUSAL = [name for name, found in ARCHITECTURES.items() if found.objective == "causal"]
 MASKED = [name for name, found in ARCHITECTURES.items() if found.objective == "masked"]

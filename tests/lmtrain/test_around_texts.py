@@ -10,16 +10,16 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.fit import uniform_scores
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.models import load_model
-from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.quiet import no_bars
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.fit import uniform_scores
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.quiet import no_bars
 
 END = "<|endoftext|>"
 TEXT = "the cat"

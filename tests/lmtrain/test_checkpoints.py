@@ -29,12 +29,12 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.models import load_model
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.pieces.offsets import OffsetCutter
-from lmtrain.quiet import no_bars
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.offsets import OffsetCutter
+from truesource.lmtrain.quiet import no_bars
 
 LINES = ["the cat sat on the mat", "theatre cats sat there", "a cat , said the catty mat", "naïve cafés 日本"] * 2
 TEXT = [line.split() for line in LINES[:4]] + [["mat"], ["the", "seaside", "cat"]]

@@ -15,13 +15,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from generator.frame import ScoringFrame
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.models import as_language_model
-from lmtrain.pieces.cutter import Marks, Pieces
-from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.generator.frame import ScoringFrame
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.models import as_language_model
+from truesource.lmtrain.pieces.cutter import Marks, Pieces
+from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 
 TEXT = [
     ["the", "cat", "sat", "on", "the", "mat"],

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmtrain.config import TrainConfig
-from lmtrain.data import (
+from truesource.lmtrain.config import TrainConfig
+from truesource.lmtrain.data import (
     TrainingBatches,
     by_length,
     causal_batch,
@@ -17,7 +17,7 @@ from lmtrain.data import (
     one_mask_batch,
     random_masks,
 )
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(20)]
 VOCABULARY = Vocabulary(build_tokenizer([WORDS]))

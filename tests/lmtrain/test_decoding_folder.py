@@ -17,15 +17,15 @@ import pytest
 import yaml
 from saved_models import save_model
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from grammar.files import digest_file
-from grammar.parallel import Share
-from lmtrain.decoding import making
-from lmtrain.decoding.folder import SampleFolder, is_sample_folder
-from lmtrain.decoding.making import make_samples
-from lmtrain.decoding.settings import Decoding
-from lmtrain.models import CausalModel
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.grammar.parallel import Share
+from truesource.lmtrain.decoding import making
+from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
+from truesource.lmtrain.decoding.making import make_samples
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.models import CausalModel
 
 NUCLEUS = Decoding("nucleus", top_p=0.9)
 
@@ -129,8 +129,8 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
     program = f"""
         import os, signal
         from pathlib import Path
-        from lmtrain.decoding import making
-        from lmtrain.decoding.settings import Decoding
+        from truesource.lmtrain.decoding import making
+        from truesource.lmtrain.decoding.settings import Decoding
         write, done = making._Drawing.write, []
         def killed(*args):
             if len(done) == 2:

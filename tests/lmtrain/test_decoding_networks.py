@@ -11,15 +11,15 @@ from scipy.stats import chi2_contingency
 from torch import Tensor
 from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, set_seed
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.decoding.decode import Alphabet, Decoded, draw
-from lmtrain.decoding.network import NetworkStepper
-from lmtrain.decoding.settings import Decoding
-from lmtrain.models import CausalModel
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
+from truesource.lmtrain.decoding.network import NetworkStepper
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.models import CausalModel
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 CAUSAL = [name for name, architecture in ARCHITECTURES.items() if architecture.objective == "causal"]

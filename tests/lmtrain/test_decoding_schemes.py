@@ -22,9 +22,9 @@ from enumerated_text import (
 )
 from scipy.stats import chisquare
 
-from grammar.errors import InputError
-from lmtrain.decoding.decode import Alphabet, Samples, draw
-from lmtrain.decoding.settings import Decoding
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
+from truesource.lmtrain.decoding.settings import Decoding
 
 EOS = 2
 

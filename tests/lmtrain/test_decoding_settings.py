@@ -20,10 +20,10 @@ from transformers import (
     TypicalLogitsWarper,
 )
 
-from grammar.errors import InputError
-from lmtrain.decoding import truncation
-from lmtrain.decoding.settings import BEAMS, SAMPLING, Decoding
-from lmtrain.decoding.truncation import next_law, smallest_set
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding import truncation
+from truesource.lmtrain.decoding.settings import BEAMS, SAMPLING, Decoding
+from truesource.lmtrain.decoding.truncation import next_law, smallest_set
 
 SCHEMES = [
     (Decoding("nucleus", top_p=0.35), TopPLogitsWarper(0.35)),

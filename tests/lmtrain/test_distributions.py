@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.divergence.cached import cache_truth
-from evaluation.divergence.compare import compare_distributions
-from generator.frame import ScoringFrame
-from generator.language_model import DistributionModel
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.models import CausalModel, MaskedModel
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.evaluation.divergence.cached import cache_truth
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import DistributionModel
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.models import CausalModel, MaskedModel
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 ANY_LENGTH = ("gated_cnn", "lstm")
 WORDS = [f"w{i}" for i in range(7)]
@@ -113,7 +113,7 @@ def test_weights_that_are_not_numbers_are_reported() -> None:
 
 def test_a_network_is_compared_with_the_truth(model: CausalModel | MaskedModel) -> None:
     """Nothing is wrong by more than the network's rounding: the paired estimate is that of its scores."""
-    from evaluation.comparison import compare
+    from truesource.evaluation.comparison import compare
 
     pcfg = PCFG.from_text("S -> A S 0.5 | A 0.5\nA -> w0 0.25 | w1 0.25 | w2 0.25 | zebra 0.25")
     lengths, sentences = LengthRange(1, 3), [["w0"], ["w1", "zebra"], ["w2", "w2", "w0"], ["w0"]]

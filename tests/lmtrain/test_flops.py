@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from generator.coded import CodedSentences
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.catalogue import MASKED, TAKES
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.data import causal_batch
-from lmtrain.flops import count_flops, count_parameters, training_cost
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
-from lmtrain.training import train
+from truesource.generator.coded import CodedSentences
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.catalogue import MASKED, TAKES
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.data import causal_batch
+from truesource.lmtrain.flops import count_flops, count_parameters, training_cost
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.training import train
 
 WORDS = [f"w{i}" for i in range(40)]
 VOCABULARY = 45

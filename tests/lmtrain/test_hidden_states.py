@@ -12,15 +12,15 @@ from saved_models import WORDS, save_model, save_piece_model
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.catalogue import TAKES
-from lmtrain.config import ModelConfig
-from lmtrain.models import as_language_model, load_model
-from lmtrain.probing import hidden_states as module
-from lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
-from lmtrain.training import train
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.catalogue import TAKES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.models import as_language_model, load_model
+from truesource.lmtrain.probing import hidden_states as module
+from truesource.lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.training import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

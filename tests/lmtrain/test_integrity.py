@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.integrity import file_digests
-from lmtrain.models import load_model
-from lmtrain.training import train
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.training import train
 
 SENTENCES = [["the", "dog", "sees", "a", "cat"], ["a", "cat", "sees", "the", "dog"]] * 4
 

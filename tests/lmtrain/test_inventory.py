@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from generator.piece_model import PieceText, PieceTokenizer
-from grammar.errors import InputError
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.generator.piece_model import PieceText, PieceTokenizer
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "don't sit there, cat fishing", "naïve cafés"] * 20
 WORDS = sorted({word for line in LINES for word in line.split()})

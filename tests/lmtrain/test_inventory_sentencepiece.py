@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import Unigram
 
-from generator.piece_model import PieceTokenizer
-from grammar.errors import InputError
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.pieces.marking import Entry, Marking, make_inventory
-from lmtrain.pieces.sentencepiece_model import PieceType, SentencePieceModel, _fields
+from truesource.generator.piece_model import PieceTokenizer
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.pieces.marking import Entry, Marking, make_inventory
+from truesource.lmtrain.pieces.sentencepiece_model import PieceType, SentencePieceModel, _fields
 
 sentencepiece: Any = pytest.importorskip("sentencepiece")
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "don't sit there, cat fishing"] * 30

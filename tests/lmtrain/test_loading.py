@@ -18,12 +18,12 @@ from safetensors.torch import load_file, save_file
 from saved_models import save_model, save_piece_model
 from torch import nn
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.config_json import read_config_json
-from lmtrain.loading import library_errors
-from lmtrain.models import load_model
-from lmtrain.weight_limits import weight_limits
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config_json import read_config_json
+from truesource.lmtrain.loading import library_errors
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.weight_limits import weight_limits
 
 TEXT = [["w0", "w1"], ["w2"]]
 ARCHITECTURES = ("gpt2", "opt", "llama", "adaptive", "bert", "roberta", "deberta")

@@ -10,14 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.frame import ScoringFrame
-from generator.language_model import LanguageModel
-from grammar.errors import InputError
-from lmtrain import scoring
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.models import CausalModel, MaskedModel, load_model
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LanguageModel
+from truesource.grammar.errors import InputError
+from truesource.lmtrain import scoring
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 

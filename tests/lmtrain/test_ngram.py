@@ -14,18 +14,18 @@ from nltk.lm import KneserNeyInterpolated
 from reference_ngrams import EOS, UNK, KneserNey, Mle, log_probs
 from scipy.stats import chisquare, ks_2samp
 
-from generator.coded import CodedSentences
-from generator.frame import ScoringFrame
-from generator.language_model import DistributionModel, assemble_scores
-from grammar.errors import InputError
-from lmtrain.decoding.decode import draw
-from lmtrain.decoding.settings import Decoding
-from lmtrain.decoding.stepper import Stepper
-from lmtrain.ngram.model import NgramModel
-from lmtrain.ngram.smoothing import Smoothing, adjust, discounts
-from lmtrain.ngram.stream import read_stream
-from lmtrain.ngram.trie import count_ngrams
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.generator.coded import CodedSentences
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import DistributionModel, assemble_scores
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.decode import draw
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.decoding.stepper import Stepper
+from truesource.lmtrain.ngram.model import NgramModel
+from truesource.lmtrain.ngram.smoothing import Smoothing, adjust, discounts
+from truesource.lmtrain.ngram.stream import read_stream
+from truesource.lmtrain.ngram.trie import count_ngrams
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 Sentences = list[list[str]]
 WORDS = st.sampled_from([*"abcdef"])
@@ -269,10 +269,10 @@ def test_an_order_beyond_the_longest_sentence_adds_nothing() -> None:
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = language(20, 0)
-    monkeypatch.setattr("lmtrain.ngram.trie.MOST_NODES", 30)
+    monkeypatch.setattr("truesource.lmtrain.ngram.trie.MOST_NODES", 30)
     with pytest.raises(InputError, match="more than 30 different n-grams"):
         fit(corpus, 3, "mle")
-    monkeypatch.setattr("lmtrain.ngram.stream.MOST_TOKENS", 30)
+    monkeypatch.setattr("truesource.lmtrain.ngram.stream.MOST_TOKENS", 30)
     with pytest.raises(InputError, match="n-gram counts take 30 tokens"):
         fit(corpus, 3, "mle")
 

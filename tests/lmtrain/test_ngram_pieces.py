@@ -20,28 +20,28 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 from walked_texts import walked
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.estimators.exact import exact_sum
-from generator.frame import ScoringFrame
-from generator.language_model import LanguageModel, assemble_scores
-from generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig
-from lmtrain.decoding.decode import StepwiseModel, draw
-from lmtrain.decoding.settings import Decoding
-from lmtrain.models import load_model
-from lmtrain.ngram.loading import make_ngram
-from lmtrain.ngram.mass import log_mass
-from lmtrain.ngram.pieces import NgramPieceModel
-from lmtrain.ngram.smoothing import Smoothing, adjust
-from lmtrain.ngram.stream import read_stream
-from lmtrain.ngram.trie import count_ngrams
-from lmtrain.pieces.marking import MARKER
-from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
-from lmtrain.training import train
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.exact import exact_sum
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LanguageModel, assemble_scores
+from truesource.generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.decoding.decode import StepwiseModel, draw
+from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.ngram.loading import make_ngram
+from truesource.lmtrain.ngram.mass import log_mass
+from truesource.lmtrain.ngram.pieces import NgramPieceModel
+from truesource.lmtrain.ngram.smoothing import Smoothing, adjust
+from truesource.lmtrain.ngram.stream import read_stream
+from truesource.lmtrain.ngram.trie import count_ngrams
+from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.lmtrain.training import train
 
 Sentences = list[list[str]]
 KINDS = ["bpe", "unigram"]

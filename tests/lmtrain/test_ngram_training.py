@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.models import load_model
-from lmtrain.ngram.loading import load_ngram
-from lmtrain.ngram.model import NgramModel
-from lmtrain.training import train
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.ngram.loading import load_ngram
+from truesource.lmtrain.ngram.model import NgramModel
+from truesource.lmtrain.training import train
 
 Sentences = list[list[str]]
 TRIGRAMS = ModelConfig(architecture="ngram")

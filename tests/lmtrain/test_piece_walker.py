@@ -27,19 +27,19 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
-from generator.piece_model import PieceWalker, TokenisedModel
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.models import as_language_model
-from lmtrain.pieces import memory as memories
-from lmtrain.pieces import models
-from lmtrain.pieces import walker as walkers
-from lmtrain.pieces.cutter import Ints, Marks
-from lmtrain.pieces.memory import FixedStates, KeyValues, Store, WholeTexts, memory_of
-from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.pieces.walker import NetworkWalker
-from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.generator.piece_model import PieceWalker, TokenisedModel
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.models import as_language_model
+from truesource.lmtrain.pieces import memory as memories
+from truesource.lmtrain.pieces import models
+from truesource.lmtrain.pieces import walker as walkers
+from truesource.lmtrain.pieces.cutter import Ints, Marks
+from truesource.lmtrain.pieces.memory import FixedStates, KeyValues, Store, WholeTexts, memory_of
+from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.pieces.walker import NetworkWalker
+from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]
 TOKENIZER = build_subword_tokenizer(TEXT, "bpe", 26)
@@ -416,7 +416,7 @@ def test_damaged_weights_are_noticed() -> None:
 
 def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
     """The cut that the model's tokeniser makes, scored as a row, is the score of the sentence."""
-    from generator.frame import ScoringFrame
+    from truesource.generator.frame import ScoringFrame
 
     model = piece_model(made("gpt2"))
     read = model.pieces.read("the cat sat")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.presets import PRESETS, preset
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.presets import PRESETS, preset
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grammar.errors import InputError
-from lmtrain.probing.linear import WEIGHT_DECAYS, LinearProbe, fit_linear
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.probing.linear import WEIGHT_DECAYS, LinearProbe, fit_linear
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.resuming import step_of
-from lmtrain.run import LossTrainer
-from lmtrain.training import train
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.resuming import step_of
+from truesource.lmtrain.run import LossTrainer
+from truesource.lmtrain.training import train
 
 MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)
 TRAINING = TrainConfig(max_steps=8, batch_tokens=64, eval_every=4, checkpoint_every=4)

@@ -17,13 +17,13 @@ import torch
 from stopping import contents
 from transformers import TrainerCallback
 
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.decoding.making import model_digest
-from lmtrain.run import LossTrainer
-from lmtrain.times import TIMES, read_times, training_seconds
-from lmtrain.training import train
-from lmtrain.watch import Watch
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.decoding.making import model_digest
+from truesource.lmtrain.run import LossTrainer
+from truesource.lmtrain.times import TIMES, read_times, training_seconds
+from truesource.lmtrain.training import train
+from truesource.lmtrain.watch import Watch
 
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
 MODELS = {name: ModelConfig(architecture=name, **SHAPE) for name in ("gpt2", "bert")}

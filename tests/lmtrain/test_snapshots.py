@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from grammar.files import digest_file
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.models import TrainedModel, load_model
-from lmtrain.run import LossTrainer
-from lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
-from lmtrain.training import train
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.models import TrainedModel, load_model
+from truesource.lmtrain.run import LossTrainer
+from truesource.lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
+from truesource.lmtrain.training import train
 
 MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)  # with dropout, which draws random numbers
 TRAINING = TrainConfig(

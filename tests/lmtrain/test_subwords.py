@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from grammar.errors import InputError
-from lmtrain.config import ModelConfig
-from lmtrain.pieces.marking import MARKER
-from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
-from lmtrain.tokenizer import SPECIALS, Vocabulary
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
+from truesource.lmtrain.tokenizer import SPECIALS, Vocabulary
 
 WORDS = [
     "the",

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from grammar.errors import InputError
-from lmtrain.tokenizer import SPECIALS, Vocabulary, build_tokenizer
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.tokenizer import SPECIALS, Vocabulary, build_tokenizer
 
 TEXT = [["b", "a", "b"], ["c", "a", "-LRB-"], ["``", "b"]]
 

@@ -12,9 +12,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from grammar.errors import InputError
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.subwords import build_subword_tokenizer
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.subwords import build_subword_tokenizer
 
 LINES = ["the cat sat on the mat", "theatre cats sat there", "a cat , said the catty mat", "naïve cafés"] * 2
 
@@ -94,6 +94,6 @@ def test_a_folder_with_tokenizer_json_needs_no_torch(tmp_path: Path) -> None:
     tokenizer = build_subword_tokenizer([["the", "cat"], ["seat"]] * 3, "unigram", 20)
     tokenizer.save_pretrained(tmp_path)
     same(tmp_path, tokenizer, ["the cat", "seat the"])
-    code = f"import sys; from lmtrain.pieces.inventory import read_pieces; read_pieces({str(tmp_path)!r}).read('cat')"
+    code = f"import sys; from truesource.lmtrain.pieces.inventory import read_pieces; read_pieces({str(tmp_path)!r}).read('cat')"
     code += "; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generator.frame import ScoringFrame
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.catalogue import OURS, TAKES
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.models import load_model
-from lmtrain.training import train
+from truesource.generator.frame import ScoringFrame
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.catalogue import OURS, TAKES
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.training import train
 
 STEPS = TrainConfig(max_steps=80, batch_tokens=96, eval_every=40, learning_rate=1e-2, warmup_steps=5)
 
@@ -88,7 +88,9 @@ def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path,
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     code = (trained(name)[0] / "README.md").read_text().split("```python\n")[1].split("```")[0]
-    assert code.startswith("import lmtrain.architectures" if name in OURS else "from transformers import Auto")
+    assert code.startswith(
+        "import truesource.lmtrain.architectures" if name in OURS else "from transformers import Auto"
+    )
     found: dict[str, Any] = {}
     exec(code.replace("path/to/this/folder", str(trained(name)[0])), found)
     assert found["model"].config.model_type == ARCHITECTURES[name].model_type

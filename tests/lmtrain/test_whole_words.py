@@ -19,12 +19,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from generator.frame import ScoringFrame
-from grammar.errors import InputError
-from lmtrain.models import CausalModel, MaskedModel, load_model
-from lmtrain.pieces.models import CausalPieceModel
-from lmtrain.probing.hidden_states import hidden_states
-from lmtrain.quiet import no_bars
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
+from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.probing.hidden_states import hidden_states
+from truesource.lmtrain.quiet import no_bars
 
 WORDS = ["the", "cat", "dog", "sees", "."]
 END = "<|end|>"

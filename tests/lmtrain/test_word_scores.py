@@ -15,19 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from generator.frame import ScoringFrame
-from generator.language_model import TokenScores
-from grammar.errors import InputError
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.data import Batch
-from lmtrain.models import as_language_model, load_model
-from lmtrain.pieces import scoring
-from lmtrain.pieces.cutter import Marks, Pieces
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from lmtrain.pieces.scoring import score_causal_words
-from lmtrain.saving import save_model
-from lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import TokenScores
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.data import Batch
+from truesource.lmtrain.models import as_language_model, load_model
+from truesource.lmtrain.pieces import scoring
+from truesource.lmtrain.pieces.cutter import Marks, Pieces
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.pieces.scoring import score_causal_words
+from truesource.lmtrain.saving import save_model
+from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 
 PIECES = ["<bos>", "<eos>", "<pad>", "▁a", "▁b", "▁ab", "a", "b", "ab"]  # of the small examples
 BOS, EOS, PAD = 0, 1, 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 RULES = """\
 S NPsg VPsg .45

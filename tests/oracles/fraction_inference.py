@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 Words = Sequence[int | None]  #: word numbers; None is any one word
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from piece_models import AB_PIECES, ToyPieceModel, ToyWalker, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
-from generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
 
 AB = toy_inventory(AB_PIECES)
 LONG_WORD = "abababa"  #: 80 cuts

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from piece_models import AB_PIECES, MARKER
 from scipy import stats
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.paths import Paths
-from generator.piece_model import PieceInventory
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.paths import Paths
+from truesource.generator.piece_model import PieceInventory
 
 #: `▁abababa` has 80 cuts
 AB_SCORES = {piece.replace("_", MARKER): score for piece, score in AB_PIECES.items()}

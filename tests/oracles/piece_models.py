@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from enumerated_cuts import log_sum
 
-from generator.piece_model import Floats, Ints, PieceInventory, PieceKind, PieceText
-from grammar.errors import InputError
+from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceKind, PieceText
+from truesource.grammar.errors import InputError
 
 MARKER = "▁"
 FIRST_NUMBER = 3  #: the model's number of the first piece; those below are special tokens

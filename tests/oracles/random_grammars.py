@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of, spectral_radius
 
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 LIMIT = 0.85  #: spectral radius stays below
 NAMES = ("S", "A", "B", "C", "D")

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 String = tuple[str, ...]
 MAX_ROUNDS = 20_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 STEP = 1e-30  #: of complex-step differentiation, which has no rounding error
 Span = tuple[int, int]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 
-from lmtrain.architectures import ARCHITECTURES
-from lmtrain.config import ModelConfig
-from lmtrain.subwords import SubwordKind, build_subword_tokenizer
-from lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.subwords import SubwordKind, build_subword_tokenizer
+from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 

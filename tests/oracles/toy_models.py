@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 
 END = "</s>"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.piece_model import Ints, PieceWalker
+from truesource.generator.piece_model import Ints, PieceWalker
 
 
 def walked(walker: PieceWalker, rows: Sequence[Ints] | Sequence[Sequence[int]]) -> list[float]:

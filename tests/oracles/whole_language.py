@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from reference_inference import all_strings, rules_of
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 
 def whole_language(pcfg: PCFG, low: int, high: int, scale: int) -> list[list[str]]:

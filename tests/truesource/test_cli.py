@@ -15,8 +15,8 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from grammar.pcfg import PCFG
-from grammar.treebank import Treebank
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
 
 VERBS = (
     *("demo", "run", "induce", "vary", "sample", "parse", "bound", "train", "score", "generate", "evaluate"),
@@ -541,8 +541,8 @@ def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> 
 
 
 def test_the_help_of_train_lists_the_architectures_and_presets(command: Command) -> None:
-    from lmtrain.architectures import ARCHITECTURES
-    from lmtrain.presets import PRESETS
+    from truesource.lmtrain.architectures import ARCHITECTURES
+    from truesource.lmtrain.presets import PRESETS
 
     _, out, _ = command("train", "--help")
     listed = " ".join(out.replace("│", " ").split())

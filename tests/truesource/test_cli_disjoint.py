@@ -11,9 +11,9 @@ import pytest
 from command_line import Command
 from toy_english import TOY
 
-from evaluation.exclusion import Exclusion
-from generator import Corpus
-from grammar.pcfg import PCFG
+from truesource.evaluation.exclusion import Exclusion
+from truesource.generator import Corpus
+from truesource.grammar.pcfg import PCFG
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SPLIT = ("--lengths", "2..8", "--split", "train=.4,dev=.2,eval=.4", "--overlap", "disjoint")

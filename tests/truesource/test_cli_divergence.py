@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 from command_line import Command
 
-from evaluation.oracle import Oracle
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
+from truesource.evaluation.oracle import Oracle
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
 
 TOY = """\
 S -> NP VP 1.0
@@ -31,9 +31,9 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of untrained networks of both kinds."""
     import torch
 
-    from lmtrain.architectures import ARCHITECTURES
-    from lmtrain.config import ModelConfig
-    from lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.architectures import ARCHITECTURES
+    from truesource.lmtrain.config import ModelConfig
+    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):
@@ -108,7 +108,7 @@ def test_the_oracle_as_a_model_differs_in_nothing(
 ) -> None:
     lengths = LENGTHS if objective == "causal" else None
     truth = Oracle(PCFG.load("toy.npz"), objective, lengths=lengths)  # type: ignore[arg-type]
-    monkeypatch.setattr("lmtrain.models.load_model", lambda folder: truth)
+    monkeypatch.setattr("truesource.lmtrain.models.load_model", lambda folder: truth)
     found = command(
         *CALL, "truth", "corpus", "--oracle", "toy.npz", "--by", "position,length,class,frequency", "--json", "d.json"
     )
@@ -198,7 +198,7 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
 
 
 def test_a_model_of_pieces_is_refused(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmtrain.models.load_model", lambda folder: object())
+    monkeypatch.setattr("truesource.lmtrain.models.load_model", lambda folder: object())
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
     assert found.code == 2
     assert "no probabilities of whole words" in found.err

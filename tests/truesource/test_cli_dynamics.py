@@ -14,12 +14,12 @@ import pytest
 from command_line import Command
 from tiny_run import prepare, run
 
-from grammar.errors import InputError
-from grammar.files import write_json
-from grammar.pcfg import PCFG
-from lmtrain.snapshots import checkpoints
 from truesource.config.run import load_config
 from truesource.embedded import data_folder
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.snapshots import checkpoints
 from truesource.report import build_report
 from truesource.report.dynamics import dynamics_section
 from truesource.report.figures_dynamics import curves_figure, dynamics_figure, places_figure
@@ -59,9 +59,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of networks with snapshots, made without training."""
     import torch
 
-    from lmtrain.architectures import ARCHITECTURES
-    from lmtrain.config import ModelConfig
-    from lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.architectures import ARCHITECTURES
+    from truesource.lmtrain.config import ModelConfig
+    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):

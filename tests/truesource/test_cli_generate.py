@@ -9,8 +9,8 @@ import pytest
 from command_line import Command
 from saved_models import WORDS, save_model
 
-from grammar.pcfg import PCFG
-from lmtrain.decoding.folder import SampleFolder
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.decoding.folder import SampleFolder
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from grammar.formats import load_grammar
-from grammar.pcfg import PCFG
+from truesource.grammar.formats import load_grammar
+from truesource.grammar.pcfg import PCFG
 
 TOY = "S -> S S 0.3 | N 0.2 | 'a' 0.5\nN -> 'b' 0.4 | 'ü' 0.6\n"
 EARLEYX = "ROOT->[S] : 1.0\nS->[S S] : 0.3\nS->[_a] : 0.7\n"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from grammar.files import round_floats
-from grammar.pcfg import PCFG
-from grammar.treebank import Treebank
+from truesource.grammar.files import round_floats
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
 from truesource.report.figures_grammar import spectrum_figure, substates_figure
 
 TREES = """
@@ -222,7 +222,7 @@ def test_a_sentence_too_long_for_the_memory_reads_empty(
 ) -> None:
     PCFG.from_text("S -> S S 0.3 | x 0.7").save(here / "s.npz")
     (here / "long.txt").write_text("x x\nx" + " x" * 400 + "\nx\n", encoding="utf-8")
-    monkeypatch.setattr("grammar.inference.batch.memory", lambda: 100_000)
+    monkeypatch.setattr("truesource.grammar.inference.batch.memory", lambda: 100_000)
     code, out, err = command("parse", "s.npz", "long.txt", "-o", "t.mrg", "--method", way)
     assert code == 0
     assert err.startswith("sentence 2 has 401 tokens: its chart needs ")

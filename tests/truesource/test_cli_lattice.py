@@ -11,10 +11,10 @@ import pytest
 from command_line import Command
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from generator.corpus import Corpus
-from grammar.pcfg import PCFG
-from lmtrain.pieces.inventory import read_pieces
-from lmtrain.subwords import build_subword_tokenizer
+from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.pieces.inventory import read_pieces
+from truesource.lmtrain.subwords import build_subword_tokenizer
 
 LINES = ["the cat sat on the mat", "a theatre of cats and mats", "the mats sit there"]
 CALL = ("evaluate", "lattice")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 

@@ -11,8 +11,8 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from grammar.pcfg import PCFG
 from truesource.cli.evaluate.sources import kind_of, read_source
+from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "naturalness")
 SHORT = ("--lengths", "2..12", "-n", "300")
@@ -63,7 +63,7 @@ def test_what_a_file_holds_says_what_it_is(name: str, kind: str, here: Path) -> 
 
 
 def test_a_source_is_read_or_drawn_within_the_lengths(here: Path) -> None:
-    from grammar.conditioning import LengthRange
+    from truesource.grammar.conditioning import LengthRange
 
     lengths = LengthRange(4, 6)
     bank = read_source("my=bank.mrg", n=9, seed=1, lengths=lengths)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
 from truesource.config.run import load_config
 from truesource.config.sources import ModelEntry
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 from truesource.runner import execute
 
 TOY = """

@@ -10,7 +10,7 @@ import pytest
 from agreement_grammar import agreement_grammar
 from command_line import Command
 
-from evaluation.pairs.settings import PHENOMENA
+from truesource.evaluation.pairs.settings import PHENOMENA
 
 GIVEN = ("evaluate", "pairs", "--oracle", "g.npz", "--lengths", "3..9")
 MAKE = (*GIVEN, "-n", "6", "--tries", "60", "--tolerance", "0.8")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from dask_cluster import PATIENT, dask_cluster
 
-from generator import Corpus
-from grammar.files import digest_file
-from grammar.pcfg import PCFG
+from truesource.generator import Corpus
+from truesource.grammar.files import digest_file
+from truesource.grammar.pcfg import PCFG
 
 ROOT = Path(__file__).parents[2]
 TRUESOURCE = [sys.executable, "-m", "truesource"]

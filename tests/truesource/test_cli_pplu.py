@@ -12,7 +12,7 @@ from command_line import Command
 from saved_models import save_model, save_piece_model
 from toy_english import TOY
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "pplu")
 TAGGED = TOY.replace("V -> sees 0.6 | walks 0.4", "V -> sees 0.5 | walks 0.3 | man 0.2")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from evaluation.published import read_published, read_words
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.published import read_published, read_words
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 MASKED = "the <apostrophe>s dog\nToken: 0\n0.5\nToken: 1\n0.25\nToken: 2\n0.125\nno\nToken: 0\n1.0\n"

@@ -13,9 +13,9 @@ from command_line import Command
 from scipy import stats
 from toy_english import TOY
 
-from generator import Corpus, read_sentences
-from grammar.pcfg import PCFG
-from grammar.treebank import Treebank
+from truesource.generator import Corpus, read_sentences
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
 
 SPLIT = ("--lengths", "2..8", "--split", "train=.6,test=.4")
 
@@ -152,7 +152,7 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
         ("mirror-VP+PP", True),
         ("zipf-1.5", False),
     ]
-    from grammar.errors import InputError
+    from truesource.grammar.errors import InputError
 
     with pytest.raises(InputError, match="retells another"):
         Corpus.replay(mirrored.record, mirror, here / "again")

@@ -19,14 +19,14 @@ from held_command import stopped_in_training
 from other_process import locked_elsewhere
 from stopping import contents
 
-from evaluation.scaling.cells import Cell
-from evaluation.scaling.fits import fit_all
-from evaluation.scaling.losses import Losses
-from generator import Corpus
-from grammar.files import digest_file
-from grammar.pcfg import PCFG
-from lmtrain.run import LossTrainer
-from lmtrain.watch import Watch
+from truesource.evaluation.scaling.cells import Cell
+from truesource.evaluation.scaling.fits import fit_all
+from truesource.evaluation.scaling.losses import Losses
+from truesource.generator import Corpus
+from truesource.grammar.files import digest_file
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.run import LossTrainer
+from truesource.lmtrain.watch import Watch
 from truesource.report.scaling import answer, joint_text, spread_text
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences

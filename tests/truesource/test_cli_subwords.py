@@ -16,14 +16,14 @@ from command_line import Command
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from evaluation.comparison import compare
-from generator.corpus import Corpus
-from generator.frame import ScoringFrame, preset_frame
-from grammar.pcfg import PCFG
-from lmtrain.decoding.folder import SampleFolder
-from lmtrain.models import load_model
-from lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.cli.main import main
+from truesource.evaluation.comparison import compare
+from truesource.generator.corpus import Corpus
+from truesource.generator.frame import ScoringFrame, preset_frame
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.decoding.folder import SampleFolder
+from truesource.lmtrain.models import load_model
+from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,7 +11,7 @@ from command_line import Command
 from saved_models import save_model
 from toy_english import TOY
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "tendencies")
 SHORT = ("--permutations", "39", "--chance", "19")

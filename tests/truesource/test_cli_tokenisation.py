@@ -17,13 +17,13 @@ from pyarrow import parquet
 from saved_models import save_model, save_piece_model
 from seat_grammar import SEAT_GRAMMAR
 
-from evaluation.exclusion import Exclusion
-from evaluation.oracle import Oracle
-from generator.corpus import Corpus
-from generator.frame import ScoringFrame
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.oracle import Oracle
+from truesource.generator.corpus import Corpus
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(2, 5)
 CALL = ("evaluate", "tokenisation")
@@ -96,14 +96,14 @@ def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, com
 
 
 def corpus_texts() -> list[str]:
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     return [" ".join(sentence) for sentence in Corpus.load("corpus").sentences("eval")]
 
 
 def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> None:
     """Every cut of two texts, found by trying all divisions, scored in one batch."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
 
     (here / "two.txt").write_text("cat eats\nthe heath\n", encoding="utf-8")
     call = ("unigram", "two.txt", "--estimators", "exact,wor1", "--samples", 4096, "--json", "t.json")
@@ -356,7 +356,7 @@ def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
 
 
 def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.tokenisation.evaluation.SINGLE", 0.5)  # of ln P, in place of 1e-7
+    monkeypatch.setattr("truesource.evaluation.tokenisation.evaluation.SINGLE", 0.5)  # of ln P, in place of 1e-7
     call = (*CALL, "unigram", "corpus", "--documents", 12, "--estimators", "dpf", "--candidates", 2, "--particles", 2)
     found = command(*call, "--oracle", "toy.npz", "--json", "t.json")
     assert found.code == 0
@@ -372,7 +372,7 @@ def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monke
     (here / "one.txt").write_text("theheathseesthecat\n", encoding="utf-8")
     call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
     with monkeypatch.context() as patch:
-        patch.setattr("evaluation.tokenisation.perplexity.MOST", 1.0)  # nats a word, in place of some 709
+        patch.setattr("truesource.evaluation.tokenisation.perplexity.MOST", 1.0)  # nats a word, in place of some 709
         found = command(*call, "--json", "t.json", "--plot", "t.svg")
     assert found.code == 0, found.err
     assert found.out.count("over 1e308") > 10
@@ -398,7 +398,7 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
     def fails(*given: object, **named: object) -> None:
         raise InputError("no grid today")
 
-    monkeypatch.setattr("evaluation.tokenisation.grid.perplexity_grid", fails)
+    monkeypatch.setattr("truesource.evaluation.tokenisation.grid.perplexity_grid", fails)
     call = (*CALL, "unigram", "corpus", "--estimators", "nbest", "--documents", 2, "--grid")
     found = command(*call, "--json", "t.json", "--table", "t.parquet")
     assert (found.code, found.err) == (2, "truesource: no grid today\n")
@@ -407,7 +407,7 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
 
 
 def test_the_help_names_every_estimator(command: Command) -> None:
-    from evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import METHODS
 
     listed = re.sub(r"[\s│]+", " ", command(*CALL, "--help").out)
     for name in METHODS:
@@ -416,7 +416,7 @@ def test_the_help_names_every_estimator(command: Command) -> None:
 
 
 def test_the_guide_names_every_estimator() -> None:
-    from evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import METHODS
 
     guide = (Path(__file__).parents[2] / "docs" / "tokenisation.md").read_text(encoding="utf-8")
     table = guide.partition("## Which estimator")[2].partition("\n\n")[2].partition("\n\n")[0]
@@ -494,9 +494,9 @@ def test_bad_input_is_one_sentence(line: str, part: str, here: Path, command: Co
 
 def test_where_cuts_do_not_fit_the_window_the_sum_is_over_the_others(here: Path, command: Command) -> None:
     """``the heath sees`` can be cut into 15 pieces; 11 of them fit after the token before the text."""
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.documents import documents
-    from lmtrain.models import load_model
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.lmtrain.models import load_model
 
     (here / "two.txt").write_text("a cat\nthe heath sees\n", encoding="utf-8")
     asked = ("exact", "nbest", "wor1", "dpf", "block", "guided", "bracket")

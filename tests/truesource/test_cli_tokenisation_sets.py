@@ -13,8 +13,8 @@ from pyarrow import parquet
 from saved_models import save_piece_model
 from seat_grammar import SEAT_GRAMMAR
 
-from generator.corpus import Corpus
-from grammar.pcfg import PCFG
+from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "tokenisation")
 WORDS = ["the", "a", "cat", "seat", "heath", "sees", "eats"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from grammar.conditioning import LengthRange
-from grammar.pcfg import PCFG
-from grammar.variants import parse_variant
-from grammar.variants.spec import file_names
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.variants import parse_variant
+from truesource.grammar.variants.spec import file_names
 
 TEXT = """
 S -> NP VP 1.0

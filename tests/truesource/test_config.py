@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
 from truesource.config.run import RunConfig, load_config
 from truesource.embedded import data_folder
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
 
 BASE = "name: toy\ntreebank: {files: bank.mrg}\n"
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from command_line import Command, Outcome
 
-from generator.corpus import Corpus
-from grammar.pcfg import PCFG
+from truesource.generator.corpus import Corpus
+from truesource.grammar.pcfg import PCFG
 
 NOUNS = (
     *("\x1b[31mred", "\x07bell", "[/red]", "$x$"),

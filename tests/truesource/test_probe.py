@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from evaluation.comparison import compare
-from evaluation.oracle import Oracle
-from generator.corpus import Corpus
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from lmtrain.models import load_model
 from truesource.config.run import RunConfig
+from truesource.evaluation.comparison import compare
+from truesource.evaluation.oracle import Oracle
+from truesource.generator.corpus import Corpus
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.models import load_model
 from truesource.probe import OracleProbe
 
 GRAMMAR = """\

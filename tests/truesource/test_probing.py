@@ -14,10 +14,10 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
-from evaluation.probing.experiment import Options
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
 from truesource.config.run import load_config
+from truesource.evaluation.probing.experiment import Options
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 from truesource.probing import Task, parse_layers, probe_model
 from truesource.report import build_report
 from truesource.runner import execute, plan
@@ -283,8 +283,8 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
 
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget of one layer: when the network reads on, the vectors of the layers before are gone."""
-    from generator.corpus import Corpus
-    from lmtrain.probing import hidden_states as module
+    from truesource.generator.corpus import Corpus
+    from truesource.lmtrain.probing import hidden_states as module
 
     made: list[weakref.ref[object]] = []
     plain = module._extracted

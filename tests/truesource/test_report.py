@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.comparison import compare
-from evaluation.oracle import Oracle
-from evaluation.token_table import write_token_table
-from generator.corpus import Corpus
-from generator.sampler import sample_treebank
-from generator.spelling import Columns
-from grammar.conditioning import LengthRange
-from grammar.doctor import diagnose
-from grammar.errors import InputError
-from grammar.files import write_json
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
-from lmtrain.times import write_times
+from truesource.evaluation.comparison import compare
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.token_table import write_token_table
+from truesource.generator.corpus import Corpus
+from truesource.generator.sampler import sample_treebank
+from truesource.generator.spelling import Columns
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.doctor import diagnose
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
+from truesource.lmtrain.times import write_times
 from truesource.report import build_report, figures, words
 from truesource.report.folder import read_run, some_sentences
 from truesource.report.rules import frequent_rules

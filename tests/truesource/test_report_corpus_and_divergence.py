@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import BANK, run
 
-from grammar.errors import InputError
 from truesource.config.run import load_config
+from truesource.grammar.errors import InputError
 from truesource.report import build_report
 from truesource.runner import plan
 
@@ -70,10 +70,10 @@ def test_models_with_a_list_of_words_have_a_stage(finished: Path) -> None:
 
 
 def test_the_records_are_those_of_the_comparison(finished: Path) -> None:
-    from evaluation.divergence.compare import BY, compare_distributions
-    from generator.corpus import Corpus
-    from grammar.pcfg import PCFG
-    from lmtrain.models import load_model
+    from truesource.evaluation.divergence.compare import BY, compare_distributions
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.models import load_model
 
     folder = finished / "runs" / "toy"
     corpus = Corpus.load(folder / "corpus")

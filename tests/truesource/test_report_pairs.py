@@ -13,9 +13,9 @@ import pytest
 from agreement_grammar import agreement_grammar
 from tiny_run import run
 
-from grammar.errors import InputError
-from grammar.files import write_json
 from truesource.config.run import load_config
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
 from truesource.report import build_report
 from truesource.report.figures_pairs import pairs_figure
 from truesource.runner import plan

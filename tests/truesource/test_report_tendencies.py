@@ -12,20 +12,20 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import prepare, run
 
-from evaluation.measures.monte_carlo import ChanceTest, holm
-from evaluation.pplu.reduction import PROTOCOLS, Reduced
-from evaluation.score import Score
-from evaluation.tendencies.against_sample import against_sample
-from evaluation.tendencies.against_truth import against_truth
-from evaluation.tendencies.findings import Finding, Tendencies
-from evaluation.tendencies.shares import symbols
-from evaluation.tendencies.table import Options
-from evaluation.tendencies.truth import Truth
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
 from truesource.config.evaluation import TendenciesConfig
 from truesource.config.run import load_config
+from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
+from truesource.evaluation.pplu.reduction import PROTOCOLS, Reduced
+from truesource.evaluation.score import Score
+from truesource.evaluation.tendencies.against_sample import against_sample
+from truesource.evaluation.tendencies.against_truth import against_truth
+from truesource.evaluation.tendencies.findings import Finding, Tendencies
+from truesource.evaluation.tendencies.shares import symbols
+from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 from truesource.report import build_report
 from truesource.report.figures_pplu import reduction_figure
 from truesource.report.figures_tendencies import tendencies_figure

@@ -14,11 +14,11 @@ from pyarrow import parquet
 from seat_grammar import SEAT_GRAMMAR
 from tiny_run import prepare, run
 
-from evaluation.measures.bootstrap import Interval
-from grammar.errors import InputError
-from grammar.files import write_json
 from truesource.config.run import load_config
 from truesource.embedded import data_folder
+from truesource.evaluation.measures.bootstrap import Interval
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_json
 from truesource.report import build_report
 from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
 from truesource.runner import plan

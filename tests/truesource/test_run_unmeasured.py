@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grammar.errors import InputError, NothingToMeasureError
 from truesource.config.run import load_config
+from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.report.folder import read_run
 from truesource.report.unmeasured import SECTIONS, unmeasured
 from truesource.runner import EVALUATIONS, Stage, execute, plan

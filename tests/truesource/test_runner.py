@@ -18,12 +18,12 @@ from other_process import locked_elsewhere
 from stopping import contents
 from tiny_run import BANK
 
-from grammar.errors import InputError
-from grammar.files import write_text
-from grammar.pcfg import PCFG
-from lmtrain.times import training_seconds
 from truesource.cli.main import main
 from truesource.config.run import load_config
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_text
+from truesource.grammar.pcfg import PCFG
+from truesource.lmtrain.times import training_seconds
 from truesource.report.words import duration
 from truesource.runner import Run, execute
 from truesource.stages import treebank
@@ -306,7 +306,7 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
 
 
 def test_all_files_of_a_berkeley_grammar_count(fresh: Path) -> None:
-    from grammar.formats import save_grammar
+    from truesource.grammar.formats import save_grammar
 
     toy = PCFG.from_text("S -> A B 1.0\nA -> a 0.5 | b 0.5\nB -> c 1.0\n")
     save_grammar(toy, fresh / "b.grammar", format="berkeley")
@@ -374,16 +374,16 @@ def interrupting(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 
 
 WHERE = [
-    ("treebank", "grammar.treebank.Treebank.write", 1),
+    ("treebank", "truesource.grammar.treebank.Treebank.write", 1),
     ("treebank", "truesource.stages.treebank.write_json", 1),
-    ("grammar", "grammar.estimate.split_merge.checkpoint.save", 2),
-    ("grammar", "grammar.pcfg.PCFG.save", 1),
-    ("corpus", "generator.drawing.Drawing.write", 3),
-    ("corpus", "generator.making.settle", 1),
-    ("train:c", "lmtrain.run.make_tokenizer", 1),
-    ("train:c", "lmtrain.run.LossTrainer.compute_loss", 7),
-    ("train:c", "lmtrain.run.LossTrainer.compute_loss", 12),
-    ("train:c", "lmtrain.training.model_card", 1),
+    ("grammar", "truesource.grammar.estimate.split_merge.checkpoint.save", 2),
+    ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
+    ("corpus", "truesource.generator.drawing.Drawing.write", 3),
+    ("corpus", "truesource.generator.making.settle", 1),
+    ("train:c", "truesource.lmtrain.run.make_tokenizer", 1),
+    ("train:c", "truesource.lmtrain.run.LossTrainer.compute_loss", 7),
+    ("train:c", "truesource.lmtrain.run.LossTrainer.compute_loss", 12),
+    ("train:c", "truesource.lmtrain.training.model_card", 1),
     ("score:oracle", "truesource.stages.score.write_token_table", 2),
     ("score:c", "truesource.stages.score.write_json", 1),
     ("report", "truesource.report.build_report", 1),

@@ -63,17 +63,6 @@ def command(
     in parts: with -o, by --workers, by the workers of a --scheduler, or by the jobs of a --shard.
     --frame paper, --vocabulary, --masked-variant and --token-scores reproduce published numbers (docs/published.md).
     """
-    from evaluation.bound import bound_records, sentence_records
-    from evaluation.measures.bootstrap import FEWEST
-    from evaluation.measures.paired import unknown_words, words_missing
-    from evaluation.parts import score_in_parts
-    from evaluation.published import read_words
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json
-    from grammar.parallel import Share
-    from grammar.parallel import Workers as Hands
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files, hold
     from truesource.cli.inputs import (
         list_lines,
@@ -81,6 +70,17 @@ def command(
         truth_of,
     )
     from truesource.cli.lengths import announce_long, at_most
+    from truesource.evaluation.bound import bound_records, sentence_records
+    from truesource.evaluation.measures.bootstrap import FEWEST
+    from truesource.evaluation.measures.paired import unknown_words, words_missing
+    from truesource.evaluation.parts import score_in_parts
+    from truesource.evaluation.published import read_words
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json
+    from truesource.grammar.parallel import Share
+    from truesource.grammar.parallel import Workers as Hands
+    from truesource.grammar.pcfg import PCFG
 
     if vocabulary is not None and frame != "paper":
         raise InputError("--vocabulary needs --frame paper, which leaves out the words that are not in it")
@@ -173,9 +173,9 @@ def command(
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, json: Path | None) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
-    from evaluation.published import published_bound, read_published
-    from generator.frame import preset_frame
-    from grammar.files import write_json
+    from truesource.evaluation.published import published_bound, read_published
+    from truesource.generator.frame import preset_frame
+    from truesource.grammar.files import write_json
 
     scores = read_published(path)
     found = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)

@@ -8,10 +8,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.files import digest_json, refuse_existing, remove_leftovers
-from grammar.locks import exclusive
-from grammar.outputs import Outputs, claimed
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json, refuse_existing, remove_leftovers
+from truesource.grammar.locks import exclusive
+from truesource.grammar.outputs import Outputs, claimed
 
 
 @dataclass(frozen=True)

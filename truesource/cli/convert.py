@@ -64,8 +64,8 @@ def command(
     A corpus folder gives the Penn brackets of one of its splits, one tree a line.
     """
     if source.is_dir():
-        from grammar.errors import InputError
         from truesource.cli.corpus_text import write_corpus
+        from truesource.grammar.errors import InputError
 
         of_grammars = {
             "--from": source_format,
@@ -80,8 +80,8 @@ def command(
             raise InputError(f"{', '.join(given)}: for grammars, and this is a corpus folder; leave out", source)
         write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
         return
-    from grammar.formats import check_format, load_grammar, save_grammar, target_files
     from truesource.cli.claims import claim_files
+    from truesource.grammar.formats import check_format, load_grammar, save_grammar, target_files
 
     for name in (source_format, target_format):
         if name is not None:
@@ -90,11 +90,11 @@ def command(
     outputs = claim_files(*files, force=force)
     pcfg = load_grammar(source, normalise=normalise, format=source_format, start=start)
     if level is not None:
-        from grammar.estimate import project
+        from truesource.grammar.estimate import project
 
         pcfg = project(pcfg, level)
     if threshold is not None:
-        from grammar.estimate import prune
+        from truesource.grammar.estimate import prune
 
         pcfg, cost = prune(pcfg, threshold)
         echo(str(cost))

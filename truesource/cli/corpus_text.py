@@ -6,8 +6,8 @@ import gzip
 from collections.abc import Iterable
 from pathlib import Path
 
-from grammar.errors import InputError
 from truesource.cli.console import echo
+from truesource.grammar.errors import InputError
 
 
 def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
@@ -17,10 +17,10 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
         InputError: there is no such corpus or split, it has no trees, a word of a sentence holds white space, at which
             text is cut into words, or ``target`` cannot be written.
     """
-    from generator.corpus import Corpus
-    from grammar.files import atomic_path
-    from grammar.progress import meter
     from truesource.cli.claims import claim_files
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.files import atomic_path
+    from truesource.grammar.progress import meter
 
     claim_files(target, force=force)
     corpus = Corpus.load(source)
@@ -45,7 +45,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
 
 def _line(sentence: list[str], target: Path) -> str:
     """The sentence as text that reads back as the same words."""
-    from generator.text import split_words
+    from truesource.generator.text import split_words
 
     for word in sentence:
         if split_words(word) != [word]:

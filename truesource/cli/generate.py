@@ -63,9 +63,9 @@ def command(
 
     A call that was stopped goes on where it was when given again. On a CPU each worker computes in one thread.
     """
-    from grammar.parallel import Share
-    from lmtrain.decoding.settings import Decoding
     from truesource.cli.claims import claim_folder
+    from truesource.grammar.parallel import Share
+    from truesource.lmtrain.decoding.settings import Decoding
 
     how = Decoding(
         decoding,
@@ -84,7 +84,7 @@ def command(
     share = None if shard is None else Share.parse(shard)
     if share is None:
         claim_folder(output, force=force)
-    from lmtrain.decoding.making import make_samples  # torch, after the quick checks
+    from truesource.lmtrain.decoding.making import make_samples  # torch, after the quick checks
 
     made = make_samples(model, n, how, output, seed=seed, workers=workers, share=share, force=force)
     if made is None:

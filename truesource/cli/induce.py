@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from grammar.errors import InputError
 from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
 from truesource.cli.options import Convention, Force, Seed
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from grammar.pcfg import PCFG
+    from truesource.grammar.pcfg import PCFG
 
 NAME = "induce"
 _SETTINGS = ("method", "lexicon", "cycles", "iterations")
@@ -120,11 +120,11 @@ def command(
     from dataclasses import asdict, replace
     from functools import partial
 
-    from grammar.doctor import require_consistent
-    from grammar.estimate import SplitMerge, relative_frequency, split_merge
-    from grammar.files import digest_json, write_json_lines
-    from grammar.formats import save_grammar
-    from grammar.treebank import Binarisation, Normalisation, Treebank
+    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
+    from truesource.grammar.files import digest_json, write_json_lines
+    from truesource.grammar.formats import save_grammar
+    from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
 
     config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
     binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)

@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grammar.errors import InputError
 from truesource.cli.console import echo
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from evaluation.exclusion import Exclusion
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
-    from grammar.treebank import Treebank
+    from truesource.evaluation.exclusion import Exclusion
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.treebank import Treebank
 
 
 def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange | None]:
@@ -25,11 +25,11 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     if _is_sample_folder(path):
         return _read_samples(path), None
     if path.is_dir():
-        from generator.corpus import Corpus
+        from truesource.generator.corpus import Corpus
 
         corpus = Corpus.load(path)
         return corpus.sentences(split), corpus.lengths
-    from generator.text import read_sentences as read
+    from truesource.generator.text import read_sentences as read
 
     return read(path), None
 
@@ -50,19 +50,19 @@ def read_documents(path: Path, split: str) -> tuple[list[str], LengthRange | Non
     if path.is_dir():
         sentences, lengths = read_sentences(path, split)
         return [" ".join(sentence) for sentence in sentences], lengths
-    from generator.text import read_documents as read
+    from truesource.generator.text import read_documents as read
 
     return read(path), None
 
 
 def _is_sample_folder(path: Path) -> bool:
-    from lmtrain.decoding.folder import is_sample_folder
+    from truesource.lmtrain.decoding.folder import is_sample_folder
 
     return is_sample_folder(path)
 
 
 def _read_samples(path: Path) -> list[list[str]]:
-    from lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.folder import SampleFolder
 
     samples = SampleFolder.load(path)
     sentences = samples.sentences(cut=False)
@@ -81,7 +81,7 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     drawn_from = Corpus.load(corpus).grammar_digest
     if drawn_from != pcfg.digest:
@@ -118,8 +118,8 @@ def truth_of(
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return None
-    from evaluation.exclusion import Exclusion
-    from generator.corpus import Corpus
+    from truesource.evaluation.exclusion import Exclusion
+    from truesource.generator.corpus import Corpus
 
     found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition, scored=scores)
     explain_truth(corpus, split, pcfg, drawn, condition, found, uncorrected=uncorrected)
@@ -155,7 +155,7 @@ def explain_truth(
 
 def disjoint_exactly(corpus: Path, split: str) -> bool:
     """Whether a corpus folder records exactly what its disjoint splits keep out of this one."""
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     excluded = Corpus.load(corpus).record["splits"].get(split, {}).get("excluded")
     return excluded is not None and bool(excluded["exact"])
@@ -168,7 +168,7 @@ def warn_of_conditions(corpus: Path, split: str, *, corrected: bool = False) -> 
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     record = Corpus.load(corpus).record
     cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
@@ -214,7 +214,7 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     trained, here = _trained_on(model), Corpus.load(corpus).digest
     if trained is not None and trained != here:
@@ -228,7 +228,7 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
 
 def _trained_on(model: Path) -> str | None:
     """Digest of the corpus that a model was trained on, None where that is not recorded."""
-    from lmtrain.training_record import FILE, read_training
+    from truesource.lmtrain.training_record import FILE, read_training
 
     trained = model.parent.parent if model.parent.name == "snapshots" else model
     return read_training(trained).corpus_digest if (trained / FILE).is_file() else None
@@ -254,7 +254,7 @@ def say_left_out(
         impossible_model: numbers of those that the model gives probability 0.
         impossible_oracle: numbers of those that the oracle gives probability 0.
     """
-    from evaluation.measures.paired import unknown_words, words_missing
+    from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.report.words import impossible
 
     left_out = {*impossible_model, *impossible_oracle}

@@ -11,8 +11,8 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
 
 if TYPE_CHECKING:
-    from grammar.conditioning import LengthRange
-    from grammar.coverage import Coverage
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.coverage import Coverage
 
 NAME = "inspect"
 MOST = 10  #: unknown words listed
@@ -35,14 +35,14 @@ def command(
     With TEXT also how much of it the grammar knows: unknown words, impossible sentences, mean log probability.
     A line that starts with ! is a problem.
     """
-    from grammar.conditioning import LengthRange
-    from grammar.coverage import coverage
-    from grammar.doctor import diagnose, is_serious
-    from grammar.errors import InputError
-    from grammar.files import write_json
-    from grammar.formats import load_grammar
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.coverage import coverage
+    from truesource.grammar.doctor import diagnose, is_serious
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json
+    from truesource.grammar.formats import load_grammar
 
     claim_files(json, force=force)
     if text is None and lengths is not None:

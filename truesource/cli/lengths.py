@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from grammar.errors import InputError
 from truesource.cli.console import echo
+from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 PATIENCE = 20.0  #: seconds that long sentences may take before they are announced
 
@@ -42,7 +42,7 @@ def announce_long(
     dtype: DTypeLike = "float64",
 ) -> None:
     """Say on stderr how long the exact scores of long sentences will take, where that tries anybody's patience."""
-    from evaluation.cost import LONG, long_sentences
+    from truesource.evaluation.cost import LONG, long_sentences
 
     cost = long_sentences(pcfg, sentences, condition, masked=masked, dtype=dtype)
     if cost is not None and cost.seconds > PATIENCE:

@@ -7,10 +7,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from grammar.errors import InputError
-from grammar.printable import terminal
 from truesource.cli.failures import explain
 from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
+from truesource.grammar.errors import InputError
+from truesource.grammar.printable import terminal
 
 FAILED = 2  #: exit code
 ExitCode = str | int | None  #: as `sys.exit` takes it

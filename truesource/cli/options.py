@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from grammar.conventions import Name
+from truesource.grammar.conventions import Name
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
 Seed = Annotated[

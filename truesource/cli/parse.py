@@ -49,20 +49,20 @@ def command(
     """
     from itertools import compress
 
-    from generator.text import read_sentences
-    from grammar.errors import InputError
-    from grammar.files import write_text
-    from grammar.inference.batch import TooLongError
-    from grammar.inference.max_rule import max_rule_tree, max_span_tree
-    from grammar.inference.posterior import posterior, tables
-    from grammar.pcfg import PCFG
-    from grammar.progress import track
-    from grammar.surface import surface
-    from grammar.tree import Tree
-    from grammar.treebank import Normalisation, Treebank, splice
-    from grammar.unknown import put_words, read_words
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import list_lines, show_reading
+    from truesource.generator.text import read_sentences
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_text
+    from truesource.grammar.inference.batch import TooLongError
+    from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
+    from truesource.grammar.inference.posterior import posterior, tables
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.progress import track
+    from truesource.grammar.surface import surface
+    from truesource.grammar.tree import Tree
+    from truesource.grammar.treebank import Normalisation, Treebank, splice
+    from truesource.grammar.unknown import put_words, read_words
 
     def best(sentence: list[str]) -> Tree:
         return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
@@ -114,7 +114,7 @@ def command(
     if longest is not None:
         echo(f"{len(short) - sum(short)} sentences of more than {longest} words read ()")
     if wanted is not None:
-        from evaluation.measures.brackets import compare_brackets
+        from truesource.evaluation.measures.brackets import compare_brackets
 
         echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
     echo(f"Wrote {output}: {sum(short) - len(failed) - len(large):,} trees. Next: truesource bound {grammar} {text}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grammar.outputs import Outputs
 from truesource.cli.console import echo
+from truesource.grammar.outputs import Outputs
 
 if TYPE_CHECKING:
-    from grammar.conventions import Name
+    from truesource.grammar.conventions import Name
 
 
 def reestimate(
@@ -30,13 +30,13 @@ def reestimate(
     """
     import shutil
 
-    from grammar.doctor import require_consistent
-    from grammar.estimate.inside_outside import inside_outside
-    from grammar.estimate.rule_counts import tree_brackets
-    from grammar.files import digest_json, write_json_lines
-    from grammar.formats import load_grammar, save_grammar
-    from grammar.treebank import Normalisation, Treebank
     from truesource.cli.inputs import read_sentences, show_reading
+    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.estimate.inside_outside import inside_outside
+    from truesource.grammar.estimate.rule_counts import tree_brackets
+    from truesource.grammar.files import digest_json, write_json_lines
+    from truesource.grammar.formats import load_grammar, save_grammar
+    from truesource.grammar.treebank import Normalisation, Treebank
 
     start = load_grammar(start_from)
     known = others = None

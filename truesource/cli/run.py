@@ -34,8 +34,8 @@ def command(
 
 def show(report: Path) -> None:
     """Print the table of a run and where its report is."""
-    from grammar.records import read_record
     from truesource.cli.table import print_results
+    from truesource.grammar.records import read_record
     from truesource.report.records import REMEDY, ResultRow
 
     print_results(read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY))

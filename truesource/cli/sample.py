@@ -11,12 +11,12 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Heads, Lengths, Scheduler, Seed, Shard, Workers
 
 if TYPE_CHECKING:
-    from generator.corpus import Corpus
-    from generator.plan import Plan
-    from grammar.parallel import Share
-    from grammar.parallel import Workers as AtWork
-    from grammar.pcfg import PCFG
-    from grammar.variants import Change
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.plan import Plan
+    from truesource.grammar.parallel import Share
+    from truesource.grammar.parallel import Workers as AtWork
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.variants import Change
 
 NAME = "sample"
 
@@ -77,19 +77,19 @@ def command(
 
     A call that was stopped goes on where it was when given again.
     """
-    from generator.corpus import Corpus
-    from generator.making import make_corpus
-    from generator.plan import Plan, sentences_for
-    from generator.spelling import Columns
-    from grammar.conditioning import LengthRange
-    from grammar.doctor import require_consistent
-    from grammar.errors import InputError
-    from grammar.parallel import Share
-    from grammar.parallel import Workers as AtWork
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files, claim_folder
     from truesource.cli.inputs import parse_splits
     from truesource.cli.vary import read_changes
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.making import make_corpus
+    from truesource.generator.plan import Plan, sentences_for
+    from truesource.generator.spelling import Columns
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.parallel import Share
+    from truesource.grammar.parallel import Workers as AtWork
+    from truesource.grammar.pcfg import PCFG
 
     if (n is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
@@ -134,8 +134,8 @@ def command(
 def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
     from dataclasses import replace
 
-    from grammar.errors import InputError
-    from grammar.variants import Temperature
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.variants import Temperature
 
     if start is not None:
         if start not in pcfg.symbol_ids:
@@ -155,8 +155,8 @@ def _make_variants(
     resumed: bool,
 ) -> tuple[Corpus | None, Path]:
     """The corpus of the original, and where it is."""
-    from generator.parallel_corpora import sample_variants
     from truesource.cli.vary import print_table
+    from truesource.generator.parallel_corpora import sample_variants
 
     variants, made = sample_variants(
         pcfg, changes, plan, output, workers=workers, share=share, force=force or resumed, keep=resumed

@@ -31,15 +31,15 @@ def command(
 
     A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
     """
-    from evaluation.comparison import compare
-    from generator.frame import preset_frame
-    from grammar.conditioning import LengthRange
-    from grammar.files import write_json
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
     from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.table import print_results
+    from truesource.evaluation.comparison import compare
+    from truesource.generator.frame import preset_frame
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.files import write_json
+    from truesource.grammar.pcfg import PCFG
     from truesource.tokenisation import with_marks
 
     preset_frame(frame, "causal")  # before anything is read
@@ -50,7 +50,7 @@ def command(
     excluded = truth_of(corpus, split, pcfg, drawn, condition)
     warn_of_other_corpus(model, corpus)
     sentences, longer = at_most(sentences, longest)
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True, model)
     positions = preset_frame(frame, trained.objective)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from lmtrain.catalogue import TAKES
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed
+from truesource.lmtrain.catalogue import TAKES
 
 NAME = "train"
 
@@ -51,14 +51,14 @@ def command(
 
     from pydantic import ValidationError
 
-    from generator.corpus import Corpus
-    from generator.text import read_sentences
-    from grammar.errors import InputError
-    from grammar.records import explain
-    from lmtrain.unfinished import remove_used_up
     from truesource.cli.claims import claim_folder, hold
     from truesource.config.reading import parse_value
     from truesource.config.sources import ModelEntry
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import read_sentences
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.records import explain
+    from truesource.lmtrain.unfinished import remove_used_up
 
     values: dict[str, dict[str, object]] = {"model": {"architecture": model}, "training": {}}
     for override in set_ or []:
@@ -82,8 +82,8 @@ def command(
     source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
     probe = None
     if oracle is not None:
-        from grammar.pcfg import PCFG
         from truesource.cli.inputs import explain_truth
+        from truesource.grammar.pcfg import PCFG
         from truesource.probe import OracleProbe
 
         if not isinstance(source, Corpus):
@@ -93,8 +93,8 @@ def command(
         explain_truth(
             corpus, probe_split, pcfg, source.lengths, source.lengths, probe.excluded, uncorrected="kl, js and tv"
         )
-    from lmtrain.distributed import is_main_process
-    from lmtrain.training import train
+    from truesource.lmtrain.distributed import is_main_process
+    from truesource.lmtrain.training import train
 
     shape, training = entry.resolve()
     trained = train(source, shape, training, output, seed=seed, probe=probe, force=force)

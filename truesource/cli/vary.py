@@ -12,7 +12,7 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Heads, Json, Lengths
 
 if TYPE_CHECKING:
-    from grammar.variants import Change, Measures, Variant
+    from truesource.grammar.variants import Change, Measures, Variant
 
 NAME = "vary"
 
@@ -39,13 +39,13 @@ def command(
     P is the original and Q the variant. KL is that of derivations in nats per token, given the lengths; that of
     sentences is at most as large. Where one of them cannot make what the other makes, it is infinite and left out.
     """
-    from grammar.conditioning import LengthRange
-    from grammar.doctor import require_consistent
-    from grammar.files import write_json
-    from grammar.pcfg import PCFG
-    from grammar.variants import measure
-    from grammar.variants.spec import file_names
     from truesource.cli.claims import claim_files
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.files import write_json
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.variants import measure
+    from truesource.grammar.variants.spec import file_names
 
     changes = read_changes(variant, heads)
     condition = LengthRange.parse(lengths)
@@ -83,9 +83,9 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
     Raises:
         InputError: a change or the file cannot be read, or none of the changes needs heads.
     """
-    from grammar.errors import InputError
-    from grammar.treebank.head_rules import HeadRules
-    from grammar.variants import parse_variant
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.treebank.head_rules import HeadRules
+    from truesource.grammar.variants import parse_variant
 
     if heads is not None and not any("head-" in text for text in texts):
         raise InputError("--heads: for the changes head-initial and head-final; leave it out")

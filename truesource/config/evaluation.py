@@ -6,19 +6,19 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.dynamics.derivations import Tags
-from evaluation.pairs.settings import PHENOMENA
-from evaluation.pairs.settings import Settings as PairSettings
-from grammar.errors import InputError
-from lmtrain.decoding.settings import Decoding
 from truesource.config.section import Section
 from truesource.config.tokenisation import TokenisationConfig
+from truesource.evaluation.dynamics.derivations import Tags
+from truesource.evaluation.pairs.settings import PHENOMENA
+from truesource.evaluation.pairs.settings import Settings as PairSettings
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.decoding.settings import Decoding
 
 
 class TendenciesConfig(Section):
     """Samples of the causal models by several decoding schemes, and what their text looks like; docs/tendencies.md."""
 
-    #: a scheme with its settings, or its bare name; see `lmtrain.decoding.settings.Decoding`
+    #: a scheme with its settings, or its bare name; see `truesource.lmtrain.decoding.settings.Decoding`
     schemes: list[str | dict[str, Any]] = [
         "ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}
     ]  # fmt: skip

@@ -7,12 +7,12 @@ from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from grammar.errors import InputError
-from grammar.records import explain
 from truesource.config.evaluation import EvaluationConfig
 from truesource.config.reading import read_settings
 from truesource.config.section import Section
 from truesource.config.sources import CorpusConfig, GrammarConfig, ModelEntry, TreebankConfig
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import explain
 
 
 class RunConfig(Section):

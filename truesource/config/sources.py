@@ -8,15 +8,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 from pydantic.dataclasses import dataclass as checked
 
-from grammar.conditioning import LengthRange
-from grammar.estimate.split_merge.config import SplitMerge
-from grammar.records import explain
-from grammar.treebank.binarise import Binarisation
-from grammar.treebank.normalise import Normalisation
-from lmtrain.catalogue import MASKED
-from lmtrain.config import ModelConfig, TrainConfig
-from lmtrain.presets import preset
 from truesource.config.section import Section
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.records import explain
+from truesource.grammar.treebank.binarise import Binarisation
+from truesource.grammar.treebank.normalise import Normalisation
+from truesource.lmtrain.catalogue import MASKED
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.presets import preset
 
 STRICT = ConfigDict(extra="forbid")
 
@@ -148,7 +148,7 @@ class ModelEntry(Section):
 
     @property
     def keeps_snapshots(self) -> bool:
-        """Whether models along the training are kept, see `lmtrain.snapshots`."""
+        """Whether models along the training are kept, see `truesource.lmtrain.snapshots`."""
         training = self.resolve()[1]
         return training is not None and training.snapshots != "none"
 

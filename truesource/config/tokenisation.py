@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from grammar.errors import InputError
 from truesource.config.section import Section
+from truesource.grammar.errors import InputError
 
 
 class TokenisationConfig(Section):
@@ -34,7 +34,7 @@ class TokenisationConfig(Section):
 
     @model_validator(mode="after")
     def _estimators_are_known(self) -> Self:
-        from evaluation.tokenisation.domains import parse_change
+        from truesource.evaluation.tokenisation.domains import parse_change
         from truesource.tokenisation import check_estimators
 
         try:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.files import write_text
-from grammar.inference.expected import expected_counts
-from grammar.printable import terminal
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import write_text
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.printable import terminal
 from truesource.report import figures_corpus, figures_grammar, figures_models, words
 from truesource.report.cuts import tokenisation_section
 from truesource.report.divergence import divergence_section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.divergence.groups import END
+from truesource.evaluation.divergence.groups import END
 from truesource.report.folder import Record, RunFolder
 
 #: measure, lines of its heading, places after the point

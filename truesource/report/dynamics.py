@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.divergence.groups import END
-from evaluation.dynamics.findings import left_out
+from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.dynamics.findings import left_out
 from truesource.report.figures_dynamics import bars_figure, curves_figure, curves_of, places_figure
 from truesource.report.folder import Record, RunFolder
 

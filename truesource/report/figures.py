@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from grammar.printable import shortened, terminal
+from truesource.grammar.printable import shortened, terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.conditioning import LengthRange
+from truesource.grammar.conditioning import LengthRange
 from truesource.report.figures import QUIET, SAMPLE, TRUTH, figure, to_svg
 
 FloatArray = NDArray[np.float64]

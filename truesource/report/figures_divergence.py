@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.divergence.breakdown import Row
-from evaluation.divergence.calibration import Reliability
-from evaluation.divergence.compare import Divergence
+from truesource.evaluation.divergence.breakdown import Row
+from truesource.evaluation.divergence.calibration import Reliability
+from truesource.evaluation.divergence.compare import Divergence
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 
 LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.divergence.groups import END
-from grammar.errors import InputError
+from truesource.evaluation.divergence.groups import END
+from truesource.grammar.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.folder import Record
 
@@ -35,7 +35,7 @@ def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] =
     """All panels in one ``<svg>``.
 
     Args:
-        record: of `evaluation.dynamics.table.Dynamics.as_record`.
+        record: of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
         measure: a key of `MEASURES`.
         only: classes to show; all by default.
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import numpy as np
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 from truesource.report.figures import MODEL, PHASES, QUIET, SECOND, TRUTH, figure, superscript, to_svg
 from truesource.report.folder import Record
 

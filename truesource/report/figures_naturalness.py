@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.naturalness.compare import Naturalness
+from truesource.evaluation.naturalness.compare import Naturalness
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 
 if TYPE_CHECKING:
-    from evaluation.encoded import IntArray
+    from truesource.evaluation.encoded import IntArray
 
 COLOURS = (
     SAMPLE,

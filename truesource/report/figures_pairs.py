@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.pairs.evaluate import IMPOSSIBLE, ODDS_BINS
-from evaluation.pairs.pair import ALL
+from truesource.evaluation.pairs.evaluate import IMPOSSIBLE, ODDS_BINS
+from truesource.evaluation.pairs.pair import ALL
 from truesource.report.figures import QUIET, TRUTH, figure, to_svg
 from truesource.report.folder import Record
 
@@ -21,7 +21,7 @@ def pairs_figure(objective: str, models: Mapping[str, Sequence[Record]]) -> str:
 
     Args:
         objective: of the models; one figure each, as the truth of masked models is another.
-        models: `evaluation.pairs.evaluate.PairEvaluation.records` of each.
+        models: `truesource.evaluation.pairs.evaluate.PairEvaluation.records` of each.
     """
     salt = f"pairs-{objective}"
     phenomena = list(dict.fromkeys(r["phenomenon"] for records in models.values() for r in records))

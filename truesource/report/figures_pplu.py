@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.pplu.reduction import PROTOCOLS, Reduced
+from truesource.evaluation.pplu.reduction import PROTOCOLS, Reduced
 from truesource.report.figures import MODEL, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 
 WHAT = {

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.scaling.cells import TITLES, Axis
-from evaluation.scaling.fits import AxisFit
-from evaluation.scaling.losses import groups_of
+from truesource.evaluation.scaling.cells import TITLES, Axis
+from truesource.evaluation.scaling.fits import AxisFit
+from truesource.evaluation.scaling.losses import groups_of
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.words import listed
 from truesource.sweep.results import Sweep

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.tendencies.findings import Curves, Tendencies
+from truesource.evaluation.tendencies.findings import Curves, Tendencies
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 from truesource.report.figures_naturalness import binned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evaluation.tendencies.type_token import LengthDistances
+    from truesource.evaluation.tendencies.type_token import LengthDistances
 
     FloatArray = NDArray[np.float64]
 

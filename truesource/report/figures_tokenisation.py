@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from evaluation.measures.bootstrap import Interval
+from truesource.evaluation.measures.bootstrap import Interval
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.folder import Record
 from truesource.report.words import number
@@ -104,7 +104,7 @@ def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]
 
     Args:
         index: of the figure on its page.
-        gaps: `evaluation.tokenisation.marginal_gap.MarginalGaps.records`, of one set of texts or of several.
+        gaps: `truesource.evaluation.tokenisation.marginal_gap.MarginalGaps.records`, of one set of texts or of several.
         records: among them the correlation.
     """
     salt = f"entropy{index}"

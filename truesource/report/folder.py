@@ -9,15 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evaluation.token_table import read_token_table
-from generator.corpus import Corpus
-from grammar.doctor import diagnose
-from grammar.errors import InputError
-from grammar.estimate.split_merge.checkpoint import TraceRow
-from grammar.pcfg import PCFG
-from grammar.records import read_record, read_records
-from lmtrain.times import training_seconds
-from lmtrain.training_record import MetricsRow
+from truesource.evaluation.token_table import read_token_table
+from truesource.generator.corpus import Corpus
+from truesource.grammar.doctor import diagnose
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.records import read_record, read_records
+from truesource.lmtrain.times import training_seconds
+from truesource.lmtrain.training_record import MetricsRow
 from truesource.report.records import (
     REMEDY,
     ConfigRecord,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.pairs.pair import ALL
+from truesource.evaluation.pairs.pair import ALL
 from truesource.report.figures_pairs import pairs_figure
 from truesource.report.folder import Record, RunFolder
 

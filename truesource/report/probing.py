@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation.probing.results import intervals
+from truesource.evaluation.probing.results import intervals
 from truesource.report import figures_probing as figures
 from truesource.report.folder import Record, RunFolder
 

@@ -7,15 +7,15 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from evaluation.score import ScoreRecord
-from grammar.records import STRICT, Count, FileName, InnerPath
+from truesource.evaluation.score import ScoreRecord
+from truesource.grammar.records import STRICT, Count, FileName, InnerPath
 
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
 
 
 @with_config(STRICT)
 class ResultRow(TypedDict):
-    """A row of ``results.json`` and content of ``scores/<model>.json``, see `evaluation.comparison`."""
+    """A row of ``results.json`` and content of ``scores/<model>.json``, see `truesource.evaluation.comparison`."""
 
     model: FileName
     objective: Literal["causal", "masked"]
@@ -47,7 +47,7 @@ class ResultRow(TypedDict):
     impossible_model: NotRequired[Count | None]
     impossible_oracle: NotRequired[Count | None]
     parameters: NotRequired[Count | None]
-    training_seconds: NotRequired[float | None]  # of earlier versions, see `lmtrain.times`
+    training_seconds: NotRequired[float | None]  # of earlier versions, see `truesource.lmtrain.times`
     tokenizer: NotRequired[str | None]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG
 
 FloatArray = NDArray[np.float64]
 

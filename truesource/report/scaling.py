@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from evaluation.measures.bootstrap import Interval
-from evaluation.scaling.cells import TITLES
-from evaluation.scaling.fits import AxisFit
-from evaluation.score import signature
-from grammar.files import write_text
+from truesource.evaluation.measures.bootstrap import Interval
+from truesource.evaluation.scaling.cells import TITLES
+from truesource.evaluation.scaling.fits import AxisFit
+from truesource.evaluation.score import signature
+from truesource.grammar.files import write_text
 from truesource.report.figures import standalone
 from truesource.report.figures_scaling import figures
 from truesource.report.words import NONE, count, listed

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from itertools import islice
 
-from grammar.tree import Tree
+from truesource.grammar.tree import Tree
 
 LEVEL = 44.0  #: points between levels
 GAP = 16.0  #: points between neighbouring words

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from evaluation.measures.bootstrap import FEWEST
+from truesource.evaluation.measures.bootstrap import FEWEST
 from truesource.report.folder import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist

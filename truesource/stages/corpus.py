@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from generator.corpus import Corpus
-from generator.spelling import Columns
+from truesource.generator.corpus import Corpus
+from truesource.generator.spelling import Columns
 
 if TYPE_CHECKING:
     from truesource.runner import Run

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evaluation.divergence.compare import BY, compare_distributions
-from grammar.files import digest_json, write_json, write_text
+from truesource.evaluation.divergence.compare import BY, compare_distributions
+from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.stages.inputs import of_model
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
     from truesource.report.figures_divergence import divergence_figure
 

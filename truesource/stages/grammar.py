@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grammar.doctor import diagnose, require_consistent
-from grammar.errors import InputError
-from grammar.files import digest_file, digest_json, write_json, write_json_lines
-from grammar.formats.berkeley import source_files
-from grammar.pcfg import PCFG
-from grammar.treebank import Treebank
+from truesource.grammar.doctor import diagnose, require_consistent
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
+from truesource.grammar.formats.berkeley import source_files
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
 
 if TYPE_CHECKING:
     from truesource.runner import Run
@@ -72,7 +72,7 @@ def _held_out(run: Run) -> Treebank | None:
 
 
 def _induce(run: Run, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
-    from grammar.estimate import relative_frequency, split_merge
+    from truesource.grammar.estimate import relative_frequency, split_merge
 
     config = run.config.grammar
     binarised = bank.binarise(config.binarise)

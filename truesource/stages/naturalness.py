@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evaluation.naturalness.compare import compare_naturalness
-from generator.sampler import Sampler, random_state
-from grammar.errors import InputError, NothingToMeasureError
-from grammar.files import digest_json, write_json, write_text
-from grammar.treebank import Treebank
+from truesource.evaluation.naturalness.compare import compare_naturalness
+from truesource.generator.sampler import Sampler, random_state
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.grammar.treebank import Treebank
 
 if TYPE_CHECKING:
-    from grammar.pcfg import PCFG
     from truesource.config.evaluation import NaturalnessConfig
+    from truesource.grammar.pcfg import PCFG
     from truesource.runner import Run
 
 REFERENCE = "held-out trees"
@@ -32,7 +32,7 @@ def inputs(run: Run) -> Any:
 
 def make(run: Run) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
-    from grammar.estimate import relative_frequency
+    from truesource.grammar.estimate import relative_frequency
     from truesource.report.figures import standalone
     from truesource.report.figures_naturalness import naturalness_figure
 

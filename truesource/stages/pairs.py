@@ -6,14 +6,14 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.oracle import Oracle
-from evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
-from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
-from evaluation.pairs.generate import make_pairs
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.odds import with_truth
-from evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
-from grammar.files import digest_file, digest_json, write_json
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
+from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
+from truesource.evaluation.pairs.generate import make_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.odds import with_truth
+from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
+from truesource.grammar.files import digest_file, digest_json, write_json
 
 if TYPE_CHECKING:
     from truesource.config.evaluation import PairsConfig
@@ -83,7 +83,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``pairs/models/<name>.json``; where no pair counts for the model, that says so, and has no records."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
 
     lengths = run.config.corpus.lengths
     pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evaluation.measures.paired import NothingToCompareError
-from evaluation.pplu.compare import compare_pplu
-from generator.frame import preset_frame
-from grammar.files import digest_json, write_json
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluation.pplu.compare import compare_pplu
+from truesource.generator.frame import preset_frame
+from truesource.grammar.files import digest_json, write_json
 from truesource.stages import score
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``pplu/<name>.json``."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
 
     config = run.config.evaluation
     trained = load_model(run.folder / "models" / model.name)

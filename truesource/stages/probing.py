@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from evaluation.probing.experiment import Options
-from grammar.errors import NothingToMeasureError
-from grammar.files import digest_json, write_json
+from truesource.evaluation.probing.experiment import Options
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.files import digest_json, write_json
 from truesource.probing import Task, probe_model
 from truesource.stages.inputs import of_model
 

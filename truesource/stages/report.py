@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grammar.files import digest_file, write_json
-from grammar.records import read_record
+from truesource.grammar.files import digest_file, write_json
+from truesource.grammar.records import read_record
 from truesource.report.records import REMEDY, ResultRow
 
 if TYPE_CHECKING:

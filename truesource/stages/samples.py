@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from grammar.errors import InputError
-from grammar.files import digest_json
-from lmtrain.catalogue import MASKED
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json
+from truesource.lmtrain.catalogue import MASKED
 
 if TYPE_CHECKING:
-    from lmtrain.decoding.folder import SampleFolder
-    from lmtrain.decoding.settings import Decoding
     from truesource.config.evaluation import TendenciesConfig
     from truesource.config.sources import ModelEntry
+    from truesource.lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.settings import Decoding
     from truesource.runner import Run
 
 
@@ -35,7 +35,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``samples/<name>/<scheme>/``."""
-    from lmtrain.decoding.making import make_samples, model_digest
+    from truesource.lmtrain.decoding.making import make_samples, model_digest
 
     config, folder = _config(run), run.folder / "models" / model.name
     digest = model_digest(folder)
@@ -52,7 +52,7 @@ def make(run: Run, model: ModelEntry) -> str:
 
 def _standing(path: Path, n: int, decoding: Decoding, seed: int, digest: str) -> SampleFolder | None:
     """The samples of this very call, if they stand there undamaged."""
-    from lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.folder import SampleFolder
 
     try:
         samples = SampleFolder.load(path)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from evaluation.comparison import compare
-from evaluation.measures.paired import NothingToCompareError
-from evaluation.oracle import Oracle
-from evaluation.token_table import write_token_table
-from generator.frame import preset_frame
-from grammar.files import digest_json, write_json
+from truesource.evaluation.comparison import compare
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.token_table import write_token_table
+from truesource.generator.frame import preset_frame
+from truesource.grammar.files import digest_json, write_json
 from truesource.report.folder import MEASURES
 
 if TYPE_CHECKING:
-    from generator.language_model import LanguageModel
     from truesource.config.sources import ModelEntry
+    from truesource.generator.language_model import LanguageModel
     from truesource.runner import Run
 
 
@@ -39,8 +39,8 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
-    from lmtrain.models import load_model
-    from lmtrain.training_record import read_finished
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.training_record import read_finished
 
     folder = run.folder / "models" / model.name
     training = read_finished(folder)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.tendencies.table import Options
-from evaluation.tendencies.truth import Truth
-from grammar.errors import NothingToMeasureError
-from grammar.files import digest_json, write_json, write_text
 from truesource.embedded import read_stopwords
+from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.stages.samples import applies
 from truesource.tendencies import Drawn, classes_for, compare, record_of, same_size
 
@@ -65,7 +65,7 @@ def make(run: Run) -> str:
 
 
 def _read(run: Run, model: str, scheme: str) -> Drawn:
-    from lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.folder import SampleFolder
 
     samples = SampleFolder.load(run.folder / "samples" / model / scheme)
     finished = samples.sentences(cut=False)
@@ -75,7 +75,7 @@ def _read(run: Run, model: str, scheme: str) -> Drawn:
 
 def _words(run: Run, models: list[str]) -> set[str] | None:
     """The words that every model tells apart; None where all read pieces, and so every word."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
 
     known = [load_model(run.folder / "models" / model).vocabulary for model in models]
     sets = [set(words) for words in known if words is not None]

@@ -6,10 +6,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from generator.text import read_documents
-from grammar.files import digest_file, digest_json, write_json
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.generator.text import read_documents
+from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model
 from truesource.tokenisation import (
     builder_for,
@@ -25,11 +25,11 @@ from truesource.tokenisation_sets import measure_sets
 from truesource.tokenisation_tables import Wanted, make_tables
 
 if TYPE_CHECKING:
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.documents import Documents
-    from generator.piece_model import TokenisedModel
     from truesource.config.sources import ModelEntry
     from truesource.config.tokenisation import TokenisationConfig
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.generator.piece_model import TokenisedModel
     from truesource.runner import Run
 
 log = logging.getLogger("truesource")
@@ -46,7 +46,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write ``tokenisation/<name>.json`` and, with a row a sentence and estimator, ``.parquet``."""
-    from lmtrain.models import load_model
+    from truesource.lmtrain.models import load_model
 
     config = _config(run)
     folder = run.folder / "models" / model.name

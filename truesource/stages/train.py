@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from grammar.files import digest_file, digest_json
+from truesource.grammar.files import digest_file, digest_json
 
 if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
@@ -26,7 +26,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
 
 def make(run: Run, model: ModelEntry) -> str:
     """Write the model folder."""
-    from lmtrain.training import train
+    from truesource.lmtrain.training import train
     from truesource.probe import OracleProbe
 
     shape, training = model.resolve()

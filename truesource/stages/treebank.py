@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grammar.files import digest_file, write_json
-from grammar.treebank import Treebank
 from truesource.config.sources import TreebankConfig
+from truesource.grammar.files import digest_file, write_json
+from truesource.grammar.treebank import Treebank
 
 if TYPE_CHECKING:
     from truesource.runner import Run
@@ -22,9 +22,9 @@ log = logging.getLogger("truesource")
 
 def inputs(run: Run) -> Any:
     """Settings, seed, and the contents of the files read."""
-    from grammar.treebank.reader import find_files
-    from grammar.treebank.sources import nltk_digest
     from truesource.embedded import english
+    from truesource.grammar.treebank.reader import find_files
+    from truesource.grammar.treebank.sources import nltk_digest
 
     config = _config(run)
     value: dict[str, Any] = {"treebank": config.model_dump(mode="json"), "seed": run.config.seed}
@@ -99,8 +99,8 @@ def _paths(run: Run, names: str | list[str]) -> list[str]:
 
 def _read(run: Run, config: TreebankConfig) -> Treebank:
     if config.embedded:
-        from generator.sampler import sample_treebank
         from truesource.embedded import english
+        from truesource.generator.sampler import sample_treebank
 
         trees = sample_treebank(english(), config.sentences, run.config.seed)
         return Treebank.from_trees(trees, config.normalise, source="sampled from the embedded English grammar")
@@ -131,8 +131,8 @@ def _truth(config: TreebankConfig) -> dict[str, Any] | None:
     """What is known of the source of a sampled treebank."""
     if not config.embedded:
         return None
-    from grammar.doctor import derivational_entropy
     from truesource.embedded import english
+    from truesource.grammar.doctor import derivational_entropy
 
     pcfg = english()
     return {

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grammar.errors import InputError
-from grammar.locks import BusyError, exclusive
-from grammar.parallel import Share
-from grammar.records import read_record
+from truesource.grammar.errors import InputError
+from truesource.grammar.locks import BusyError, exclusive
+from truesource.grammar.parallel import Share
+from truesource.grammar.records import read_record
 from truesource.report.words import duration
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
@@ -102,7 +102,7 @@ def train_cells(
 
 
 def _train(folder: Path, data: Data, cell: PlannedCell, title: str) -> None:
-    from lmtrain.training import train
+    from truesource.lmtrain.training import train
 
     target = cell_folder(folder, cell.id)
     goes_on = target.with_name(f"{target.name}.partial").is_dir()

@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from grammar.errors import InputError
-from grammar.records import explain
-from lmtrain.catalogue import TAKES
-from lmtrain.config import ModelConfig, TrainConfig
 from truesource.config.reading import read_settings
 from truesource.config.section import Section
 from truesource.config.sources import CorpusConfig, ModelEntry
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import explain
+from truesource.lmtrain.catalogue import TAKES
+from truesource.lmtrain.config import ModelConfig, TrainConfig
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
 

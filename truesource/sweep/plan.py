@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from generator.coded import CodedSentences, Rows
-from grammar.errors import InputError
-from grammar.files import digest_json
+from truesource.generator.coded import CodedSentences, Rows
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_json
 from truesource.sweep.config import SweepConfig, require_sentences
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from generator.corpus import Corpus
-    from lmtrain.config import ModelConfig, TrainConfig
+    from truesource.generator.corpus import Corpus
+    from truesource.lmtrain.config import ModelConfig, TrainConfig
 
 
 @dataclass(frozen=True)
 class FirstSentences:
-    """The first sentences of a train split, and the dev split, for `lmtrain.training.train`."""
+    """The first sentences of a train split, and the dev split, for `truesource.lmtrain.training.train`."""
 
     train: CodedSentences
     dev: CodedSentences
@@ -100,9 +100,9 @@ class Data:
         Raises:
             InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.
         """
-        from lmtrain.architectures import ARCHITECTURES
-        from lmtrain.subwords import make_tokenizer
-        from lmtrain.tokenizer import digest_tokenizer
+        from truesource.lmtrain.architectures import ARCHITECTURES
+        from truesource.lmtrain.subwords import make_tokenizer
+        from truesource.lmtrain.tokenizer import digest_tokenizer
 
         self.config = config
         train = _split(corpus, "train")

@@ -6,18 +6,18 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grammar.errors import InputError
-from grammar.files import remove_leftovers_in, write_json
-from grammar.locks import exclusive
-from grammar.parallel import Share
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import remove_leftovers_in, write_json
+from truesource.grammar.locks import exclusive
+from truesource.grammar.parallel import Share
 from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
 from truesource.sweep.plan import Data
 from truesource.sweep.scores import Scoring
 
 if TYPE_CHECKING:
-    from generator.corpus import Corpus
-    from grammar.pcfg import PCFG
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.pcfg import PCFG
 
 
 def execute(
@@ -71,8 +71,8 @@ def _foreign(folder: Path) -> bool:
 
 def load_grammar(config: SweepConfig, base: Path) -> PCFG:
     """The grammar that a configuration names, relative to ``base``."""
-    from grammar.pcfg import PCFG
     from truesource.embedded import english
+    from truesource.grammar.pcfg import PCFG
 
     if isinstance(config.grammar, EmbeddedGrammar):
         return english()
@@ -90,15 +90,15 @@ def _resolve(name: str, base: Path) -> Path:
 
 def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus:
     """The corpus of the configuration: read, or sampled into the folder of the sweep."""
-    from generator.corpus import Corpus
+    from truesource.generator.corpus import Corpus
 
     if isinstance(config.corpus, str):
         return Corpus.load(_resolve(config.corpus, base))
-    from generator.making import make_corpus
-    from generator.plan import Plan
-    from generator.spelling import Columns
-    from grammar.doctor import require_consistent
-    from grammar.parallel import Workers
+    from truesource.generator.making import make_corpus
+    from truesource.generator.plan import Plan
+    from truesource.generator.spelling import Columns
+    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.parallel import Workers
 
     require_consistent(pcfg)
     asked = config.corpus

@@ -11,22 +11,22 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from evaluation.comparison import BothScored, oracle_for, score_both
-from evaluation.exclusion import Exclusion, disjoint_part
-from evaluation.measures.paired import Paired
-from evaluation.measures.perplexity import perplexities
-from evaluation.score import digest_sentences
-from generator.frame import preset_frame
-from grammar.archives import ArrayKind, read_arrays
-from grammar.errors import InputError
-from grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
-from grammar.records import STRICT, Count, FileName, read_record
+from truesource.evaluation.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluation.measures.perplexity import perplexities
+from truesource.evaluation.score import digest_sentences
+from truesource.generator.frame import preset_frame
+from truesource.grammar.archives import ArrayKind, read_arrays
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json
+from truesource.grammar.records import STRICT, Count, FileName, read_record
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 
 if TYPE_CHECKING:
-    from generator.corpus import Corpus
-    from generator.language_model import TokenScores
-    from grammar.pcfg import PCFG
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.language_model import TokenScores
+    from truesource.grammar.pcfg import PCFG
     from truesource.sweep.config import SweepConfig
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
@@ -35,7 +35,7 @@ _WHAT = "the file of the scores of this cell"
 
 @with_config(STRICT)
 class IntervalRecord(TypedDict):
-    """An `evaluation.measures.bootstrap.Interval`."""
+    """An `truesource.evaluation.measures.bootstrap.Interval`."""
 
     value: float
     low: float | None
@@ -62,7 +62,7 @@ class ParametersRecord(TypedDict):
 
 @with_config(STRICT)
 class CostRecord(TypedDict):
-    """What training took, see `lmtrain.flops`."""
+    """What training took, see `truesource.lmtrain.flops`."""
 
     parameters: ParametersRecord
     tokens: Count
@@ -139,9 +139,9 @@ class Scoring:
 
     def keep(self, folder: Path, cell: PlannedCell) -> None:
         """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
-        from lmtrain.flops import training_cost
-        from lmtrain.models import load_model
-        from lmtrain.snapshots import snapshots
+        from truesource.lmtrain.flops import training_cost
+        from truesource.lmtrain.models import load_model
+        from truesource.lmtrain.snapshots import snapshots
 
         model_folder = cell_folder(folder, cell.id)
         target = folder / "scores" / f"{cell.id}.json"

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.pairs.constituents import Constituents
-from evaluation.pairs.drawn import Change, Drawn
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.pair import Stratum, Words
-from evaluation.pairs.phenomenon import Phenomenon
-from evaluation.pairs.settings import Settings
-from evaluation.pairs.word_posteriors import WordPosteriors
-from grammar.inference.posterior import Posterior
+from truesource.evaluation.pairs.constituents import Constituents
+from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.word_posteriors import WordPosteriors
+from truesource.grammar.inference.posterior import Posterior
 
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 NOUNS = ("NN", "NNS", "NNP", "NNPS")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.pairs.constituents import Constituents
-from evaluation.pairs.drawn import Change, Drawn
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.pair import Stratum, Words
-from evaluation.pairs.phenomenon import Phenomenon
-from evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.constituents import Constituents
+from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.settings import Settings
 
 TAGS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 _BE = ("be", "is", "are", "am", "was", "were", "been", "being", "'s", "'re", "'m")

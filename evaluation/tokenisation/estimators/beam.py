@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
-from evaluation.tokenisation.estimators.particle_filter import Filter, finished
-from evaluation.tokenisation.estimators.walk import BlockWalk
-from evaluation.tokenisation.window import narrowed
-from generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, finished
+from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
+from truesource.evaluation.tokenisation.window import narrowed
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
 
 
 def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:

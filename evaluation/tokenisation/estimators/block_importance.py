@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
-from evaluation.tokenisation.estimators.rows import drawn, unique_pairs
-from evaluation.tokenisation.estimators.walk import BlockWalk
-from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
-from evaluation.tokenisation.window import narrowed
-from generator.piece_model import TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.rows import drawn, unique_pairs
+from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
+from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.window import narrowed
+from truesource.generator.piece_model import TokenisedModel
 
 
 def block_importance(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:

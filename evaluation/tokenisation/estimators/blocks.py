@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.tails import Tail
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import count_paths
-from generator.piece_model import Ints, PieceInventory
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.tails import Tail
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.generator.piece_model import Ints, PieceInventory
 
 LONGEST_BLOCK = 20  #: characters
 

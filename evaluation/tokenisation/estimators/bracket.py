@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
-from evaluation.tokenisation.estimators.cuts import score_cuts
-from evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
-from generator.piece_model import TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
+from truesource.evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
+from truesource.generator.piece_model import TokenisedModel
 
 
 def bracket(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.piece_model import Floats, Ints
+from truesource.generator.piece_model import Floats, Ints
 
 
 @dataclass(frozen=True)

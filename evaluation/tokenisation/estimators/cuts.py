@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.tokenisation.estimate import Document
-from evaluation.tokenisation.estimators.weights import log_sum
-from evaluation.tokenisation.window import check_window, most_pieces
-from generator.piece_model import Floats, Ints, TokenisedModel
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.estimate import Document
+from truesource.evaluation.tokenisation.estimators.weights import log_sum
+from truesource.evaluation.tokenisation.window import check_window, most_pieces
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.grammar.errors import InputError
 
 
 @dataclass(frozen=True)

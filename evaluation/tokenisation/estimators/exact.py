@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
-from evaluation.tokenisation.estimators.contexts import Budget, States
-from evaluation.tokenisation.estimators.cuts import check_numbers
-from evaluation.tokenisation.estimators.weights import log_sum
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.window import WithinWindow, check_window, reader
-from generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.contexts import Budget, States
+from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.weights import log_sum
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
+from truesource.generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
+from truesource.grammar.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
 FORGET = 1024  #: new contexts after which those no longer needed are forgotten

@@ -7,13 +7,13 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from evaluation.tokenisation.estimate import Document, Estimate, Settings
-from evaluation.tokenisation.estimators.blocks import arc_ends
-from evaluation.tokenisation.estimators.cuts import check_numbers
-from evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
-from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
-from evaluation.tokenisation.window import narrowed, reader
-from generator.piece_model import TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
+from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
+from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.window import narrowed, reader
+from truesource.generator.piece_model import TokenisedModel
 
 
 def guided(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:

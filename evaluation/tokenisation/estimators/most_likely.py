@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.blocks import arc_ends
-from evaluation.tokenisation.estimators.cuts import check_numbers
-from evaluation.tokenisation.estimators.rows import extend
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.window import reader
-from generator.piece_model import Ints, PieceWalker, TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
+from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.rows import extend
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.window import reader
+from truesource.generator.piece_model import Ints, PieceWalker, TokenisedModel
 
 BATCH = 64  #: beginnings that go on at once
 

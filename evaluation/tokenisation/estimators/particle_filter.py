@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
-from evaluation.tokenisation.estimators.walk import BlockWalk
-from evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
-from evaluation.tokenisation.window import narrowed
-from generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
+from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.window import narrowed
+from truesource.generator.piece_model import Floats, Ints, TokenisedModel
 
 #: from (R,) log weights, the numbers of those that stay and their new log weights
 Reduction = Callable[[Floats], tuple[Ints, Floats]]

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from evaluation.tokenisation.best import n_best, own_first
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
-from evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
-from evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
-from evaluation.tokenisation.paths import DistinctPaths, Paths
-from evaluation.tokenisation.sampling import sample
-from evaluation.tokenisation.sums import count_paths
-from evaluation.tokenisation.window import narrowed
-from evaluation.tokenisation.without_replacement import sample_distinct
-from generator.piece_model import Ints, TokenisedModel
+from truesource.evaluation.tokenisation.best import n_best, own_first
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
+from truesource.evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
+from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.evaluation.tokenisation.window import narrowed
+from truesource.evaluation.tokenisation.without_replacement import sample_distinct
+from truesource.generator.piece_model import Ints, TokenisedModel
 
 
 class CutSource(Protocol):

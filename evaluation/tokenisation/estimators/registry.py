@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
-from evaluation.tokenisation.estimators import paths
-from evaluation.tokenisation.estimators.beam import beam
-from evaluation.tokenisation.estimators.block_importance import block_importance
-from evaluation.tokenisation.estimators.bracket import bracket
-from evaluation.tokenisation.estimators.consistent import ConsistentCuts
-from evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
-from evaluation.tokenisation.estimators.guided import guided
-from evaluation.tokenisation.estimators.particle_filter import particle_filter
-from evaluation.tokenisation.estimators.paths import CutSource, LatticeCuts
-from generator.piece_model import TokenisedModel
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators import paths
+from truesource.evaluation.tokenisation.estimators.beam import beam
+from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
+from truesource.evaluation.tokenisation.estimators.bracket import bracket
+from truesource.evaluation.tokenisation.estimators.consistent import ConsistentCuts
+from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
+from truesource.evaluation.tokenisation.estimators.guided import guided
+from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
+from truesource.evaluation.tokenisation.estimators.paths import CutSource, LatticeCuts
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.errors import InputError
 
 Run: TypeAlias = Callable[[TokenisedModel, Document, Settings], Estimate]
 FromCuts: TypeAlias = Callable[[str, CutSource, TokenisedModel, Document, Settings], Estimate]

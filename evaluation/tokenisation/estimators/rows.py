@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from generator.piece_model import Floats, Ints, PieceWalker
+from truesource.generator.piece_model import Floats, Ints, PieceWalker
 
 
 def unique_pairs(one: Ints, two: Ints) -> tuple[Ints, Ints]:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import forward
-from generator.piece_model import Floats, Ints
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import forward
+from truesource.generator.piece_model import Floats, Ints
 
 LEAST_MASS = 1e-6  #: of unlisted cuts; masses are found by subtraction, which leaves some ten digits of this
 ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position

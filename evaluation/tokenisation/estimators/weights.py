@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.piece_model import Floats
+from truesource.generator.piece_model import Floats
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from grammar.archives import FLOATS, TEXT, read_arrays
-from grammar.errors import InputError
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
-from grammar.files import atomic_path
-from grammar.records import STRICT, Count, Positive, decode_record
+from truesource.grammar.archives import FLOATS, TEXT, read_arrays
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from truesource.grammar.files import atomic_path
+from truesource.grammar.records import STRICT, Count, Positive, decode_record
 
 NAME = "split-merge.npz"
 _WHAT, _REMEDY = "the checkpoint", "delete it to start again"

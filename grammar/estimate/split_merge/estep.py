@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.split_merge.encode import Forest
-from grammar.estimate.split_merge.parameters import Parameters
-from grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.estimate.split_merge.encode import Forest
+from truesource.grammar.estimate.split_merge.parameters import Parameters
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class Likelihood:
 
 def inside(forest: Forest, rules: SparseRules) -> Inside:
     """Inside vectors of every node, children first."""
-    from grammar.estimate.split_merge import _kernels
+    from truesource.grammar.estimate.split_merge._kernels import charts as _kernels
 
     lengths = rules.sizes[forest.rule, 0]
     lengths[0] = 1
@@ -103,7 +103,7 @@ def _derivative(
 
     Where float32 is out of its range, float64 takes over.
     """
-    from grammar.estimate.split_merge import _kernels
+    from truesource.grammar.estimate.split_merge._kernels import charts as _kernels
 
     up = inside(forest, rules)
     out, gradient = np.zeros_like(up.vector), np.zeros(len(rules.prob))
@@ -128,7 +128,7 @@ def _each(work: Callable[[Forest, SparseRules], T], forests: Sequence[Forest], r
     """Results of ``work`` for each forest, in their order; as many at once as there are threads."""
     from joblib import Parallel, delayed
 
-    from grammar.inference.batch import threads
+    from truesource.grammar.inference.batch import threads
 
     n = min(threads(), len(forests))
     if n <= 1:

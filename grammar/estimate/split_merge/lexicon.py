@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.rules import RuleTable
-from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import expected_entries
-from grammar.estimate.split_merge.parameters import Layout, Parameters
-from grammar.estimate.split_merge.sparse import SparseRules
-from grammar.estimate.split_merge.word_classes import WordClasses
-from grammar.tree import Tree
-from grammar.unknown import ANY, word_class
+from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.split_merge.estep import expected_entries
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.tree import Tree
+from truesource.grammar.unknown import ANY, word_class
 
 NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.split_merge.encode import Forest
-from grammar.estimate.split_merge.estep import expected_entries, inside
-from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
-from grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.estimate.split_merge.encode import Forest
+from truesource.grammar.estimate.split_merge.estep import expected_entries, inside
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
 
 
 def pair_shares(rules: SparseRules, counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -35,7 +35,7 @@ def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: NDArray[np
     outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
     substates ``2k`` and ``2k + 1`` stands at the row of ``2k``.
     """
-    from grammar.estimate.split_merge import _kernels_merge
+    from truesource.grammar.estimate.split_merge._kernels import merge as _kernels_merge
 
     layout = rules.layout
     loss = np.zeros(layout.n_rows)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.rules import RuleTable
+from truesource.grammar.estimate.rules import RuleTable
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
 SplitTree = int | list["SplitTree"]
@@ -95,7 +95,7 @@ class Parameters:
     @classmethod
     def of_scores(cls, layout: Layout, scores: NDArray[np.float64], trees: tuple[SplitTree, ...]) -> Parameters:
         """Scores over their row's sum, in place; a row without any score stays without rules."""
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         _kernels_rules.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
         return cls(layout, scores, trees)
@@ -111,7 +111,7 @@ class Parameters:
         A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
         the loops from denormal numbers and changes no likelihood within float64.
         """
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         prob = self.prob.copy()
         _kernels_rules.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
@@ -119,7 +119,7 @@ class Parameters:
 
     def row_totals(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum of ``scores`` over the rules of each row, (rows,)."""
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         totals = np.zeros(self.layout.n_rows)
         _kernels_rules.row_totals(self.layout.rules, scores, totals)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.estimate.split_merge.parameters import SplitTree
-from grammar.inference.expected import expected_counts
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.split_merge.parameters import SplitTree
+from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.pcfg import PCFG
 
 
 def n_levels(pcfg: PCFG) -> int:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.errors import InputError
-from grammar.estimate.prune import pruning_cost
-from grammar.estimate.split_merge.parameters import Layout, Parameters
-from grammar.estimate.split_merge.sparse import SparseRules
-from grammar.inference.closure import perron
-from grammar.pcfg import PCFG
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.prune import pruning_cost
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.inference.closure import perron
+from truesource.grammar.pcfg import PCFG
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def filter_cost(pcfg: PCFG, whole: SparseRules, threshold: float) -> dict[str, A
         threshold: of the filter.
 
     Returns:
-        A `grammar.estimate.prune.PruningCost` (``rules`` are those that the filter itself dropped) and
+        A `truesource.grammar.estimate.prune.PruningCost` (``rules`` are those that the filter itself dropped) and
         ``spectral_radius_before``.
     """
     names = _names(whole.layout)

@@ -24,7 +24,7 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
     Returns:
         The nodes in order, (N,), node 0 first, and where each batch begins in it, (M + 1,), with N at the end.
     """
-    from grammar.estimate.split_merge import _kernels_forest
+    from truesource.grammar.estimate.split_merge._kernels import forest as _kernels_forest
 
     n = len(rule)
     phrasal = np.flatnonzero((rule >= 0) & (rule < n_phrasal))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.split_merge.parameters import Parameters, SplitTree
+from truesource.grammar.estimate.split_merge.parameters import Parameters, SplitTree
 
 
 def smooth(parameters: Parameters, rules: float, lexicon: float) -> Parameters:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
-from grammar.estimate.split_merge.smooth import substates
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from truesource.grammar.estimate.split_merge.smooth import substates
 
 #: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
@@ -40,7 +40,7 @@ class SparseRules:
     @classmethod
     def of(cls, parameters: Parameters, dtype: DTypeLike = np.float64) -> SparseRules:
         """The entries that are not zero."""
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         rules = parameters.layout.rules
         n_pairs, n_entries = np.zeros((2, len(rules)), dtype=np.int64)
@@ -77,7 +77,7 @@ class SparseRules:
 
     def flat(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Values of the entries at their places in the flat array of `Parameters`, zero elsewhere."""
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         result = np.zeros(self.layout.size)
         where = (self.layout.rules, self.first_pair, self.pair, self.first_entry, self.substate)
@@ -94,7 +94,7 @@ class SparseRules:
         A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations
         without any: what falls then falls as if by the same factor in each. They keep their probabilities if 0.
         """
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         old = (self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob)
         first_pair, pair = np.empty_like(self.first_pair), np.empty_like(self.pair)
@@ -128,7 +128,7 @@ class SparseRules:
             lexicon: weight of the mean in lexical rules, likewise.
             smallest: probabilities below are dropped.
         """
-        from grammar.estimate.split_merge import _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         weight = np.stack([np.broadcast_to(part, self.layout.n_rows) for part in (rules, lexicon)])
         lexical = (self.layout.table.rules[:, 3] >= 0).astype(np.int64)

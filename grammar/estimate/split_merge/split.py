@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 
 
 def split(parameters: Parameters, noise: float, generator: np.random.Generator) -> Parameters:

@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from grammar.errors import InputError
-from grammar.estimate.rules import RuleTable, binary_trees
-from grammar.estimate.split_merge import checkpoint as checkpoints
-from grammar.estimate.split_merge.config import SplitMerge
-from grammar.estimate.split_merge.encode import encode
-from grammar.estimate.split_merge.estep import likelihood
-from grammar.estimate.split_merge.lexicon import with_words
-from grammar.estimate.split_merge.parameters import Layout, Parameters
-from grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
-from grammar.estimate.split_merge.sparse import SparseRules
-from grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
-from grammar.estimate.split_merge.word_classes import WordClasses
-from grammar.files import digest_json, round_floats
-from grammar.progress import meter
-from grammar.tree import Tree
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.rules import RuleTable, binary_trees
+from truesource.grammar.estimate.split_merge import checkpoint as checkpoints
+from truesource.grammar.estimate.split_merge.config import SplitMerge
+from truesource.grammar.estimate.split_merge.encode import encode
+from truesource.grammar.estimate.split_merge.estep import likelihood
+from truesource.grammar.estimate.split_merge.lexicon import with_words
+from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
+from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
+from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
+from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.files import digest_json, round_floats
+from truesource.grammar.progress import meter
+from truesource.grammar.tree import Tree
 
 log = logging.getLogger("truesource.grammar")
 
@@ -43,7 +43,7 @@ def split_merge(
 
     Starts from relative frequencies; the start symbol is never split. The likelihood of the training trees
     rises at every iteration of the split and merge phases; smoothing may lower it. Trees with a node of
-    more than two children are binarised by `grammar.treebank.Binarisation` first. The result is the same
+    more than two children are binarised by `truesource.grammar.treebank.Binarisation` first. The result is the same
     for a seed, whatever the number of threads, and whether or not a run was interrupted. A cycle that would make
     more substates than the treebank has words is not begun: ``meta["stopped"]`` says so.
 

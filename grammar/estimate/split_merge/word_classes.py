@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank.traverse import no_garbage_collection
-from grammar.unknown import ANY, SCHEME, map_words, word_class, word_forms
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.traverse import no_garbage_collection
+from truesource.grammar.unknown import ANY, SCHEME, map_words, word_class, word_forms
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class WordClasses:
 
     @classmethod
     def of(cls, trees: Sequence[Tree], rare: int, class_types: int) -> WordClasses:
-        """Class the words seen at most ``rare`` times by their forms (`grammar.unknown.word_forms`).
+        """Class the words seen at most ``rare`` times by their forms (`truesource.grammar.unknown.word_forms`).
 
         A class needs ``class_types`` different rare words; words of smaller ones go to the next coarser.
 
@@ -61,7 +61,7 @@ class WordClasses:
         return self._read(trees, self.frequent | self.rare.keys())
 
     def as_meta(self, rare: int) -> dict[str, Any]:
-        """What `grammar.unknown.read_words` needs, and how it came about."""
+        """What `truesource.grammar.unknown.read_words` needs, and how it came about."""
         return {"scheme": SCHEME, "rare": rare, "rare_words": len(self.rare), "classes": sorted(self.names | {ANY})}
 
     def _read(self, trees: Sequence[Tree], kept: Collection[str]) -> list[Tree]:

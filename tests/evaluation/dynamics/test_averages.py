@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slow_median import slow_median
 
-from evaluation.dynamics import averages
-from evaluation.dynamics.averages import Members, enough_sentences, group_means, group_medians, median_intervals
-from evaluation.measures.bootstrap import REPLICATES, TAILS, resampled_ratio, resampled_times
+from truesource.evaluation.dynamics import averages
+from truesource.evaluation.dynamics.averages import (
+    Members,
+    enough_sentences,
+    group_means,
+    group_medians,
+    median_intervals,
+)
+from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, resampled_ratio, resampled_times
 
 
 def members(weight: np.ndarray) -> list[Members]:

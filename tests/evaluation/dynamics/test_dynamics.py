@@ -18,25 +18,25 @@ from reference_inference import all_strings, derivations, rules_of
 from slow_median import slow_median
 from toy_models import END, Table
 
-import evaluation.dynamics.findings as dynamics_findings
-from evaluation.divergence.compare import compare_distributions
-from evaluation.dynamics.averages import Members, group_means
-from evaluation.dynamics.compare import Settings, learning_dynamics
-from evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
-from evaluation.dynamics.findings import findings
-from evaluation.dynamics.groupings import BY, By
-from evaluation.dynamics.milestones import Crossings, stays_below
-from evaluation.dynamics.table import Curves, Dynamics
-from evaluation.measures.bootstrap import REPLICATES
-from evaluation.oracle import Oracle
-from evaluation.tag_classes import PENN, TagClasses, read_classes, tags_of
-from generator.corpus import Corpus
-from generator.frame import ScoringFrame
-from generator.language_model import LogDistributions, Objective, TokenScores
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+import truesource.evaluation.dynamics.findings as dynamics_findings
+from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.dynamics.averages import Members, group_means
+from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
+from truesource.evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
+from truesource.evaluation.dynamics.findings import findings
+from truesource.evaluation.dynamics.groupings import BY, By
+from truesource.evaluation.dynamics.milestones import Crossings, stays_below
+from truesource.evaluation.dynamics.table import Curves, Dynamics
+from truesource.evaluation.measures.bootstrap import REPLICATES
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.tag_classes import PENN, TagClasses, read_classes, tags_of
+from truesource.generator.corpus import Corpus
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import LogDistributions, Objective, TokenScores
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 # words of several tags, a unary chain, and a symbol that binarisation made
 TAGGED = PCFG.from_text(

@@ -14,25 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_models import Table
 
-from evaluation.pairs.constituents import Constituents
-from evaluation.pairs.drawn import Change, Drawn
-from evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
-from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
-from evaluation.pairs.forms import Form, english_forms, read_forms, spelled_with_s
-from evaluation.pairs.generate import REGISTRY, make_pairs
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.odds import with_truth
-from evaluation.pairs.pair import Pair, differing
-from evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
-from evaluation.pairs.phenomena.subcategorisation import frame_of
-from evaluation.pairs.phenomena.subject_verb import SubjectVerb, subject_of
-from evaluation.pairs.phenomena.word_order import WordOrder
-from evaluation.pairs.settings import Settings
-from evaluation.pairs.sums import COLUMNS, by_source, measures, pair_sums
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.tree import Tree
-from grammar.treebank.reader import read_text
+from truesource.evaluation.pairs.constituents import Constituents
+from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
+from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
+from truesource.evaluation.pairs.forms import Form, english_forms, read_forms, spelled_with_s
+from truesource.evaluation.pairs.generate import REGISTRY, make_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.odds import with_truth
+from truesource.evaluation.pairs.pair import Pair, differing
+from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
+from truesource.evaluation.pairs.phenomena.subcategorisation import frame_of
+from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb, subject_of
+from truesource.evaluation.pairs.phenomena.word_order import WordOrder
+from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.sums import COLUMNS, by_source, measures, pair_sums
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.tree import Tree
+from truesource.grammar.treebank.reader import read_text
 
 INFINITY = math.inf
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from evaluation.pairs.proportions import proportion, wilson
-from evaluation.pairs.sums import FEWEST, by_source, measures, pair_sums
+from truesource.evaluation.pairs.proportions import proportion, wilson
+from truesource.evaluation.pairs.sums import FEWEST, by_source, measures, pair_sums
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 5), (3, 7), (20, 20), (97, 100)])

@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
-from evaluation.oracle import Oracle
-from evaluation.pairs.drawn import Drawn, outside_of
-from evaluation.pairs.evaluate import evaluate_pairs
-from evaluation.pairs.generate import Made, make_pairs
-from evaluation.pairs.lexicon import Lexicon
-from evaluation.pairs.odds import unigram_log_odds, with_truth
-from evaluation.pairs.pair import ALL, Pair, differing
-from evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
-from evaluation.pairs.phenomena.subcategorisation import TAGS
-from evaluation.pairs.settings import PHENOMENA, Settings
-from generator.language_model import Objective
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pairs.drawn import Drawn, outside_of
+from truesource.evaluation.pairs.evaluate import evaluate_pairs
+from truesource.evaluation.pairs.generate import Made, make_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
+from truesource.evaluation.pairs.pair import ALL, Pair, differing
+from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
+from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
+from truesource.evaluation.pairs.settings import PHENOMENA, Settings
+from truesource.generator.language_model import Objective
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 LENGTHS = LengthRange(3, 9)
 SETTINGS = Settings(number=25, seed=5, tries=40, tolerance=0.8)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
-from evaluation.pairs.word_posteriors import WordPosteriors
-from grammar.errors import InputError
-from grammar.inference.posterior import posterior
-from grammar.pcfg import PCFG
+from truesource.evaluation.pairs.word_posteriors import WordPosteriors
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.pcfg import PCFG
 
 
 def check(pcfg: PCFG, words: Sequence[str], at: int, begin: int, end: int) -> None:

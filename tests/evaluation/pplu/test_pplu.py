@@ -13,15 +13,15 @@ from toy_english import TOY
 from toy_models import Table
 from whole_language import whole_language
 
-from evaluation.oracle import Oracle
-from evaluation.pplu.compare import UnigramPerplexity, compare_pplu
-from evaluation.pplu.rankings import rank_sentences
-from evaluation.pplu.splitting import random_split, sense_grammar, sense_split
-from evaluation.pplu.unigrams import END, Unigram, oracle_unigram
-from generator.frame import ScoringFrame
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
+from truesource.evaluation.pplu.rankings import rank_sentences
+from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split
+from truesource.evaluation.pplu.unigrams import END, Unigram, oracle_unigram
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 RANGE = LengthRange(2, 5)
 SMALL = "S -> A S 0.5 | A 0.5\nA -> a 0.5 | b 0.25 | c 0.25"

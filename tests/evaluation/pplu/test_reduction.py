@@ -9,13 +9,13 @@ import pytest
 from toy_english import TOY
 from toy_models import Table
 
-from evaluation.oracle import Oracle
-from evaluation.pplu.reduction import halving, reduce_vocabulary
-from evaluation.pplu.unigrams import END, Unigram, oracle_unigram
-from generator.frame import ScoringFrame
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
+from truesource.evaluation.pplu.unigrams import END, Unigram, oracle_unigram
+from truesource.generator.frame import ScoringFrame
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 MODEL = Table(
     {

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.measures.bootstrap import ci_part
-from evaluation.probing.controls import one_hot, random_labels
-from evaluation.probing.experiment import Experiment, Options, WordValues
-from evaluation.probing.results import Probing, best_layer, confusion_of, intervals, measure_parts, task_parts
-from evaluation.probing.targets import Targets
-from lmtrain.probing.linear import fit_linear
+from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.evaluation.probing.controls import one_hot, random_labels
+from truesource.evaluation.probing.experiment import Experiment, Options, WordValues
+from truesource.evaluation.probing.results import (
+    Probing,
+    best_layer,
+    confusion_of,
+    intervals,
+    measure_parts,
+    task_parts,
+)
+from truesource.evaluation.probing.targets import Targets
+from truesource.lmtrain.probing.linear import fit_linear
 
 N, TYPES, LABELS = 4000, 400, 4
 

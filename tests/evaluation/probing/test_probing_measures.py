@@ -11,12 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.measures.bootstrap import resampled_sums
-from evaluation.measures.correlation import spearman
-from evaluation.probing.coding import PORTIONS, blocks, online_code
-from evaluation.probing.controls import control_labels, identity_guesses, majority_guess, one_hot, random_labels
-from evaluation.probing.correlations import word_correlations
-from evaluation.probing.measures import (
+from truesource.evaluation.measures.bootstrap import resampled_sums
+from truesource.evaluation.measures.correlation import spearman
+from truesource.evaluation.probing.coding import PORTIONS, blocks, online_code
+from truesource.evaluation.probing.controls import (
+    control_labels,
+    identity_guesses,
+    majority_guess,
+    one_hot,
+    random_labels,
+)
+from truesource.evaluation.probing.correlations import word_correlations
+from truesource.evaluation.probing.measures import (
     confusion,
     entropies,
     group_accuracy,
@@ -25,9 +31,9 @@ from evaluation.probing.measures import (
     per_group,
     probe_measures,
 )
-from evaluation.probing.splits import Split, split
-from grammar.errors import InputError
-from lmtrain.probing.linear import fit_linear
+from truesource.evaluation.probing.splits import Split, split
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.probing.linear import fit_linear
 
 RNG = np.random.default_rng(8)
 

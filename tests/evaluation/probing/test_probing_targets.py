@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
-from evaluation.oracle import Oracle
-from evaluation.probing.spans import NONE, constituents, span_posterior, span_targets
-from evaluation.probing.targets import word_targets
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.inference.posterior import posterior
-from grammar.pcfg import PCFG
-from grammar.tree import Tree
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.probing.spans import NONE, constituents, span_posterior, span_targets
+from truesource.evaluation.probing.targets import word_targets
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.inference.posterior import posterior
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.tree import Tree
 
 TOY = PCFG.from_text("""\
 S -> NP VP 1.0

@@ -7,14 +7,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import f, kstest, spearmanr, t
 
-from evaluation.scaling.cells import Cell
-from evaluation.scaling.fits import Fits, fit_all
-from evaluation.scaling.floor import fit_floor
-from evaluation.scaling.joint import fit_joint
-from evaluation.scaling.losses import Losses, resample
-from evaluation.scaling.power_law import fit_power_law, lack_of_fit
-from evaluation.scaling.scatter import draw, scatter_of
-from grammar.errors import InputError
+from truesource.evaluation.scaling.cells import Cell
+from truesource.evaluation.scaling.fits import Fits, fit_all
+from truesource.evaluation.scaling.floor import fit_floor
+from truesource.evaluation.scaling.joint import fit_joint
+from truesource.evaluation.scaling.losses import Losses, resample
+from truesource.evaluation.scaling.power_law import fit_power_law, lack_of_fit
+from truesource.evaluation.scaling.scatter import draw, scatter_of
+from truesource.grammar.errors import InputError
 
 X = np.array([1e3, 3e3, 1e4, 3e4, 1e5])
 TRUTH = 4.2  #: nats a token
@@ -200,7 +200,7 @@ DISTANCE = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
 @pytest.mark.parametrize("seeds", [1, 3, 6])
 def test_intervals_cover_exponent_and_level(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Near 95% in 200 sweeps: deviations of a seed go together, the more the nearer the sizes; with one seed, apart."""
-    monkeypatch.setattr("evaluation.scaling.fits._unknown_floor", lambda *_: None)
+    monkeypatch.setattr("truesource.evaluation.scaling.fits._unknown_floor", lambda *_: None)
     shared = 0.06**2 * (np.eye(5) if seeds == 1 else 0.85**DISTANCE)
     middle = np.array([np.sqrt(X[0] * X[-1])])
     covered = []

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.encoded import encode
-from evaluation.tendencies.against_sample import against_sample
-from evaluation.tendencies.rank_frequency import exponent_of
-from evaluation.tendencies.same_tokens import differing_habits
-from evaluation.tendencies.shares import stopwords_among
-from evaluation.tendencies.table import Options
-from evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
-from evaluation.tendencies.type_token import fit_heaps, type_counts
-from grammar.errors import InputError
+from truesource.evaluation.encoded import encode
+from truesource.evaluation.tendencies.against_sample import against_sample
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
+from truesource.evaluation.tendencies.same_tokens import differing_habits
+from truesource.evaluation.tendencies.shares import stopwords_among
+from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
+from truesource.evaluation.tendencies.type_token import fit_heaps, type_counts
+from truesource.grammar.errors import InputError
 
 FAST = Options({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)
 

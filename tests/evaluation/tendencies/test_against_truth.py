@@ -9,15 +9,15 @@ import pytest
 from scipy import stats
 from toy_english import TOY
 
-from evaluation.naturalness.rarefaction import expected_types
-from evaluation.tendencies.against_truth import against_truth
-from evaluation.tendencies.rank_frequency import exponent_of
-from evaluation.tendencies.shares import stopwords_among, symbols
-from evaluation.tendencies.table import Options
-from evaluation.tendencies.truth import Truth
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.tendencies.against_truth import against_truth
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
+from truesource.evaluation.tendencies.shares import stopwords_among, symbols
+from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 CLASSES = {"stopwords": lambda words: stopwords_among(words, ["the", "a", "in", "with"]), "symbols": symbols}
 FAST = Options(CLASSES, chance=39, draws=199)

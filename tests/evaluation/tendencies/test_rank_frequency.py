@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from evaluation.tendencies.rank_frequency import by_own_rank, by_rank_of, fit_infinite, rank_frequency
-from grammar.errors import InputError
+from truesource.evaluation.tendencies.rank_frequency import by_own_rank, by_rank_of, fit_infinite, rank_frequency
+from truesource.grammar.errors import InputError
 
 
 def test_ranks() -> None:

@@ -10,14 +10,14 @@ from reference_inference import all_strings, rules_of
 from scipy import stats
 from toy_english import TOY
 
-from evaluation.encoded import encode_with_words
-from evaluation.tendencies.rank_frequency import exponent_of
-from evaluation.tendencies.shares import is_symbol, shares, stopwords_among
-from evaluation.tendencies.truth import Truth
-from evaluation.tendencies.type_token import types_by_sentence
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.encoded import encode_with_words
+from truesource.evaluation.tendencies.rank_frequency import exponent_of
+from truesource.evaluation.tendencies.shares import is_symbol, shares, stopwords_among
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluation.tendencies.type_token import types_by_sentence
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 RANGE = LengthRange(3, 6)
 CLASS = ("the", "a", "with")

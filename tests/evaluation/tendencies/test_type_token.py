@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evaluation.encoded import encode
-from evaluation.tendencies.floor import floor
-from evaluation.tendencies.two_samples import type_tests
-from evaluation.tendencies.type_token import (
+from truesource.evaluation.encoded import encode
+from truesource.evaluation.tendencies.floor import floor
+from truesource.evaluation.tendencies.two_samples import type_tests
+from truesource.evaluation.tendencies.type_token import (
     HeapsLaw,
     TypeCounts,
     fit_heaps,
@@ -24,7 +24,7 @@ from evaluation.tendencies.type_token import (
     type_counts,
     types_by_sentence,
 )
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=10)
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.estimators.beam import beam
-from evaluation.tokenisation.estimators.most_likely import most_likely_cut
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.beam import beam
+from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
 
 THREE = "▁abab▁ba▁aba"
 ORDERS = st.sampled_from([2, 3, None])

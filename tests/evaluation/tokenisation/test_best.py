@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattice_paths import AB_SCORES, EIGHTY, Cutter
 
-from evaluation.tokenisation import sums
-from evaluation.tokenisation.best import n_best
-from generator.piece_model import PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation import sums
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.errors import InputError
 
 AB = inventory(AB_SCORES)
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from piece_models import MARKER, ToyPieceModel, cuts_of, toy_inventory
 from scipy.stats import chisquare
 
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, block_ends, word_ends
-from evaluation.tokenisation.estimators.tails import Tail
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import count_paths
-from generator.piece_model import PieceInventory, PieceText
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, block_ends, word_ends
+from truesource.evaluation.tokenisation.estimators.tails import Tail
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.generator.piece_model import PieceInventory, PieceText
 
 #: pieces that reach from one word into the next, and over any place within a word
 ACROSS = toy_inventory({"_": -3.0, "a": -1.0, "b": -1.5, "_a": -1.2, "a_": -2.0, "ab": -1.7, "b_a": -2.5, "bab": -2.2})

@@ -11,10 +11,16 @@ import enumerated_cuts as truth
 import numpy as np
 import pytest
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.by_type import sums_by_type
-from evaluation.tokenisation.sums import count_paths, entropy, log_collision, log_partition, partition_and_entropy
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.by_type import sums_by_type
+from truesource.evaluation.tokenisation.sums import (
+    count_paths,
+    entropy,
+    log_collision,
+    log_partition,
+    partition_and_entropy,
+)
+from truesource.grammar.errors import InputError
 
 
 def pieces_of(words: Counter[str], n: int, seed: int) -> dict[str, float]:
@@ -59,7 +65,7 @@ def test_a_corpus_from_its_types(b: float) -> None:
 
 @pytest.mark.skipif("TRUESOURCE_SHARED_DATA" not in os.environ, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_treebank_from_its_types() -> None:
-    from grammar.treebank import Treebank
+    from truesource.grammar.treebank import Treebank
 
     trees = Treebank.read(Path(os.environ["TRUESOURCE_SHARED_DATA"]) / "gum.dev.mrg.gz")
     text = "".join("▁" + word for tree in trees for word in tree.leaves())

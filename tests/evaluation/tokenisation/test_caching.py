@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from piece_models import AB_PIECES, END, ToyPieceModel, toy_inventory
 
-from evaluation.tokenisation import caching as module
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.caching import Caching, caching
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import seed_of
-from evaluation.tokenisation.paths import Paths
-from evaluation.tokenisation.sampling import sample
-from evaluation.tokenisation.token_scores import token_log_probs
-from generator.piece_model import Floats
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation import caching as module
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.caching import Caching, caching
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import seed_of
+from truesource.evaluation.tokenisation.paths import Paths
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.token_scores import token_log_probs
+from truesource.generator.piece_model import Floats
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -10,13 +10,13 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.canonical import canonical_mass, local_canonicality
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.evaluation import DOUBLE
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.canonical import canonical_mass, local_canonicality
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.evaluation import DOUBLE
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

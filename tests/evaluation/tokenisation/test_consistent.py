@@ -10,11 +10,11 @@ import pytest
 from enumerated_cuts import Cut, cuts, distribution, inventory, score
 from lattice_paths import AB_SCORES, Cutter, fit_p
 
-from evaluation.tokenisation import sums
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.consistent import ConsistentPaths
-from generator.piece_model import PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation import sums
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.consistent import ConsistentPaths
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.errors import InputError
 
 TEXT = "▁aba▁b▁ab▁aba▁ab▁b▁aba"
 WORDS = ("▁aba", "▁b", "▁ab")

@@ -10,16 +10,16 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
-from evaluation.tokenisation.documents import Documents, documents
-from evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
-from evaluation.tokenisation.evaluation import Run
-from generator.piece_model import Floats
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
+from truesource.evaluation.tokenisation.documents import Documents, documents
+from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
+from truesource.evaluation.tokenisation.evaluation import Run
+from truesource.generator.piece_model import Floats
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
@@ -88,7 +88,7 @@ def test_perplexities_that_no_float_can_hold_are_none(read: Documents) -> None:
 
 def test_curves_of_very_improbable_texts(read: Documents, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])
-    monkeypatch.setattr("evaluation.tokenisation.perplexity.MOST", 1.0)  # in place of some 709 nats a word
+    monkeypatch.setattr("truesource.evaluation.tokenisation.perplexity.MOST", 1.0)  # in place of some 709 nats a word
     points = sample_curves(MODEL, read, SETTINGS, counts=(4,))
     assert [point.ppl for point in points] == [None] * 5
     warm = temperature_curve(MODEL, read, SETTINGS, inverse_temperatures=[1.0])

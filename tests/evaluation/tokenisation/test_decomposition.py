@@ -15,27 +15,27 @@ from piece_models import MARKER, ToyTokenizer
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
-from evaluation.exclusion import Exclusion
-from evaluation.oracle import Oracle
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.domains import (
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.domains import (
     IN_DOMAIN,
     SentenceSet,
     compare_sets,
     drawn_set,
     shifted_sets,
 )
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.respelling import respell
-from generator.frame import ScoringFrame
-from generator.piece_model import Floats, Ints, PieceInventory, PieceWalker
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.respelling import respell
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceWalker
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 GRAMMAR = PCFG.from_text(
     "S -> A B 0.5 | A S 0.25 | S B 0.25\nA -> ab 0.5 | cd 0.25 | ef 0.25\nB -> cd 0.75 | gh 0.25", start="S"

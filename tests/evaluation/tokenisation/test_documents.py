@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Unreadable, documents, fitting
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import Unreadable, documents, fitting
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

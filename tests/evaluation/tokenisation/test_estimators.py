@@ -11,15 +11,15 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, cuts_of, toy_inventory
 
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.registry import METHODS
-from evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
-from evaluation.tokenisation.sampling import sample
-from evaluation.tokenisation.without_replacement import sample_distinct
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.without_replacement import sample_distinct
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

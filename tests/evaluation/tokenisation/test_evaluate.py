@@ -10,12 +10,12 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import Documents, documents, fitting
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
-from evaluation.tokenisation.evaluation import Run
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import Documents, documents, fitting
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
+from truesource.evaluation.tokenisation.evaluation import Run
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b", "aba", "xyz", "bab ab"]

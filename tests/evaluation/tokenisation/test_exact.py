@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyWalker, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators import exact as module
-from evaluation.tokenisation.estimators.bracket import bracket, bracket_sum
-from evaluation.tokenisation.estimators.exact import (
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators import exact as module
+from truesource.evaluation.tokenisation.estimators.bracket import bracket, bracket_sum
+from truesource.evaluation.tokenisation.estimators.exact import (
     TooManyContextsError,
     count_prefixes,
     exact,
@@ -25,7 +25,7 @@ from evaluation.tokenisation.estimators.exact import (
     exact_sum,
     remembers_all,
 )
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

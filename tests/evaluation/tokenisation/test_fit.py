@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.fit import fit_scores, fit_trace, uniform_scores
-from evaluation.tokenisation.sums import count_paths, entropy, log_partition
-from generator.piece_model import PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.fit import fit_scores, fit_trace, uniform_scores
+from truesource.evaluation.tokenisation.sums import count_paths, entropy, log_partition
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.errors import InputError
 
 BPE = ("▁", "a", "b", "c", "▁a", "ab", "bc", "▁ab", "abc", "cc")
 WORDS = {"▁abc": 6, "▁a": 9, "▁abab": 3, "▁bcb": 2, "▁ccc": 1}

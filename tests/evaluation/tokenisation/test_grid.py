@@ -7,12 +7,12 @@ import math
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.grid import perplexity_grid, pooled_grid
-from evaluation.tokenisation.perplexity import perplexities
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.grid import perplexity_grid, pooled_grid
+from truesource.evaluation.tokenisation.perplexity import perplexities
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.tokenisation import _kernels_lattice
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.lattice import Lattice
-from generator.piece_model import PieceInventory
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation._kernels import lattice as _kernels_lattice
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.errors import InputError
 
 words = st.text("abc", min_size=1, max_size=4)
 vocabularies = st.dictionaries(words, st.floats(-20.0, 1.0), min_size=1, max_size=12)

@@ -11,12 +11,12 @@ from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 from scipy import stats
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.evaluation import DOUBLE, SINGLE
-from evaluation.tokenisation.marginal_gap import marginal_gaps
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.evaluation import DOUBLE, SINGLE
+from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 from scipy import stats
 
-from evaluation.tokenisation.estimate import Settings, log_interval
-from evaluation.tokenisation.estimators.particle_filter import particle_filter, resampled
-from evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimate import Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter, resampled
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 TRIGRAM = ToyPieceModel(AB, order=3, seed=2)

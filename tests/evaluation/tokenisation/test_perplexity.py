@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.evaluation import Evaluation
-from evaluation.tokenisation.perplexity import perplexities, perplexity
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.perplexity import perplexities, perplexity
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]

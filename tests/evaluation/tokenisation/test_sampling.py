@@ -9,12 +9,12 @@ import pytest
 from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 
-from evaluation.tokenisation import _kernels_paths as kernels
-from evaluation.tokenisation import sums
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.proposal import Proposal, kernel_seed
-from evaluation.tokenisation.sampling import sample
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation import sums
+from truesource.evaluation.tokenisation._kernels import paths as kernels
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
+from truesource.evaluation.tokenisation.sampling import sample
+from truesource.grammar.errors import InputError
 
 AB = inventory(AB_SCORES)
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.tokenisation import _kernels_sums
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.lattice import Lattice
-from evaluation.tokenisation.sums import (
+from truesource.evaluation.tokenisation._kernels import sums as _kernels_sums
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.sums import (
     arc_marginals,
     best_path,
     count_paths,
@@ -23,7 +23,7 @@ from evaluation.tokenisation.sums import (
     log_partition,
     partition_and_entropy,
 )
-from grammar.errors import InputError
+from truesource.grammar.errors import InputError
 
 TEMPERATURES = (0.0, 0.1, 0.3, 1.0, 2.0, 50.0)
 words = st.text("abc", min_size=2, max_size=4)

@@ -12,21 +12,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import AB_PIECES, END, ToyPieceModel, cuts_of, toy_inventory
 
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.caching import caching
-from evaluation.tokenisation.canonical import local_canonicality
-from evaluation.tokenisation.curves import order_curves
-from evaluation.tokenisation.documents import Documents, documents
-from evaluation.tokenisation.equal_cost import reference_log_p
-from evaluation.tokenisation.estimate import Document, Settings
-from evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
-from evaluation.tokenisation.estimators.most_likely import most_likely_cut
-from evaluation.tokenisation.estimators.registry import METHODS
-from evaluation.tokenisation.evaluate import evaluate_documents
-from evaluation.tokenisation.token_scores import token_log_probs
-from evaluation.tokenisation.window import WithinWindow, beyond_window, check_window, every_cut_fits, longest_cut
-from evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.caching import caching
+from truesource.evaluation.tokenisation.canonical import local_canonicality
+from truesource.evaluation.tokenisation.curves import order_curves
+from truesource.evaluation.tokenisation.documents import Documents, documents
+from truesource.evaluation.tokenisation.equal_cost import reference_log_p
+from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
+from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
+from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.token_scores import token_log_probs
+from truesource.evaluation.tokenisation.window import (
+    WithinWindow,
+    beyond_window,
+    check_window,
+    every_cut_fits,
+    longest_cut,
+)
+from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

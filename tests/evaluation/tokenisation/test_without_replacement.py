@@ -11,12 +11,18 @@ from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 from scipy import stats
 
-from evaluation.tokenisation import sums
-from evaluation.tokenisation.best import n_best
-from evaluation.tokenisation.paths import DistinctPaths
-from evaluation.tokenisation.proposal import Proposal
-from evaluation.tokenisation.without_replacement import MOST_REPEATS, Method, choose, log_inclusion, sample_distinct
-from grammar.errors import InputError
+from truesource.evaluation.tokenisation import sums
+from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation.paths import DistinctPaths
+from truesource.evaluation.tokenisation.proposal import Proposal
+from truesource.evaluation.tokenisation.without_replacement import (
+    MOST_REPEATS,
+    Method,
+    choose,
+    log_inclusion,
+    sample_distinct,
+)
+from truesource.grammar.errors import InputError
 
 AB = inventory(AB_SCORES)
 METHODS: tuple[Method, Method] = ("top-down", "race")

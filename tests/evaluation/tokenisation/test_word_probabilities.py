@@ -13,17 +13,17 @@ from guided_estimates import AB, THREE_WORDS, document_of
 from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_inventory
 from reference_inference import all_strings, rules_of
 
-from evaluation.exclusion import Exclusion
-from evaluation.tokenisation.builder import LatticeBuilder
-from evaluation.tokenisation.documents import documents
-from evaluation.tokenisation.estimate import Settings
-from evaluation.tokenisation.estimators.particle_filter import particle_filter
-from evaluation.tokenisation.evaluate import evaluate_documents, seed_of
-from evaluation.tokenisation.word_table import word_surprisals
-from evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
-from grammar.conditioning import LengthRange
-from grammar.errors import InputError
-from grammar.pcfg import PCFG
+from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.tokenisation.builder import LatticeBuilder
+from truesource.evaluation.tokenisation.documents import documents
+from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
+from truesource.evaluation.tokenisation.evaluate import evaluate_documents, seed_of
+from truesource.evaluation.tokenisation.word_table import word_surprisals
+from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.errors import InputError
+from truesource.grammar.pcfg import PCFG
 
 ALL = Settings(candidates=100, particles=10**4)
 NETWORK = ToyPieceModel(AB, order=None, seed=2)

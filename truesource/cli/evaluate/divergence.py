@@ -13,9 +13,9 @@ from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evaluation.divergence.breakdown import Row
-    from evaluation.divergence.compare import Divergence
-    from evaluation.score import Score
+    from truesource.evaluation.divergence.breakdown import Row
+    from truesource.evaluation.divergence.compare import Divergence
+    from truesource.evaluation.score import Score
 
 NAME = "divergence"
 ROWS = (
@@ -84,15 +84,15 @@ def command(
     Exact distributions of the grammar over all words stand beside those of the model, so nothing depends on which word
     happened to come next. Intervals are those of other sentences from the same source.
     """
-    from evaluation.divergence.compare import BY, compare_distributions
-    from evaluation.divergence.reverse import reverse_divergence
-    from evaluation.tag_classes import PENN, read_classes
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.evaluation.divergence.compare import BY, compare_distributions
+    from truesource.evaluation.divergence.reverse import reverse_divergence
+    from truesource.evaluation.tag_classes import PENN, read_classes
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
 
     asked = [name for name in BY if name in {part.strip() for part in by.split(",")}]
     if len(asked) < len([part for part in by.split(",") if part.strip()]):
@@ -104,7 +104,7 @@ def command(
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     pcfg = PCFG.load(oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
     if not hasattr(trained, "distributions"):
@@ -156,13 +156,13 @@ def read_samples(path: Path) -> list[list[str]]:
     Raises:
         InputError: the folder is none, holds no finished sentence, or was not drawn from the model's own distribution.
     """
-    from grammar.errors import InputError
+    from truesource.grammar.errors import InputError
 
     if not path.is_dir():
-        from generator.text import read_sentences
+        from truesource.generator.text import read_sentences
 
         return read_sentences(path)
-    from lmtrain.decoding.folder import SampleFolder
+    from truesource.lmtrain.decoding.folder import SampleFolder
 
     folder = SampleFolder.load(path)
     how = folder.decoding

@@ -11,9 +11,9 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.dynamics.groupings import By
-    from evaluation.dynamics.milestones import Milestone
-    from evaluation.dynamics.table import Dynamics
+    from truesource.evaluation.dynamics.groupings import By
+    from truesource.evaluation.dynamics.milestones import Milestone
+    from truesource.evaluation.dynamics.table import Dynamics
 
 NAME = "dynamics"
 HEADS = {
@@ -77,19 +77,19 @@ def command(
     ln Q - ln P, model less truth, of each token, averaged by class of word, sentence length, position, word frequency
     and depth in the tree; 0 is perfect. Needs snapshots: truesource train ... --set training.snapshots=log
     """
-    from evaluation.divergence.groups import END
-    from evaluation.dynamics.compare import Settings
-    from evaluation.dynamics.findings import findings
-    from evaluation.dynamics.groupings import BY
-    from evaluation.tag_classes import PENN, read_classes, tags_of
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
-    from lmtrain.snapshots import checkpoints
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
     from truesource.dynamics import measure_checkpoints, sampled_trees
+    from truesource.evaluation.divergence.groups import END
+    from truesource.evaluation.dynamics.compare import Settings
+    from truesource.evaluation.dynamics.findings import findings
+    from truesource.evaluation.dynamics.groupings import BY
+    from truesource.evaluation.tag_classes import PENN, read_classes, tags_of
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.snapshots import checkpoints
 
     parts = {part.strip() for part in by.split(",") if part.strip()}
     asked = [name for name in BY if name in parts]

@@ -13,8 +13,8 @@ from truesource.cli.options import Force, Json, SplitName
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from evaluation.tokenisation.ambiguity import Ambiguity
-    from generator.piece_model import PieceText, PieceTokenizer
+    from truesource.evaluation.tokenisation.ambiguity import Ambiguity
+    from truesource.generator.piece_model import PieceText, PieceTokenizer
 
 NAME = "lattice"
 ROWS = (
@@ -62,20 +62,20 @@ def command(
 
     Q gives a cut a probability in proportion to exp(b * sum of the scores of its pieces). Every number is exact.
     """
-    from evaluation.tokenisation.ambiguity import measure_ambiguity
-    from evaluation.tokenisation.documents import Unreadable
-    from grammar.errors import InputError
-    from grammar.files import write_json
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.texts import warn_of_texts
     from truesource.cli.inputs import read_documents
+    from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
+    from truesource.evaluation.tokenisation.documents import Unreadable
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json
     from truesource.tokenisation import PROPOSALS, builder_for
 
     if scores is not None and scores not in PROPOSALS:
         raise InputError(f"--scores takes {', '.join(PROPOSALS)}; got {scores!r}")
     claim_files(json, force=force)
     documents, _ = read_documents(text, split)
-    from lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
+    from truesource.lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
 
     pieces = read_pieces(tokeniser)
     if scores == "own" and pieces.inventory.scores is None:
@@ -104,8 +104,8 @@ def command(
 
 
 def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[PieceText]:
-    from grammar.errors import InputError
-    from grammar.progress import track
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.progress import track
 
     read = []
     for number, document in enumerate(track(documents, "reading", len(documents))):

@@ -12,8 +12,8 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Convention, Force, Json, Lengths, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.naturalness.compare import Naturalness
     from truesource.cli.evaluate.sources import Source
+    from truesource.evaluation.naturalness.compare import Naturalness
 
 NAME = "naturalness"
 
@@ -54,12 +54,12 @@ def command(
     Laws and n-grams are measured in equally many sentences of each. The n-grams of the reference are those of one half
     against the other: what a perfect source would reach.
     """
-    from evaluation.naturalness.compare import compare_naturalness
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.sources import read_source
+    from truesource.evaluation.naturalness.compare import compare_naturalness
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
 
     outputs = claim_files(json, figure, force=force)
     condition = LengthRange.parse(lengths)

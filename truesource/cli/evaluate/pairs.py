@@ -11,10 +11,10 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, Lengths, Seed
 
 if TYPE_CHECKING:
-    from evaluation.pairs.pair import Pair
-    from evaluation.pairs.settings import Settings
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
+    from truesource.evaluation.pairs.pair import Pair
+    from truesource.evaluation.pairs.settings import Settings
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 NAME = "pairs"
 
@@ -74,16 +74,16 @@ def command(
     Pairs are drawn from the grammar, with exact log odds ln P(a)/P(b): agreement in number, verbs in the wrong frame,
     attachment, word order. Printed is how often the model prefers what the truth prefers, and how far its odds are off.
     """
-    from evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
-    from evaluation.pairs.lexicon import Lexicon
-    from evaluation.pairs.odds import with_truth
-    from evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.pairs_tables import print_measures, print_pairs, print_parts
+    from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
+    from truesource.evaluation.pairs.lexicon import Lexicon
+    from truesource.evaluation.pairs.odds import with_truth
+    from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
 
     if model is None and pairs is None:
         raise InputError("name a model to score, or --pairs FILE to keep the pairs")
@@ -119,8 +119,8 @@ def command(
             f" Next: truesource evaluate pairs MODEL --oracle {oracle} --given {pairs}"
         )
         return
-    from evaluation.pairs.evaluate import evaluate_pairs
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.evaluation.pairs.evaluate import evaluate_pairs
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     measured = evaluate_pairs(load_model(model), found, pcfg, lengths=condition, seed=seed)
     for reason, n in measured.left_out.items():
@@ -152,7 +152,7 @@ def _refuse(context: typer.Context) -> None:
     Raises:
         InputError: one is given.
     """
-    from grammar.errors import InputError
+    from truesource.grammar.errors import InputError
 
     sources = {name: context.get_parameter_source(name) for name in MAKING}
     told = [f"--{name}" for name, source in sources.items() if source is not None and source.name != "DEFAULT"]
@@ -162,7 +162,7 @@ def _refuse(context: typer.Context) -> None:
 
 
 def _make(pcfg: PCFG, lengths: LengthRange | None, settings: Settings) -> list[Pair]:
-    from evaluation.pairs.generate import make_pairs
+    from truesource.evaluation.pairs.generate import make_pairs
 
     made = make_pairs(pcfg, lengths, settings)
     for note in made.notes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
-    from evaluation.pairs.pair import Pair
+    from truesource.evaluation.pairs.pair import Pair
 
 STRATA_SHOWN = 40  #: rows of the table of strata
 

@@ -11,12 +11,12 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.pplu.compare import UnigramPerplexity
-    from evaluation.pplu.reduction import Reduced
-    from evaluation.pplu.splitting import Knowledge, Split
-    from generator.language_model import DistributionModel, LanguageModel
-    from grammar.conditioning import LengthRange
-    from grammar.pcfg import PCFG
+    from truesource.evaluation.pplu.compare import UnigramPerplexity
+    from truesource.evaluation.pplu.reduction import Reduced
+    from truesource.evaluation.pplu.splitting import Knowledge, Split
+    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 NAME = "pplu"
 
@@ -71,15 +71,15 @@ def command(
     For the truth, -ln PPLu is the mutual information of a token and its context, so the share that a model has learned
     is exact with --oracle.
     """
-    from evaluation.pplu.compare import compare_pplu
-    from generator.frame import preset_frame
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate import pplu_tables as tables
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.evaluation.pplu.compare import compare_pplu
+    from truesource.generator.frame import preset_frame
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
 
     source = unigram or ("test" if oracle is None else "oracle")
     if (source in ("train", "model")) != (reference is not None):
@@ -100,7 +100,7 @@ def command(
         pcfg = PCFG.load(oracle)
         smaller = "smaller vocabularies of the truth" if reduce else ""
         excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=smaller)
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
     if reduce and (trained.vocabulary is None or not hasattr(trained, "distributions")):
@@ -127,11 +127,11 @@ def command(
     if split_words is not None:
         records += tables.print_split(random_splits(found, split_words, beta, seed), found, beta, seed)
     if senses and pcfg is not None:
-        from evaluation.pplu.splitting import sense_split
+        from truesource.evaluation.pplu.splitting import sense_split
 
         records += tables.print_senses(sense_split(pcfg, senses, lengths=condition, seed=seed), senses)
     if rank:
-        from evaluation.pplu.rankings import rank_sentences
+        from truesource.evaluation.pplu.rankings import rank_sentences
 
         records += tables.print_ranks(rank_sentences(found, text), found, rank)
     wrote = []
@@ -159,9 +159,9 @@ def reduced(
     lengths: LengthRange | None,
 ) -> dict[str, list[Reduced]]:
     """Smaller vocabularies, of the model and, with a grammar, of the truth."""
-    from evaluation.comparison import oracle_for
-    from evaluation.pplu.reduction import halving, reduce_vocabulary
     from truesource.cli.evaluate.pplu_tables import TRUTH
+    from truesource.evaluation.comparison import oracle_for
+    from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
 
     kept = [text[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
@@ -175,9 +175,9 @@ def random_splits(
     found: UnigramPerplexity, words: str, beta: float, seed: int
 ) -> dict[tuple[Knowledge, Knowledge], Split]:
     """The same split, by what the model and the word frequencies know of it."""
-    from evaluation.oracle import UNKNOWN
-    from evaluation.pplu.splitting import random_split
-    from evaluation.pplu.unigrams import END
+    from truesource.evaluation.oracle import UNKNOWN
+    from truesource.evaluation.pplu.splitting import random_split
+    from truesource.evaluation.pplu.unigrams import END
 
     chosen = set(found.tokens) - {END, UNKNOWN} if words == "all" else set(filter(None, words.split(",")))
     cases: tuple[tuple[Knowledge, Knowledge], ...] = (("true", "true"), ("true", "counts"), ("counts", "counts"))

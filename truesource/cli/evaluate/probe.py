@@ -11,8 +11,8 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Condition, Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.measures.bootstrap import Interval
-    from evaluation.probing.results import Probing
+    from truesource.evaluation.measures.bootstrap import Interval
+    from truesource.evaluation.probing.results import Probing
 
 NAME = "probe"
 
@@ -74,12 +74,12 @@ def command(
     The grammar knows how uncertain the truth is, so probes learn from the exact posterior, and are measured against it.
     Intervals are those of other word types (or, where a split is by position, other sentences) of the same kind.
     """
-    from evaluation.probing.experiment import Options
-    from grammar.conditioning import LengthRange
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, warn_of_other_grammar
+    from truesource.evaluation.probing.experiment import Options
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
     from truesource.probing import Task, parse_layers, probe_model
 
     task = Task(target, given, right, parse_layers(layers), checkpoints, pieces, correlations)
@@ -215,7 +215,7 @@ def _print_best(found: Probing) -> None:
 
 def _caption(found: Probing) -> str:
     """What intervals of the columns resample, and on which split they are measured where that is another."""
-    from evaluation.probing.results import intervals
+    from truesource.evaluation.probing.results import intervals
 
     said = f"in brackets: {intervals(found.part('accuracy', 'ci'))}"
     main = found.part("accuracy", "split")

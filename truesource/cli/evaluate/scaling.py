@@ -42,9 +42,9 @@ def command(
     well the usual fit would have found it. Finished cells are kept; after Ctrl-C or a kill the same command goes on.
     A cell that fails, such as one whose loss becomes infinite, does not stop the others: exit code 2.
     """
-    from grammar.errors import InputError
-    from grammar.parallel import Share
     from truesource.cli.claims import claim_files
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)
     claim_files(json, force=force)
@@ -68,9 +68,9 @@ def command(
 
 def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
     """Show and write what there is of a sweep; ``shared``: other jobs may be at work on the rest."""
-    from grammar.errors import InputError
-    from grammar.files import remove_leftovers_in, write_json
-    from grammar.locks import exclusive
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import remove_leftovers_in, write_json
+    from truesource.grammar.locks import exclusive
     from truesource.report.scaling import build_scaling_report
     from truesource.sweep.results import read_sweep
 
@@ -105,8 +105,8 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
 
 def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> tuple[Path, list[Failure]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
-    from grammar.parallel import Share
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
+    from truesource.grammar.parallel import Share
     from truesource.sweep.config import load_sweep
     from truesource.sweep.run import corpus_folder, execute, load_grammar
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evaluation.tokenisation.curves import WARMED
-from evaluation.tokenisation.grid import CUTS
 from truesource.cli.console import echo
 from truesource.cli.evaluate.tokenisation_tables import (
     CASES,
@@ -16,12 +14,14 @@ from truesource.cli.evaluate.tokenisation_tables import (
     print_table,
     share_text,
 )
+from truesource.evaluation.tokenisation.curves import WARMED
+from truesource.evaluation.tokenisation.grid import CUTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from evaluation.score import Score
-    from evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.score import Score
+    from truesource.evaluation.tokenisation.grid import Grid
     from truesource.tokenisation_sets import MeasuredSets
     from truesource.tokenisation_tables import Tables
 

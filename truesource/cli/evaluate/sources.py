@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from grammar.conventions import without_headers
-from grammar.errors import InputError
-from grammar.unpacking import read_chunks
+from truesource.grammar.conventions import without_headers
+from truesource.grammar.errors import InputError
+from truesource.grammar.unpacking import read_chunks
 
 if TYPE_CHECKING:
-    from grammar.conditioning import LengthRange
-    from grammar.conventions import Name
-    from grammar.pcfg import PCFG
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.conventions import Name
+    from truesource.grammar.pcfg import PCFG
 
 _HEAD = 4096  #: bytes looked at to tell what a file is
 _BRACKETING = re.compile(r"\(\s*\(|\(\S")  #: in tokenised text an opening bracket stands alone
@@ -102,8 +102,8 @@ def kind_of(given: str) -> str:
 
 def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]]:
     if kind == "treebank":
-        from grammar.treebank import Normalisation, Treebank
         from truesource.cli.inputs import show_reading
+        from truesource.grammar.treebank import Normalisation, Treebank
 
         bank = Treebank.read(given, Normalisation(convention=convention))
         show_reading(bank)
@@ -114,8 +114,8 @@ def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]
 
 
 def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None) -> Source:
-    from generator.sampler import Sampler, random_state
-    from grammar.pcfg import PCFG
+    from truesource.generator.sampler import Sampler, random_state
+    from truesource.grammar.pcfg import PCFG
 
     pcfg = PCFG.load(path)
     sampler = Sampler(pcfg, lengths)

@@ -12,11 +12,11 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
-    from evaluation.tendencies.findings import Finding, Tendencies
-    from evaluation.tendencies.table import Options
-    from grammar.conditioning import LengthRange
-    from grammar.inference.exact import Variant
-    from lmtrain.decoding.decode import StepwiseModel
+    from truesource.evaluation.tendencies.findings import Finding, Tendencies
+    from truesource.evaluation.tendencies.table import Options
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.inference.exact import Variant
+    from truesource.lmtrain.decoding.decode import StepwiseModel
 
 NAME = "tendencies"
 SHOWN = (
@@ -98,10 +98,10 @@ def command(
     Every distance has a test that holds its size: sentences are independent, words of one sentence are not. p-values
     marked * stay below .05 after adjustment for the whole table.
     """
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
     from truesource.cli.claims import claim_files
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
 
     if (oracle is None) == (reference is None):
         raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
@@ -145,9 +145,9 @@ def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | N
     Raises:
         InputError: two of them have different ones, or none says any and none is given.
     """
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
     from truesource.cli.evaluate.sources import kind_of
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
 
     told: dict[str, str] = {}
     for given in sources:
@@ -185,17 +185,17 @@ def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | N
 
 def recorded_condition(path: Path) -> str | None:
     """``6..25`` or ``none``, as a corpus, or a model or samples of it, say it of their corpus; None: they do not."""
-    from lmtrain.decoding.folder import SampleFolder, is_sample_folder
+    from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 
     if (path / "config.json").is_file():
-        from lmtrain.decoding.making import corpus_condition
+        from truesource.lmtrain.decoding.making import corpus_condition
 
         return corpus_condition(path).get("corpus_lengths")
     if is_sample_folder(path):
         found = SampleFolder.load(path).record["model"].get("corpus_lengths")
         return found if isinstance(found, str) else None
     if (path / "record.json").is_file():
-        from generator.corpus import Corpus
+        from truesource.generator.corpus import Corpus
 
         return str(Corpus.load(path).lengths or "none")
     return None
@@ -209,8 +209,8 @@ def read_samples(
     Raises:
         InputError: two samples have one name, one cannot be read, or no sentence of one has such a length.
     """
-    from grammar.errors import InputError
     from truesource.cli.evaluate.sources import read_source
+    from truesource.grammar.errors import InputError
 
     texts: dict[str, list[list[str]]] = {}
     known: list[tuple[str, ...]] = []
@@ -244,8 +244,8 @@ def echo_size(name: str, text: Sequence[Sequence[str]], left_out: int) -> None:
 
 def _refuse_beams(path: Path) -> None:
     """Sentences of one beam are not independent, and every test here takes them to be."""
-    from grammar.errors import InputError
-    from lmtrain.decoding.folder import SampleFolder, is_sample_folder
+    from truesource.grammar.errors import InputError
+    from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 
     if is_sample_folder(path) and SampleFolder.load(path).decoding.at_most > 1:
         raise InputError("sentences of one beam are not independent, as every test needs; generate --keep best", path)
@@ -257,8 +257,8 @@ def words_of_model(folder: Path) -> tuple[str, ...]:
     Raises:
         InputError: there is no such model, or it cuts words into pieces.
     """
-    from grammar.errors import InputError
-    from lmtrain.models import load_model
+    from truesource.grammar.errors import InputError
+    from truesource.lmtrain.models import load_model
 
     words = load_model(folder).vocabulary
     if words is None:
@@ -268,10 +268,10 @@ def words_of_model(folder: Path) -> tuple[str, ...]:
 
 def _drawn(folder: Path, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:
     """Finished sentences of a model's own distribution."""
-    from grammar.errors import InputError
-    from lmtrain.decoding.decode import draw
-    from lmtrain.decoding.settings import Decoding
-    from lmtrain.models import load_model
+    from truesource.grammar.errors import InputError
+    from truesource.lmtrain.decoding.decode import draw
+    from truesource.lmtrain.decoding.settings import Decoding
+    from truesource.lmtrain.models import load_model
 
     model = load_model(folder)
     if model.objective != "causal":
@@ -291,8 +291,8 @@ def _options(
     variant: Variant,
     seed: int,
 ) -> Options:
-    from evaluation.tendencies.table import Options
     from truesource.embedded import read_stopwords
+    from truesource.evaluation.tendencies.table import Options
     from truesource.tendencies import classes_for
 
     classes = classes_for(read_stopwords(stopwords, variant), texts)
@@ -314,10 +314,10 @@ def _against_truth(
     options: Options,
     seed: int,
 ) -> Tendencies:
-    from evaluation.tendencies.against_truth import against_truth
-    from evaluation.tendencies.truth import Truth
-    from grammar.errors import InputError
-    from grammar.pcfg import PCFG
+    from truesource.evaluation.tendencies.against_truth import against_truth
+    from truesource.evaluation.tendencies.truth import Truth
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.pcfg import PCFG
 
     words = set.intersection(*map(set, known)) if known else None
     if words is None:
@@ -337,9 +337,9 @@ def _against_truth(
 def _against_text(
     texts: dict[str, list[list[str]]], given: str, lengths: LengthRange | None, split: str, options: Options
 ) -> Tendencies:
-    from evaluation.tendencies.against_sample import against_sample
-    from evaluation.tendencies.same_tokens import differing_habits
     from truesource.cli.evaluate.sources import read_source
+    from truesource.evaluation.tendencies.against_sample import against_sample
+    from truesource.evaluation.tendencies.same_tokens import differing_habits
 
     source = read_source(given, n=1, seed=0, lengths=lengths, split=split)
     echo_size(source.name, source.sentences, source.left_out)

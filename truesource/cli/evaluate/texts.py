@@ -10,10 +10,10 @@ from truesource.cli.console import echo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from evaluation.tokenisation.builder import LatticeBuilder
-    from evaluation.tokenisation.documents import Documents, Unreadable
-    from evaluation.tokenisation.estimate import Settings
-    from generator.piece_model import PieceText, TokenisedModel
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.documents import Documents, Unreadable
+    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.generator.piece_model import PieceText, TokenisedModel
     from truesource.tokenisation import Measured
 
 
@@ -38,8 +38,8 @@ def read_texts(
     Raises:
         InputError: no document can be read, one is too long, or has too many cuts for ``exact``.
     """
-    from evaluation.tokenisation.documents import documents
-    from grammar.errors import InputError
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.grammar.errors import InputError
     from truesource.tokenisation import fitting_documents, impossible_exact, partly_read
 
     found = documents(model, texts, builder, path)

@@ -145,18 +145,18 @@ def command(
     gap. With --oracle the truth is known, and the distance of the model from it is divided: what is the tokeniser's,
     and what is the model's.
     """
-    from evaluation.tokenisation.domains import parse_change
-    from evaluation.tokenisation.estimate import Settings
-    from grammar.conditioning import LengthRange
-    from grammar.errors import InputError
-    from grammar.files import write_json, write_text
-    from grammar.pcfg import PCFG
     from truesource.cli.claims import claim_files
     from truesource.cli.evaluate.set_tables import show_sets
     from truesource.cli.evaluate.sources import named
     from truesource.cli.evaluate.texts import read_texts, warn_of_left_out
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import read_documents, truth_of
+    from truesource.evaluation.tokenisation.domains import parse_change
+    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.files import write_json, write_text
+    from truesource.grammar.pcfg import PCFG
     from truesource.tokenisation import (
         PROPOSALS,
         builder_for,
@@ -196,7 +196,7 @@ def command(
     if oracle is not None:
         pcfg = PCFG.load(oracle)
         excluded = truth_of(text, split, pcfg, drawn, condition)
-    from lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = require_pieces(with_marks(load_model(model), before, end, model), model)
     settings = Settings(

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.tokenisation.estimate import TAIL, student
 from truesource.cli.console import console, echo
+from truesource.evaluation.tokenisation.estimate import TAIL, student
 
 if TYPE_CHECKING:
-    from evaluation.score import Score
-    from evaluation.tokenisation.caching import Caching, Case
-    from evaluation.tokenisation.canonical import LocalCanonicality
-    from evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
-    from evaluation.tokenisation.decomposition import Decomposition
-    from evaluation.tokenisation.domains import SetResult
-    from evaluation.tokenisation.equal_cost import CostPoint
-    from evaluation.tokenisation.grid import Grid
-    from evaluation.tokenisation.word_table import WordTable
+    from truesource.evaluation.score import Score
+    from truesource.evaluation.tokenisation.caching import Caching, Case
+    from truesource.evaluation.tokenisation.canonical import LocalCanonicality
+    from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
+    from truesource.evaluation.tokenisation.decomposition import Decomposition
+    from truesource.evaluation.tokenisation.domains import SetResult
+    from truesource.evaluation.tokenisation.equal_cost import CostPoint
+    from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.tokenisation.word_table import WordTable
     from truesource.tokenisation import Measured
     from truesource.tokenisation_tables import Tables
 

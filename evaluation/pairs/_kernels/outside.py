@@ -60,7 +60,7 @@ def outside_of_span(
     """Outside weights of ``[begin, end)`` where the derivation of ``[first, last)`` has the weights (S,) at its top.
 
     What stands in ``[begin, end)`` does not matter. ``inside``, ``shift``, ``listed``, ``count`` and the rules are
-    those of `grammar.inference._kernels_posterior`; only spans beside ``[begin, end)`` are looked at.
+    those of `truesource.grammar.inference._kernels.posterior`; only spans beside ``[begin, end)`` are looked at.
 
     Returns:
         closed (S,) and a power of two: the weights are ``closed * 2^power``, unary chains above the symbol included.

@@ -160,7 +160,7 @@ def _put_brackets(
 
     ``codes`` (m,) are its nodes in preorder, ``text`` its words separated by single spaces; symbols are called
     ``names``; nodes of symbols that are ``dropped`` (S,) give their children to the node above, but not the root,
-    and not a symbol over a word. Words are escaped as `grammar.bracketing` has it.
+    and not a symbol over a word. Words are escaped as `truesource.grammar.bracketing` has it.
     """
     owed = np.empty(len(codes) + 1, dtype=np.int64)
     shown = np.empty(len(codes) + 1, dtype=np.bool_)

@@ -1,0 +1,1 @@
+"""Numba kernels: plain arrays in, plain arrays out; the modules above this folder call them."""
