@@ -16,7 +16,8 @@ from nltk.grammar import Nonterminal, ProbabilisticProduction
 from nltk.parse.pchart import InsideChartParser
 
 from truesource import english
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate import relative_frequency
 from truesource.grammar.pcfg import PCFG

@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable

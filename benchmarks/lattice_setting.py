@@ -62,7 +62,8 @@ class Figures:
 
 def grammar_text(n: int) -> str:
     from truesource.embedded import english
-    from truesource.generator.sampler import Sampler, random_state
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
 
     sampler = Sampler(english(), LengthRange(6, 25))

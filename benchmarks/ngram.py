@@ -24,7 +24,8 @@ PEER_HELD_OUT = 50  #: of which the peer scores so many; its Kneser-Ney reads al
 
 def sentences(n: int, seed: int) -> list[list[str]]:
     from truesource.embedded import english
-    from truesource.generator.sampler import Sampler, random_state
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
     from truesource.grammar.conditioning import LengthRange
 
     sampler = Sampler(english(), LengthRange(6, 25))

@@ -17,7 +17,8 @@ import numpy as np
 from numba import njit
 from shapes import PUBLISHED, split_grammar
 
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import MAX_WIDTH, threads
 from truesource.grammar.inference.rules import parent_rules

@@ -14,7 +14,8 @@ import numpy as np
 from genlm.grammar import CFG, EarleyLM, Float
 from numpy.typing import NDArray
 
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate import relative_frequency
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.embedded import english
-from truesource.generator.sampler import Sampler, random_state, sample_treebank
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode

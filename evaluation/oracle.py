@@ -186,7 +186,8 @@ class Oracle:
         Raises:
             InputError: sentences are excluded.
         """
-        from truesource.generator.sampler import Sampler, random_state
+        from truesource.generator.random_streams import random_state
+        from truesource.generator.sampler import Sampler
 
         self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)

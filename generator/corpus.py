@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.arrow_strings import packed
+from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.corpus_record import SymbolKey, check_corpus_record, read_corpus_record, read_symbol_key
-from truesource.generator.making import make_corpus
-from truesource.generator.plan import SHARD_SIZE, Overlap, Plan
+from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan
 from truesource.generator.sampler import Sampler
 from truesource.generator.shards import check_trees, read_columns, verify_shards
-from truesource.generator.spelling import Columns, packed
 from truesource.generator.trees import Reading, read_brackets, read_tree
 from truesource.grammar.bracketing import escaped
 from truesource.grammar.conditioning import LengthRange

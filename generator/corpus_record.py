@@ -67,7 +67,7 @@ class HeightCap(TypedDict):
 
 @with_config(STRICT)
 class Excluded(TypedDict):
-    """What a disjoint split leaves out; see `truesource.generator.exclusion`."""
+    """What a disjoint split leaves out; see `truesource.generator.split_overlap`."""
 
     probability: Probability
     interval: tuple[float, float] | None

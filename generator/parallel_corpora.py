@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.making import make_corpus
+from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Plan
-from truesource.generator.sampler import MAX_NODES, Derivations, Sampler
+from truesource.generator.sampler import MAX_NODES, Sampler
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.parallel import Share, Workers

@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.sampler import random_state
-from truesource.generator.spelling import Columns
+from truesource.generator.random_streams import random_state
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import capped_mean_length
@@ -21,6 +20,15 @@ from truesource.grammar.pcfg import PCFG
 SHARD_SIZE = 50_000  #: sentences
 
 Overlap = Literal["iid", "disjoint", "unique"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``."""
+
+    trees: bool = True  #: the derivation of each sentence, see `truesource.generator.trees`
+    string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
+    ids: bool = False  #: the words as numbers of ``symbols.json``
 
 
 @dataclass(frozen=True)

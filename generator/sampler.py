@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.trees import trees_of
+from truesource.generator.derivations import Derivations
+from truesource.generator.random_streams import random_state
+from truesource.generator.trees import Reading, read_tree
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import height_mass
@@ -22,47 +24,6 @@ MAX_NODES = 1_000_000  #: largest derivation drawn, in rules
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, rounding would spoil the distribution
 SMALLEST_HEIGHT_MASS = 1e-3  #: below this share of trees under a height cap, drawing again takes too long
 _TREEBANK_STREAM = 0x7EEB  #: keeps a treebank apart from a corpus drawn with the same seed
-
-
-@dataclass(frozen=True)
-class Derivations:
-    """Derivations as rows of rule numbers in preorder; rules are numbered binary, unary, lexical."""
-
-    rules: NDArray[np.int32]  #: (N,) all rows, one after the other
-    ends: NDArray[np.int64]  #: (n+1,) row i is ends[i]:ends[i+1]
-    n_tokens: NDArray[np.int32]  #: (n,)
-    log_prob: NDArray[np.float64]  #: (n,) nats, of the derivation under the unconditioned grammar
-
-    def __len__(self) -> int:
-        return len(self.n_tokens)
-
-    def take(self, kept: NDArray[np.bool_]) -> Derivations:
-        """Those of ``kept`` (n,), in their order."""
-        sizes = np.diff(self.ends)
-        ends = np.concatenate([[0], np.cumsum(sizes[kept])])
-        return Derivations(self.rules[np.repeat(kept, sizes)], ends, self.n_tokens[kept], self.log_prob[kept])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Derivations]) -> Derivations:
-        """All of some batches, one batch after the other."""
-        if len(parts) == 1:
-            return parts[0]
-        sizes = np.concatenate([np.diff(part.ends) for part in parts])
-        ends = np.concatenate([[0], np.cumsum(sizes)])
-        columns = ([getattr(part, name) for part in parts] for name in ("rules", "n_tokens", "log_prob"))
-        rules, n_tokens, log_prob = (np.concatenate(column) for column in columns)
-        return cls(rules, ends, n_tokens, log_prob)
-
-
-def random_state(seed: int, *stream: int) -> NDArray[np.uint64]:
-    """State (4,) of an independent stream of random numbers, the same on every machine.
-
-    Raises:
-        InputError: the seed is not a non-negative `int`.
-    """
-    if type(seed) is not int or seed < 0:
-        raise InputError(f"a seed is a whole number from 0 on, got {seed!r}")
-    return np.random.SeedSequence(seed, spawn_key=stream).generate_state(4, np.uint64).astype(np.uint64)
 
 
 class Sampler:
@@ -257,7 +218,17 @@ class Sampler:
             coarse: treebank labels (``PCFG.labels``) in place of the grammar's own symbols.
             binarised: keep the ``@`` nodes that binarisation made.
         """
-        return trees_of(self, derivations, coarse=coarse, binarised=binarised)
+        reading = Reading.of(self.pcfg.symbols, self.pcfg.labels, coarse=coarse, binarised=binarised)
+        codes = self.node_codes(derivations)
+        for (begin, end), words in zip(pairwise(derivations.ends.tolist()), self.sentences(derivations), strict=True):
+            yield read_tree(codes[begin:end].tolist(), words, reading)
+
+    def node_codes(self, derivations: Derivations) -> NDArray[Any]:
+        """Nodes of all derivations as `truesource.generator.trees` has them, (N,), int16 or, of many symbols, int32."""
+        rules = derivations.rules
+        children = (rules < self.first_lexical).astype(np.int32) + (rules < self.n_binary)
+        kind = np.int16 if 3 * len(self.pcfg.symbols) <= np.iinfo(np.int16).max else np.int32
+        return (3 * self.parent[rules] + children).astype(kind)
 
 
 def sample_treebank(

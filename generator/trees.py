@@ -7,18 +7,15 @@ sentence, in order. This takes 2 to 3 bytes a token on disk, brackets take 6 to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.generator.arrow_strings import strings
 from truesource.grammar.tree import Tree
-
-if TYPE_CHECKING:
-    from truesource.generator.sampler import Derivations, Sampler
 
 
 @dataclass(frozen=True)
@@ -33,14 +30,6 @@ class Reading:
         """Treebank labels if ``coarse``, else symbols; ``@`` nodes stay if ``binarised``."""
         dropped = [label.startswith("@") and not binarised for label in labels]
         return cls(tuple(labels if coarse else symbols), np.array(dropped, dtype=np.bool_))
-
-
-def node_codes(sampler: Sampler, derivations: Derivations) -> NDArray[Any]:
-    """Nodes of all derivations, (N,), of the smallest type that holds all symbols: int16 or int32."""
-    rules = derivations.rules
-    children = (rules < sampler.first_lexical).astype(np.int32) + (rules < sampler.n_binary)
-    kind = np.int16 if 3 * len(sampler.pcfg.symbols) <= np.iinfo(np.int16).max else np.int32
-    return (3 * sampler.parent[rules] + children).astype(kind)
 
 
 def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> Tree:
@@ -69,13 +58,12 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], NDArray[np.int64]]
 
     Args:
         table: of one shard.
-        names: of symbols, escaped (`grammar.bracketing`), as `generator.spelling.packed` gives them.
+        names: of symbols, escaped (`grammar.bracketing`), as `generator.arrow_strings.packed` gives them.
         dropped: (S,), as in `Reading`.
     """
     import pyarrow as pa
 
     from truesource.generator._kernels import text as _kernels_text
-    from truesource.generator.spelling import strings
 
     text, nodes = (table.column(name).combine_chunks() for name in ("text", "tree"))
     if table.num_rows == 0:
@@ -85,12 +73,3 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], NDArray[np.int64]]
     letters = np.frombuffer(data, dtype=np.uint8)
     ends = nodes.offsets.to_numpy()
     return strings(*_kernels_text.spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))
-
-
-def trees_of(sampler: Sampler, derivations: Derivations, *, coarse: bool, binarised: bool) -> Iterator[Tree]:
-    """Each derivation as a tree, with treebank labels if ``coarse``, with ``@`` nodes if ``binarised``."""
-    pcfg = sampler.pcfg
-    reading = Reading.of(pcfg.symbols, pcfg.labels, coarse=coarse, binarised=binarised)
-    codes = node_codes(sampler, derivations)
-    for (begin, end), tokens in zip(pairwise(derivations.ends.tolist()), sampler.sentences(derivations), strict=True):
-        yield read_tree(codes[begin:end].tolist(), tokens, reading)

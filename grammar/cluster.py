@@ -15,7 +15,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.parallel import quiet_end
+from truesource.grammar.joblib_results import quiet_end
 from truesource.grammar.records import STRICT, read_record
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy as derivational_entropy
 from truesource.grammar.pcfg import PCFG
 
+ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreachable"]
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent
 
 
@@ -39,6 +40,13 @@ class Diagnosis:
     left_cycle: tuple[str, ...]  #: one cycle of left corners, its first symbol again at the end
     unquoted: tuple[str, ...]  #: names without rules or quotes in a text that quotes other words; read as words
     problems: tuple[str, ...]  #: one sentence each; empty for a healthy grammar
+    problem_codes: tuple[ProblemCode, ...]  #: of the problems, in their order
+
+    @property
+    def serious(self) -> tuple[str, ...]:
+        """Problems but symbols out of reach, which are harmless."""
+        pairs = zip(self.problems, self.problem_codes, strict=True)
+        return tuple(problem for problem, code in pairs if code != "unreachable")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -54,29 +62,29 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     unproductive = tuple(name for name, t in zip(pcfg.symbols, mass, strict=True) if t <= 0.0)
     growing = _growing_rules(pcfg) if radius >= 1.0 - 1e-12 else ()
     unquoted: dict[str, int] = pcfg.meta.get("unquoted", {})
-    problems = []
+    problems: dict[ProblemCode, str] = {}
     if unquoted:
         names = [f"{name} (line {line})" for name, line in unquoted.items()]
-        problems.append(
+        problems["unquoted"] = (
             f"names without rules that are not quoted as other words are: {_some(names)};"
             " quote those that are words, and give rules to the others"
         )
     if radius >= 1.0 - 1e-12:
-        problems.append(
+        problems["growing"] = (
             f"the spectral radius is {radius:.6g}, expecting less than 1: derivations grow without end, "
             f"mostly through {'; '.join(growing)}; lower the probability of these rules"
         )
     if exact.total_mass < 1.0 - MASS_TOLERANCE:
         leaking = [pcfg.symbols[i] for i in np.argsort(mass) if reached[i] and mass[i] < 1.0 - MASS_TOLERANCE]
-        problems.append(
+        problems["leaking"] = (
             f"only {exact.total_mass:.6g} of the probability mass ends in a sentence; it leaks through {_some(leaking)}"
         )
     if unproductive:
-        problems.append(
+        problems["unproductive"] = (
             f"{len(unproductive)} symbols derive no sentence: {_some(unproductive)}; remove them or give them words"
         )
     if unreachable:
-        problems.append(
+        problems["unreachable"] = (
             f"{len(unreachable)} symbols cannot be reached from {pcfg.symbols[pcfg.start]}: {_some(unreachable)}"
         )
     unary, left = unary_cycles(pcfg), left_recursion(pcfg)
@@ -96,7 +104,8 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
         left_recursive_groups=left.groups,
         left_cycle=left.example,
         unquoted=tuple(unquoted),
-        problems=tuple(problems),
+        problems=tuple(problems.values()),
+        problem_codes=tuple(problems),
     )
 
 
@@ -109,8 +118,7 @@ def require_consistent(pcfg: PCFG, path: object = None) -> None:
     """
     found = diagnose(pcfg)
     if is_serious(found):
-        serious = [p for p in found.problems if "cannot be reached" not in p]
-        raise InputError("; ".join(serious), None if path is None else str(path))
+        raise InputError("; ".join(found.serious), None if path is None else str(path))
 
 
 def is_serious(found: Diagnosis) -> bool:

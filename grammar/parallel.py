@@ -7,15 +7,15 @@ import os
 import pickle
 import shutil
 import tempfile
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from truesource.grammar.errors import InputError
+from truesource.grammar.joblib_results import quiet_end
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -116,17 +116,6 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
                 "a worker process was killed, perhaps for want of memory; the same call goes on, with fewer --workers"
                 " if it was memory"
             ) from error
-
-
-@contextmanager
-def quiet_end(results: Generator[Result]) -> Iterator[Iterator[Result]]:
-    """Close the results of joblib, without its warning where not all were taken."""
-    try:
-        yield results
-    finally:
-        with warnings.catch_warnings(), closing(results):
-            warnings.simplefilter("ignore", UserWarning)
-            results.close()
 
 
 @dataclass(frozen=True)

@@ -1,217 +1,43 @@
-"""The grammar itself: a frozen set of arrays, checked at birth."""
+"""A probabilistic context-free grammar: its rules, its files, and what is exact about it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.rules import GrammarRules
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.inference.exact import Exact, NextToken
     from truesource.grammar.tree import Tree
 
-ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
-ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum
 
-
-@dataclass(frozen=True, eq=False)
-class PCFG:
-    """A probabilistic context-free grammar of binary, unary and lexical rules, without empty rules.
-
-    Any symbol may have rules of all three kinds; unary cycles and left recursion are welcome.
-    States are numbered 0 to S-1 in the order of ``symbols``, words 0 to V-1 in the order of
-    ``terminals``. Rule arrays are sorted (binary by left, right, parent; unary by child, parent;
-    lexical by word, parent) and read-only. Rules of a symbol that sum to one within 1e-6 only, as rounded ones do, are
-    divided by their sum: all exact quantities are those of a proper grammar.
-
-    Raises:
-        InputError: a name is not a Unicode text, an index is out of range, a rule stands twice, a probability is not in
-            (0, 1], or the rules of a symbol do not sum to one within 1e-6 (the message names the symbol).
-    """
-
-    symbols: tuple[str, ...]  #: (S,) names, all different
-    terminals: tuple[str, ...]  #: (V,) words, all different
-    start: int  #: state every derivation starts from
-    binary: NDArray[np.int32]  #: (R, 3) parent, left child, right child
-    binary_logp: NDArray[np.float64]  #: (R,) nats
-    unary: NDArray[np.int32]  #: (Q, 2) parent, child
-    unary_logp: NDArray[np.float64]  #: (Q,) nats
-    lexical: NDArray[np.int32]  #: (L, 2) parent, word
-    lexical_logp: NDArray[np.float64]  #: (L,) nats
-    labels: tuple[str, ...]  #: (S,) treebank label each state projects to; ``@...`` was made by binarisation
-    meta: Mapping[str, Any] = field(default_factory=dict)  #: how it was made; JSON values; not part of the digest
-
-    def __post_init__(self) -> None:
-        for names in (self.symbols, self.terminals, self.labels):
-            _require_texts(names)
-        n_symbols, n_words = len(self.symbols), len(self.terminals)
-        if n_symbols == 0 or len(set(self.symbols)) != n_symbols:
-            raise InputError("a grammar needs at least one symbol, and all symbols different")
-        if len(set(self.terminals)) != n_words:
-            raise InputError("a word stands twice in the terminals")
-        if len(self.labels) != n_symbols:
-            raise InputError(f"expecting {n_symbols} labels (one per symbol), got {len(self.labels)}")
-        if not 0 <= self.start < n_symbols:
-            raise InputError(f"the start symbol's number {self.start} is not in 0..{n_symbols - 1}")
-        limits = {
-            "binary": (n_symbols, n_symbols, n_symbols),
-            "unary": (n_symbols, n_symbols),
-            "lexical": (n_symbols, n_words),
-        }
-        for name, sizes in limits.items():
-            rules = np.ascontiguousarray(getattr(self, name), dtype=np.int32).reshape(-1, len(sizes))
-            logp = np.ascontiguousarray(getattr(self, f"{name}_logp"), dtype=np.float64)
-            if logp.shape != (len(rules),):
-                raise InputError(f"expecting shape {(len(rules),)} for {name}_logp, got {logp.shape}")
-            if len(rules) and ((rules < 0).any() or (rules >= np.array(sizes)).any()):
-                raise InputError(f"a {name} rule names a symbol or word that the grammar does not have")
-            wrong = ~(np.isfinite(logp) & (logp <= 1e-9))
-            if wrong.any():
-                parent = self.symbols[int(rules[np.flatnonzero(wrong)[0], 0])]
-                raise InputError(f"a {name} rule of {parent!r} has a probability outside (0, 1]; mend it")
-            order = np.lexsort((rules[:, 0], *(rules[:, c] for c in range(len(sizes) - 1, 0, -1))))
-            rules, logp = rules[order], np.minimum(logp[order], 0.0)
-            if len(rules) > 1 and (rules[1:] == rules[:-1]).all(axis=1).any():
-                raise InputError(f"a {name} rule stands twice")
-            for attribute, array in ((name, rules), (f"{name}_logp", logp)):
-                array.flags.writeable = False
-                object.__setattr__(self, attribute, array)
-        self._check_rows()
-
-    def _check_rows(self) -> None:
-        sums = self.row_sums
-        used = np.zeros(len(self.symbols), dtype=bool)
-        for rules in (self.binary, self.unary, self.lexical):
-            used[rules.ravel() if rules is not self.lexical else rules[:, 0]] = True
-        used[self.start] = True
-        ruleless = used & (sums == 0.0)
-        if ruleless.any():
-            name = self.symbols[int(np.flatnonzero(ruleless)[0])]
-            raise InputError(f"the symbol {name!r} is used but has no rules; give it rules or quote it if it is a word")
-        wrong = used & (np.abs(sums - 1.0) > ROW_TOLERANCE)
-        if wrong.any():
-            worst = int(np.argmax(np.where(wrong, np.abs(sums - 1.0), 0.0)))
-            raise InputError(
-                f"the rules of {self.symbols[worst]!r} sum to {sums[worst]:.8g}, not 1"
-                f" ({int(wrong.sum())} such symbols); mend them, or divide by the sums: truesource convert --normalise"
-            )
-        self._divide(np.where(used & (np.abs(sums - 1.0) > ROUNDING), sums, 1.0))
-
-    def _divide(self, sums: NDArray[np.float64]) -> None:
-        """Divide the rules of each symbol by its entry of ``sums`` (S,)."""
-        if (sums == 1.0).all():
-            return
-        for name in ("binary", "unary", "lexical"):
-            logp = np.minimum(getattr(self, f"{name}_logp") - np.log(sums)[getattr(self, name)[:, 0]], 0.0)
-            logp.flags.writeable = False
-            object.__setattr__(self, f"{name}_logp", logp)
-        self.__dict__.pop("row_sums", None)
-
-    @cached_property
-    def row_sums(self) -> NDArray[np.float64]:
-        """Total rule probability of each symbol, (S,); 1 up to rounding."""
-        sums = np.zeros(len(self.symbols))
-        for rules, logp in self.tables():
-            np.add.at(sums, rules[:, 0], np.exp(logp))
-        return sums
-
-    def tables(self) -> tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]:
-        """Rules and log probabilities of the three kinds: binary, unary, lexical."""
-        return (
-            (self.binary, self.binary_logp),
-            (self.unary, self.unary_logp),
-            (self.lexical, self.lexical_logp),
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Another process gets the arrays, none of what was computed and kept."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    # -- making one ---------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class PCFG(GrammarRules):
+    """A grammar: the rules, and everything exact about them. Fields and errors are those of `GrammarRules`."""
 
     @classmethod
-    def from_rules(
-        cls,
-        rules: Iterable[tuple[str, tuple[str, ...], float]],
-        *,
-        start: str,
-        words: Callable[[str, tuple[str, ...]], bool],
-        labels: Mapping[str, str] | None = None,
-        normalise: bool = False,
-        order: Sequence[str] = (),
-        meta: Mapping[str, Any] | None = None,
-    ) -> PCFG:
-        """Build from (parent, children, weight) triples; equal rules add up.
-
-        Args:
-            rules: one or two children; weights are probabilities, or any positive numbers with ``normalise``.
-            start: name of the start symbol.
-            words: tells whether a rule's single child is a word.
-            labels: treebank label of each symbol, itself where absent.
-            normalise: divide each symbol's weights by their sum.
-            order: symbols to number first, after the start symbol; the rest follow as they appear.
-            meta: JSON values that say how the grammar was made.
-        """
-        symbols = {name: i for i, name in enumerate(dict.fromkeys([start, *order]))}
-        terminals: dict[str, int] = {}
-        tables: tuple[dict[tuple[int, ...], float], ...] = ({}, {}, {})
-        totals: dict[int, float] = {}
-        for parent, children, weight in rules:
-            if not (math.isfinite(weight) and weight > 0):
-                raise InputError(
-                    f"the rule {parent} -> {' '.join(children)} has weight {weight}, expecting a positive number"
-                )
-            a = symbols.setdefault(parent, len(symbols))
-            if len(children) == 2:
-                key = (a, *(symbols.setdefault(c, len(symbols)) for c in children))
-                table = tables[0]
-            elif len(children) == 1 and words(parent, children):
-                key = (a, terminals.setdefault(children[0], len(terminals)))
-                table = tables[2]
-            elif len(children) == 1:
-                key = (a, symbols.setdefault(children[0], len(symbols)))
-                table = tables[1]
-            else:
-                raise InputError(
-                    f"the rule {parent} -> {' '.join(children)} has {len(children)} children, expecting 1 or 2"
-                )
-            table[key] = table.get(key, 0.0) + weight
-            totals[a] = totals.get(a, 0.0) + weight
-        arrays: list[NDArray[Any]] = []
-        for table, width in zip(tables, (3, 2, 2), strict=True):
-            keys = np.array(list(table), dtype=np.int32).reshape(-1, width)
-            weights = np.array(list(table.values()), dtype=np.float64)
-            if normalise and len(keys):
-                weights = weights / np.array([totals[int(a)] for a in keys[:, 0]])
-            arrays += [keys, np.log(weights)]
-        names = tuple(symbols)
-        given = labels or {}
-        return cls(
-            names,
-            tuple(terminals),
-            0,
-            *(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], arrays[5]),
-            tuple(given.get(name, name) for name in names),
-            dict(meta or {}),
-        )
+    def of(cls, rules: GrammarRules) -> Self:
+        """The grammar of some rules, which have been checked."""
+        if isinstance(rules, cls):
+            return rules
+        made = object.__new__(cls)
+        made.__dict__.update({part.name: getattr(rules, part.name) for part in fields(rules)})
+        return made
 
     @classmethod
-    def from_text(cls, text: str, *, start: str | None = None, normalise: bool = False) -> PCFG:
+    def from_text(cls, text: str, *, start: str | None = None, normalise: bool = False) -> Self:
         """Read rules such as ``S -> NP VP 0.9 | 'go' 0.1``; see `truesource.grammar.formats.text`."""
         from truesource.grammar.formats.text import parse_text
 
-        return parse_text(text, start=start, normalise=normalise)
+        return cls.of(parse_text(text, start=start, normalise=normalise))
 
     def to_text(self) -> str:
         """The grammar as text; `from_text` reads the same rules back, each probability within one rounding."""
@@ -220,77 +46,28 @@ class PCFG:
         return format_text(self)
 
     @classmethod
-    def load(cls, path: str | Path, *, normalise: bool = False) -> PCFG:
-        """Read an ``.npz`` grammar, or text where the file is not one; see `grammar.formats.load_grammar`."""
-        from truesource.grammar.formats import load_grammar
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        normalise: bool = False,
+        format: str | None = None,  # noqa: A002
+        start: str | None = None,
+        lenient: bool = False,
+    ) -> Self:
+        """Read a grammar; what the file holds decides the format, unless it is given.
 
-        return load_grammar(path, normalise=normalise)
+        Arguments and errors are those of `truesource.grammar.formats.load_rules`.
+        """
+        from truesource.grammar.formats import load_rules
+
+        return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""
         from truesource.grammar.formats.npz import save_npz
 
         save_npz(self, path, force=force)
-
-    # -- what it is ---------------------------------------------------------------------------------
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of symbols, words, rules and probabilities, hexadecimal."""
-        return digest_rules([self.symbols, self.terminals, self.start, self.labels], self.tables())
-
-    @property
-    def n_rules(self) -> int:
-        """Number of rules of all three kinds."""
-        return len(self.binary) + len(self.unary) + len(self.lexical)
-
-    @cached_property
-    def symbol_ids(self) -> dict[str, int]:
-        """Number of each symbol."""
-        return {name: i for i, name in enumerate(self.symbols)}
-
-    @cached_property
-    def word_ids(self) -> dict[str, int]:
-        """Number of each word."""
-        return {word: i for i, word in enumerate(self.terminals)}
-
-    def encode(self, sentence: Sequence[str]) -> NDArray[np.int32]:
-        """Word numbers of a sentence, (n,); -1 for a word the grammar does not have."""
-        return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
-
-    def __repr__(self) -> str:
-        return (
-            f"PCFG({len(self.symbols)} symbols, {len(self.terminals)} words,"
-            f" {len(self.binary)} binary, {len(self.unary)} unary, {len(self.lexical)} lexical rules)"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PCFG) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def with_meta(self, **entries: Any) -> PCFG:
-        """The same grammar with more entries in ``meta``."""
-        return replace(self, meta={**self.meta, **entries})
-
-    def collapse(self, vocabulary: Iterable[str], unknown: str = "<unk>") -> PCFG:
-        """The grammar of the language in which every word outside ``vocabulary`` reads ``unknown``.
-
-        PCFGs are closed under such a mapping: lexical probabilities of the merged words add up, so the
-        result is the exact truth for a model whose tokeniser does the same (context and target alike).
-        """
-        keep = set(vocabulary)
-        names = [word for word in self.terminals if word in keep and word != unknown]
-        ids = {word: i for i, word in enumerate(names)}
-        target = np.array([ids.get(word, len(names)) for word in self.terminals], dtype=np.int64)
-        parents, words = self.lexical[:, 0].astype(np.int64), target[self.lexical[:, 1]]
-        keys, inverse = np.unique(parents * (len(names) + 1) + words, return_inverse=True)
-        merged = np.zeros(len(keys))
-        np.add.at(merged, inverse, np.exp(self.lexical_logp))
-        lexical = np.stack([keys // (len(names) + 1), keys % (len(names) + 1)], axis=1).astype(np.int32)
-        logp = np.log(np.minimum(merged, 1.0))
-        return replace(self, terminals=(*names, unknown), lexical=lexical, lexical_logp=logp)
 
     # -- exact inference ----------------------------------------------------------------------------
 
@@ -337,40 +114,3 @@ class PCFG:
             InputError: the grammar cannot make the sentence.
         """
         return self.exact.viterbi(sentence)
-
-    def sizes(self) -> dict[str, int]:
-        """Counts of symbols, words and rules, for reports."""
-        return {
-            "symbols": len(self.symbols),
-            "labels": len(set(self.labels)),
-            "words": len(self.terminals),
-            "binary": len(self.binary),
-            "unary": len(self.unary),
-            "lexical": len(self.lexical),
-        }
-
-
-def _require_texts(names: tuple[str, ...]) -> None:
-    """Refuse names that cannot be written to a file.
-
-    Raises:
-        InputError: one is not a text, or has half of a surrogate pair in it.
-    """
-    try:
-        "".join(names).encode()
-    except (TypeError, UnicodeEncodeError):
-        wrong = next(name for name in names if not isinstance(name, str) or not _encodable(name))
-        raise InputError(f"expecting a text as the name of a symbol, a label or a word, got {wrong!r}") from None
-
-
-def _encodable(name: str) -> bool:
-    return not any("\ud800" <= c <= "\udfff" for c in name)
-
-
-def digest_rules(names: Sequence[object], tables: Iterable[tuple[NDArray[Any], NDArray[Any]]]) -> str:
-    """`PCFG.digest` of symbols, words, start and labels, and of rules as they stand."""
-    sha = hashlib.sha256(json.dumps(names).encode())
-    for rules, logp in tables:
-        sha.update(rules.tobytes())
-        sha.update(logp.tobytes())
-    return sha.hexdigest()

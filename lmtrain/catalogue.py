@@ -21,5 +21,7 @@ TAKES: dict[str, frozenset[str]] = {
         "ngram": {"order", "smoothing"},
     }.items()
 }
-OURS = frozenset({"adaptive", "lstm", "gated_cnn"})  #: networks that `lmtrain.architectures` adds to `transformers`
+OURS = frozenset(
+    {"adaptive", "lstm", "gated_cnn"}
+)  #: networks that `truesource.lmtrain.architectures` adds to `transformers`
 MASKED = frozenset({"bert", "roberta", "deberta"})  #: those that predict a word from both sides; all others are causal

@@ -31,7 +31,9 @@ class ModelConfig(BaseModel):
     local_start: bool = False  #: masked models: first-layer heads start by looking at the neighbouring words
     init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
     max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
-    tokenizer: Literal["word", "bpe", "unigram"] = "word"  #: whole words, or pieces of words, see `lmtrain.subwords`
+    tokenizer: Literal["word", "bpe", "unigram"] = (
+        "word"  #: whole words, or pieces of words, see `truesource.lmtrain.subwords`
+    )
     vocab_size: int | None = Field(None, ge=8)  #: bpe, unigram: tokens in all, the 5 special ones included
     order: int = Field(3, ge=1)  #: ngram only: tokens of the longest n-grams
     smoothing: Literal["mle", "kneser_ney"] = "kneser_ney"  #: ngram only: see `truesource.lmtrain.ngram.smoothing`

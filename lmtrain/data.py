@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from truesource.generator.coded import Rows
+from truesource.generator.encoded_sentences import Rows
 from truesource.generator.language_model import Objective
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.coded import CodedSentences, Rows
+from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.lmtrain.tokenizer import Encoder, Vocabulary
 
 BLOCK = 20_000  #: sentences that are lists of words at once

@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import (
     atomic_path,
@@ -26,6 +26,7 @@ from truesource.grammar.files import (
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import holds
 from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.callbacks import Probe
 from truesource.lmtrain.card import model_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
@@ -41,7 +42,6 @@ from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.training_record import FILE
 from truesource.lmtrain.unfinished import REQUEST, place_of, remove_used_up
-from truesource.lmtrain.watch import Probe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -76,7 +76,7 @@ def preload(*, ours: bool) -> None:
     import truesource.lmtrain.models
     import truesource.lmtrain.training  # noqa: F401
 
-    for name in ("grammar", "generator", "evaluation", "lmtrain", "truesource") if ours else ():
+    for name in ("truesource",) if ours else ():
         for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)

@@ -21,7 +21,8 @@ from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.phenomenon import Phenomenon
 from truesource.evaluation.pairs.settings import PHENOMENA, Settings
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from truesource.evaluation.oracle import Oracle
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.score import Score
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

@@ -12,7 +12,8 @@ from truesource.evaluation.encoded import Encoded
 from truesource.evaluation.oracle import UNKNOWN, Oracle
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts

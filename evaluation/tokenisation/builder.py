@@ -137,7 +137,7 @@ class LatticeBuilder:
 
 
 def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int32]]:
-    """Slots and pieces as in `_kernels_lattice`, and the class of each code point; common characters come first."""
+    """Slots and pieces as in `_kernels.lattice`, and the class of each code point; common characters come first."""
     if not all(pieces) or len(set(pieces)) != len(pieces) or not pieces:
         raise InputError("an inventory needs pieces, all different and none empty")
     order = sorted(range(len(pieces)), key=pieces.__getitem__)

@@ -7,20 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.unpacking import read_text
 
 FORMATS = ("npz", "text", "nltk", "berkeley", "earleyx")
 
 
-def load_grammar(
+def load_rules(
     path: str | Path,
     *,
     normalise: bool = False,
     format: str | None = None,  # noqa: A002
     start: str | None = None,
     lenient: bool = False,
-) -> PCFG:
+) -> GrammarRules:
     """Read a grammar; what the file holds decides the format, unless it is given.
 
     Args:
@@ -94,7 +94,7 @@ def _first_bytes(path: Path) -> bytes:
         return b""  # reading the text says why
 
 
-def _started(pcfg: PCFG, start: str | None, path: Path) -> PCFG:
+def _started(pcfg: GrammarRules, start: str | None, path: Path) -> GrammarRules:
     if start is None:
         return pcfg
     if start not in pcfg.symbol_ids:
@@ -115,7 +115,7 @@ def target_files(path: str | Path, format: str | None = None) -> list[Path]:  # 
 
 
 def save_grammar(
-    pcfg: PCFG,
+    pcfg: GrammarRules,
     path: str | Path,
     *,
     force: bool = False,
@@ -130,12 +130,13 @@ def save_grammar(
     from truesource.grammar.formats.berkeley_write import save_berkeley
     from truesource.grammar.formats.earleyx import format_earleyx
     from truesource.grammar.formats.nltk_text import format_nltk
+    from truesource.grammar.formats.npz import save_npz
     from truesource.grammar.formats.text import format_text
 
     name = format or target_format(path)
     check_format(name)
     if name == "npz":
-        pcfg.save(path, force=force)
+        save_npz(pcfg, path, force=force)
         return
     if name == "berkeley":
         save_berkeley(pcfg, path, force=force)

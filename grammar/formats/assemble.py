@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 
 log = logging.getLogger("truesource.grammar")
 Tables = list[tuple[NDArray[np.int32], NDArray[np.float64]]]
@@ -67,7 +67,7 @@ def assemble(
     path: str | Path | None,
     meta: Mapping[str, Any] | None = None,
     tables: Tables | None = None,
-) -> PCFG:
+) -> GrammarRules:
     """The grammar of these rules.
 
     With ``divide`` numbers are weights: each symbol's are divided by their sum, once; rows within rounding of one
@@ -84,7 +84,7 @@ def assemble(
         tables: rules in place of those in ``rules``.
 
     Raises:
-        InputError: the start symbol has no rules, or what `PCFG` refuses.
+        InputError: the start symbol has no rules, or what `GrammarRules` refuses.
     """
     names = list(rules.symbols)
     tables = tables or rules.tables()
@@ -100,7 +100,7 @@ def assemble(
         found["normalised"] = _report({names[i]: float(sums[i]) for i in np.flatnonzero(off)}, path)
     (binary, p), (unary, q), (lexical, r) = tables
     try:
-        return PCFG(
+        return GrammarRules(
             tuple(names),
             tuple(rules.words),
             rules.symbols[start],

@@ -19,7 +19,7 @@ import numpy as np
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.assemble import Rules, assemble, log
 from truesource.grammar.formats.unclose import base_rules, is_closed
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.unpacking import read_lines
 
 START = "ROOT_0"
@@ -53,7 +53,7 @@ def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | Non
     return found[0], found[1], found[2]
 
 
-def target_files(path: str | Path, pcfg: PCFG | None = None) -> list[Path]:
+def target_files(path: str | Path, pcfg: GrammarRules | None = None) -> list[Path]:
     """The files to write: grammar and lexicon, and splits where the grammar carries them."""
     stem, _, packed = _split_name(Path(path))
     parts = ["grammar", "lexicon"] + (["splits"] if pcfg is not None and pcfg.meta.get("splits") else [])
@@ -71,7 +71,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def load_berkeley(path: str | Path, *, start: str | None = None) -> PCFG:
+def load_berkeley(path: str | Path, *, start: str | None = None) -> GrammarRules:
     """Read a pair; ``path`` is either file or what their names have in common, packed (``.gz``) or not.
 
     Args:

@@ -14,10 +14,10 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, refuse_existing
 from truesource.grammar.formats.berkeley import START, target_files
 from truesource.grammar.formats.unclose import is_closed
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 
 
-def state_names(pcfg: PCFG) -> list[tuple[str, int]]:
+def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
     """Label and substate of each symbol, all different.
 
     Names such as ``NP_3`` or ``NP-3`` with the label ``NP`` keep their numbers, where all symbols are so named;
@@ -39,7 +39,7 @@ def state_names(pcfg: PCFG) -> list[tuple[str, int]]:
     return found
 
 
-def save_berkeley(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
+def save_berkeley(pcfg: GrammarRules, path: str | Path, *, force: bool = False) -> None:
     """Write the pair; ``path`` is either file's name or what the two have in common.
 
     The format starts from ``ROOT_0``: another start gets a rule ``ROOT_0 -> START 1.0`` above it. Names of
@@ -81,7 +81,7 @@ def _write(temporary: Path, target: Path, lines: Iterator[str]) -> None:
             raw.writelines(line.encode() for line in lines)
 
 
-def _grammar_lines(pcfg: PCFG, names: list[str]) -> Iterator[str]:
+def _grammar_lines(pcfg: GrammarRules, names: list[str]) -> Iterator[str]:
     if names[pcfg.start] != START:
         yield f"{START} -> {names[pcfg.start]} 1.0\n"
     for rules, logp in ((pcfg.unary, pcfg.unary_logp), (pcfg.binary, pcfg.binary_logp)):
@@ -90,7 +90,7 @@ def _grammar_lines(pcfg: PCFG, names: list[str]) -> Iterator[str]:
             yield f"{names[rule[0]]} -> {' '.join(names[i] for i in rule[1:])} {p!r}\n"
 
 
-def _lexicon_lines(pcfg: PCFG, pairs: list[tuple[str, int]]) -> Iterator[str]:
+def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator[str]:
     sizes: dict[str, int] = {}
     for label, k in pairs:
         sizes[label] = max(sizes.get(label, 0), k + 1)

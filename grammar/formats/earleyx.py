@@ -11,7 +11,7 @@ import numpy as np
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.assemble import Rules, assemble
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 
 START = "ROOT"
 _SUBSTATE = re.compile(r"(\S+)_\d+")
@@ -24,7 +24,7 @@ def looks_like_earleyx(text: str) -> bool:
     return _LINE.fullmatch(first.strip()) is not None
 
 
-def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> PCFG:
+def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> GrammarRules:
     """Read EarleyX text; weights are divided by each symbol's sum, as the format's files round them.
 
     A child ``_word`` is a word unless ``_word`` is itself a left-hand side. Where every symbol but ``ROOT`` is named
@@ -81,7 +81,7 @@ def _labels(names: Iterable[str]) -> dict[str, str]:
     return {name: f"@{b[2:]}" if b.startswith("AT") and b[2:] in known else b for name, b in bases.items()}
 
 
-def format_earleyx(pcfg: PCFG) -> str:
+def format_earleyx(pcfg: GrammarRules) -> str:
     """EarleyX text with all digits, which `parse_earleyx` reads back to the same rules, each within one rounding.
 
     The tool starts from ``ROOT``: another start gets a rule ``ROOT->[START] : 1.0`` above it. Labels are lost.
@@ -113,7 +113,7 @@ def format_earleyx(pcfg: PCFG) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _stands_above(pcfg: PCFG) -> bool:
+def _stands_above(pcfg: GrammarRules) -> bool:
     """Whether ``ROOT`` has one rule, to the start symbol, and stands below nothing."""
     root = pcfg.symbol_ids[START]
     below = np.concatenate([pcfg.binary[:, 1:].ravel(), pcfg.unary[:, 1]])

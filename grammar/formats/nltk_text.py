@@ -17,8 +17,8 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
-from truesource.grammar.pcfg import PCFG
 from truesource.grammar.records import STRICT, decode_record
+from truesource.grammar.rules import GrammarRules
 
 HEAD = "# NLTK PCFG written by truesource "
 _TOKEN = re.compile(
@@ -44,7 +44,7 @@ def parse_nltk(
     normalise: bool = False,
     path: str | Path | None = None,
     lenient: bool = False,
-) -> PCFG:
+) -> GrammarRules:
     """Read NLTK text, ``str(grammar)`` of an ``nltk.PCFG`` too; arguments and errors as for `parse_text`."""
     lines = text.split("\n")
     if NLTK_HEADING.fullmatch(lines[0].strip()):
@@ -98,7 +98,7 @@ def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str,
     return names["symbols"], names["labels"]
 
 
-def format_nltk(pcfg: PCFG) -> str:
+def format_nltk(pcfg: GrammarRules) -> str:
     """Text that ``nltk.PCFG.fromstring`` reads, and `parse_nltk` back to the same grammar.
 
     Each probability is within one rounding, written without an exponent, which NLTK does not know.

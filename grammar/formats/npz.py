@@ -13,8 +13,8 @@ from typing_extensions import TypedDict
 from truesource.grammar.archives import BYTES, FLOATS, integers, read_arrays
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, refuse_existing
-from truesource.grammar.pcfg import PCFG, digest_rules
 from truesource.grammar.records import STRICT, Count, Positive, decode_record
+from truesource.grammar.rules import GrammarRules, digest_rules
 
 VERSION = 1
 ARRAYS = {
@@ -49,7 +49,7 @@ class _Versioned(TypedDict):
     version: Positive
 
 
-def save_npz(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
+def save_npz(pcfg: GrammarRules, path: str | Path, *, force: bool = False) -> None:
     """Write atomically; equal grammars give equal bytes.
 
     Raises:
@@ -72,7 +72,7 @@ def save_npz(pcfg: PCFG, path: str | Path, *, force: bool = False) -> None:
         np.savez_compressed(stream, head=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 
-def load_npz(path: str | Path) -> PCFG:
+def load_npz(path: str | Path) -> GrammarRules:
     """Read what `save_npz` wrote, and check its digest.
 
     Raises:
@@ -85,7 +85,7 @@ def load_npz(path: str | Path) -> PCFG:
         raise InputError(f"its format version is {version}, newer than {VERSION}; update truesource", path)
     head = decode_record(content, Header, what=_WHAT, remedy=_REMEDY, path=path, embedded=True)
     try:
-        pcfg = PCFG(
+        pcfg = GrammarRules(
             symbols=head["symbols"],
             terminals=head["terminals"],
             start=head["start"],

@@ -25,7 +25,7 @@ import numpy as np
 from truesource.grammar.bracketing import word_label
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.assemble import Rules, assemble
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(
@@ -139,7 +139,7 @@ def parse_text(
     normalise: bool = False,
     path: str | Path | None = None,
     lenient: bool = False,
-) -> PCFG:
+) -> GrammarRules:
     """Read grammar text (module docstring).
 
     Args:
@@ -163,7 +163,7 @@ def build(
     normalise: bool = False,
     path: str | Path | None = None,
     lenient: bool = False,
-) -> PCFG:
+) -> GrammarRules:
     """The grammar that a text describes; arguments and errors as for `parse_text`."""
     lefts = dict.fromkeys(parent for parent, _, _, _ in read.rules)
     first = start or read.start or next(iter(lefts))
@@ -272,7 +272,7 @@ def _write_word(word: str) -> str:
     return "'" + re.sub(r"(['\\])", r"\\\1", word) + "'"
 
 
-def format_text(pcfg: PCFG) -> str:
+def format_text(pcfg: GrammarRules) -> str:
     """Text that `parse_text` reads back to the same rules, each probability within one rounding."""
     names = [_write_symbol(s) for s in pcfg.symbols]
     lines = [f"%start {names[pcfg.start]}"]

@@ -31,7 +31,7 @@ from truesource.grammar.inference.closure import reachable
 from truesource.grammar.inference.rules import left_corner_matrix, unary_matrix
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import Exact
+    from truesource.grammar.inference.tables import GrammarTables
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -59,11 +59,11 @@ class Certificate:
     """The bounds above for one grammar.
 
     Args:
-        exact: the grammar's quantities.
+        tables: of the grammar.
         dtype: name of the charts' type.
     """
 
-    exact: Exact
+    tables: GrammarTables
     dtype: str
 
     @property
@@ -79,9 +79,9 @@ class Certificate:
     @cached_property
     def best(self) -> FloatArray:
         """``m``: the largest probability that a start symbol or right child begins with each word, (V,)."""
-        pcfg = self.exact.pcfg
+        pcfg = self.tables.pcfg
         rows = np.unique(np.append(pcfg.binary[:, 2], pcfg.start))
-        closure, emission = self.exact.left_corner_closure[rows], self.exact.emission.tocsc()
+        closure, emission = self.tables.left_corner_closure[rows], self.tables.emission.tocsc()
         parts = [
             (emission[:, at : at + CHUNK].T @ closure.T).max(axis=1) for at in range(0, len(pcfg.terminals), CHUNK)
         ]
@@ -90,9 +90,9 @@ class Certificate:
     @cached_property
     def _widest(self) -> tuple[int, int]:
         """Most operations above one symbol in one span, splits apart; operations on starting symbols at one word."""
-        pcfg, size = self.exact.pcfg, len(self.exact.pcfg.symbols)
+        pcfg, size = self.tables.pcfg, len(self.tables.pcfg.symbols)
         rules = np.bincount(pcfg.binary[:, 0], minlength=size).max()
-        chains = (self.exact.unary_closure > 0.0).sum(axis=1).max()
+        chains = (self.tables.unary_closure > 0.0).sum(axis=1).max()
         words = np.bincount(pcfg.lexical[:, 0], minlength=1).max()
         return int(rules + chains + words + 2), len(pcfg.binary) + size * size
 
@@ -103,7 +103,7 @@ class Certificate:
 
     def _added(self, run: Pass, owed: int) -> FloatArray:
         """``eta`` times the operations at each word, (n+1, W)."""
-        n, size = len(run.scales), len(self.exact.pcfg.symbols)
+        n, size = len(run.scales), len(self.tables.pcfg.symbols)
         above, starting = self._widest
         symbols = np.cumsum(run.totals + 1.0, axis=0)  # 1: more than what the totals themselves may have lost
         return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
@@ -140,13 +140,13 @@ class Certificate:
         begun = _lowest(run.begun[: known + 1, :, :, w])
         rule = self._lowest_rule
         if lengths is None:
-            step, chain = 0.0, _lowest(self.exact.left_corner_closure)
+            step, chain = 0.0, _lowest(self.tables.left_corner_closure)
         else:
-            masses = _lowest(self.exact.length_masses(lengths.high))
-            step, chain = min(begun + rule + masses, 2.0 * masses + rule), _lowest(self.exact.unary_closure)
+            masses = _lowest(self.tables.length_masses(lengths.high))
+            step, chain = min(begun + rule + masses, 2.0 * masses + rule), _lowest(self.tables.unary_closure)
         scale = float(np.log(run.scales[: known + 1, w]).min())
         products = (
-            rule + 2.0 * inside + _lowest(self.exact.unary_closure),
+            rule + 2.0 * inside + _lowest(self.tables.unary_closure),
             min(begun + inside + rule, step) + chain,
             begun + rule,
             rule + scale,
@@ -155,20 +155,20 @@ class Certificate:
 
     @cached_property
     def _lowest_rule(self) -> float:
-        return min((float(logp.min()) for _, logp in self.exact.pcfg.tables() if len(logp)), default=0.0)
+        return min((float(logp.min()) for _, logp in self.tables.pcfg.tables() if len(logp)), default=0.0)
 
     @cached_property
     def _sound(self) -> bool:
         """Whether no rule, and no entry of a closure, underflows."""
-        exact, pcfg = self.exact, self.exact.pcfg
-        if self._lowest_rule + min(_lowest(exact.mass), 0.0) < LOWEST_LOG:
+        tables, pcfg = self.tables, self.tables.pcfg
+        if self._lowest_rule + min(_lowest(tables.mass), 0.0) < LOWEST_LOG:
             return False
-        useful = exact.mass > 0.0
-        corners = np.where(useful, left_corner_matrix(pcfg, exact.mass), 0.0)
+        useful = tables.mass > 0.0
+        corners = np.where(useful, left_corner_matrix(pcfg, tables.mass), 0.0)
         chains = np.where(useful, unary_matrix(pcfg), 0.0)
         return bool(
-            ((exact.left_corner_closure > 0.0) == reachable(corners)).all()
-            and ((exact.unary_closure > 0.0) == reachable(chains)).all()
+            ((tables.left_corner_closure > 0.0) == reachable(corners)).all()
+            and ((tables.unary_closure > 0.0) == reachable(chains)).all()
         )
 
     def masked(self, words: NDArray[np.int32], run: Pass, leaves: FloatArray) -> BoolArray:
@@ -176,12 +176,12 @@ class Certificate:
 
         No entry of the outside chart may have been capped.
         """
-        exact, (n, width) = self.exact, words.shape
-        pcfg = exact.pcfg
+        tables, (n, width) = self.tables, words.shape
+        pcfg = tables.pcfg
         operations = (
-            n * n * (np.count_nonzero(exact.unary_closure) + 2 * n * (len(pcfg.binary) + len(exact.pairs.left)))
+            n * n * (np.count_nonzero(tables.unary_closure) + 2 * n * (len(pcfg.binary) + len(tables.pairs.left)))
         )
-        begins = float(exact.left_corner_closure.sum(axis=1).max())
+        begins = float(tables.left_corner_closure.sum(axis=1).max())
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             logs = np.log(self._growth(words, run.scales))
             others = logs.sum(axis=0) - logs
@@ -189,7 +189,7 @@ class Certificate:
             fine = np.zeros((n, width), dtype=np.bool_)
             own = np.append(self.best, 0.0)[words] * run.scales  # the observed word's weight is stop[n] / scale
             for i in range(n):
-                every = exact.lexical_sums @ leaves[i].astype(np.float64)
+                every = tables.lexical_sums @ leaves[i].astype(np.float64)
                 fine[i] = lost[i] <= self.tolerance * every
                 fine[i] &= (lost[i] * own[i] <= self.tolerance * run.stop[n]) | (run.stop[n] == 0.0)
         return np.asarray(fine & ~run.capped[0])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -13,9 +13,8 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, batches
 from truesource.grammar.inference.certificate import Certificate, Pass
 from truesource.grammar.inference.rules import SparseRows, parent_rules, sparse_rows
-
-if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import Exact
+from truesource.grammar.inference.tables import GrammarTables
+from truesource.grammar.inference.wide import WideCharts
 
 FloatArray = NDArray[np.float64]
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
@@ -51,23 +50,32 @@ class Charts:
     """The chart kernels for one grammar and one precision.
 
     Args:
-        exact: the grammar's quantities.
+        tables: of the grammar.
+        wide: gives the charts for what float64 cannot do.
         dtype: float64 or float32, of charts; probabilities per token are float64 either way.
+        double: the charts in float64, for what float32 cannot do.
     """
 
-    def __init__(self, exact: Exact, dtype: DTypeLike = np.float64) -> None:
+    def __init__(
+        self,
+        tables: GrammarTables,
+        wide: Callable[[], WideCharts],
+        dtype: DTypeLike = np.float64,
+        *,
+        double: Charts | None = None,
+    ) -> None:
         self.dtype = np.dtype(dtype)
         if self.dtype not in CAPS:
             raise InputError(f"charts are float64 or float32, not {self.dtype}")
-        self._exact = exact
-        self._start = exact.pcfg.start
-        self._lexicon = exact.lexicon._replace(prob=self._cast(exact.lexicon.prob))
-        self._pairs = exact.pairs._replace(prob=self._cast(exact.pairs.prob))
-        groups = parent_rules(exact.pcfg)
+        self._tables, self._wide, self._double = tables, wide, double or self
+        self._start = tables.pcfg.start
+        self._lexicon = tables.lexicon._replace(prob=self._cast(tables.lexicon.prob))
+        self._pairs = tables.pairs._replace(prob=self._cast(tables.pairs.prob))
+        groups = parent_rules(tables.pcfg)
         self._groups = groups._replace(prob=self._cast(groups.prob))
-        self._closure = self._rows(sparse_rows(exact.unary_closure))
+        self._closure = self._rows(sparse_rows(tables.unary_closure))
         self._cap = self._cast(np.array(CAPS[self.dtype]))[()]
-        self._certificate = Certificate(exact, self.dtype.name)
+        self._certificate = Certificate(tables, self.dtype.name)
         self._free: SparseRows | None = None
         self._corners: dict[LengthRange, SparseRows] = {}
 
@@ -79,7 +87,7 @@ class Charts:
 
     def bytes_per_sentence(self, n: int, owed: int, outside: bool) -> int:
         """Memory that the charts of one sentence of n words take."""
-        states, spans = len(self._exact.pcfg.symbols), n * (n + 1) // 2
+        states, spans = len(self._tables.pcfg.symbols), n * (n + 1) // 2
         cells = spans * (2 if outside else 1) + (n + 1) * (owed + 1) + 2 * owed + n
         return self.dtype.itemsize * states * cells
 
@@ -91,7 +99,7 @@ class Charts:
         Raises:
             InputError: a sentence has no tokens.
         """
-        encoded = [self._exact.pcfg.encode(sentence) for sentence in sentences]
+        encoded = [self._tables.pcfg.encode(sentence) for sentence in sentences]
         for i, sentence in enumerate(encoded):
             if len(sentence) == 0:
                 raise InputError(f"sentence {i + 1} has no tokens; remove it")
@@ -104,7 +112,7 @@ class Charts:
         What float32 cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`.
         """
         if self._too_long(words):
-            return self._exact.charts().causal(words, lengths)
+            return self._double.causal(words, lengths)
         run = self._run(words, lengths)
         with np.errstate(divide="ignore"):
             found = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
@@ -112,12 +120,12 @@ class Charts:
         if not left.size:
             return found
         if self.dtype == np.float32:
-            again = self._exact.charts().causal(np.ascontiguousarray(words[:, left]), lengths)
+            again = self._double.causal(np.ascontiguousarray(words[:, left]), lengths)
             for array, columns in zip(found, again, strict=True):
                 array[..., left] = columns
             return found
         for w in left:
-            for array, column in zip(found, self._exact.wide.causal(words[:, w], lengths), strict=True):
+            for array, column in zip(found, self._wide().causal(words[:, w], lengths), strict=True):
                 array[..., w] = column
         return found
 
@@ -133,7 +141,7 @@ class Charts:
             weight, high, low = 1.0, 0, 0
             corners = SparseRows(np.zeros(1, np.int32), np.zeros(1, np.int32), self._cast(np.zeros((1, 1))))
             if self._free is None:
-                self._free = self._rows(sparse_rows(self._exact.left_corner_closure))
+                self._free = self._rows(sparse_rows(self._tables.left_corner_closure))
             chains = self._free
         else:
             weight, corners = self._conditioned(lengths)
@@ -164,7 +172,7 @@ class Charts:
 
     def _conditioned(self, lengths: LengthRange) -> tuple[float, SparseRows]:
         """``1 / Z``, and the left-corner steps with the mass of d tokens owed after them."""
-        z = self._exact.range_mass(lengths)
+        z = self._tables.range_mass(lengths)
         if z < SMALLEST_MASS[self.dtype]:
             raise InputError(
                 f"a length in {lengths} has probability {z:.3g}, too small for exact scores"
@@ -172,7 +180,7 @@ class Charts:
                 + "; choose another range"
             )
         if lengths not in self._corners:
-            self._corners[lengths] = self._rows(self._exact.owed_corners(lengths.high))
+            self._corners[lengths] = self._rows(self._tables.owed_corners(lengths.high))
         return 1.0 / z, self._corners[lengths]
 
     def trial(self, words: NDArray[np.int32], lengths: LengthRange | None = None, *, outside: bool = False) -> None:
@@ -209,7 +217,7 @@ class Charts:
             whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
         """
         if self._too_long(words):
-            return self._exact.charts().leaves(words, whole_only=whole_only)
+            return self._double.leaves(words, whole_only=whole_only)
         run = self._run(words, None)
         weights, capped = self._outside(run, len(words))
         whole = (run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0)
@@ -220,15 +228,15 @@ class Charts:
         found = Leaves(weights, whole, {})
         left = np.flatnonzero(~(right & (masked | (whole_only & ~whole))))
         if left.size and self.dtype == np.float32:
-            again = self._exact.charts().leaves(np.ascontiguousarray(words[:, left]), whole_only=whole_only)
+            again = self._double.leaves(np.ascontiguousarray(words[:, left]), whole_only=whole_only)
             largest = again.weights.max(axis=1, keepdims=True)
             weights[:, :, left] = again.weights / np.where(largest > 0.0, largest, 1.0)
             whole[left] = again.whole
             found.logs.update((int(left[w]), logs) for w, logs in again.logs.items())
             return found
         for w in left.tolist():
-            logs, whole[w] = self._exact.wide.leaves(words[:, w])
-            totals = np.logaddexp.reduce(logs + self._exact.log_lexical_sums, axis=1)
+            logs, whole[w] = self._wide().leaves(words[:, w])
+            totals = np.logaddexp.reduce(logs + self._tables.log_lexical_sums, axis=1)
             shift = np.maximum(totals, logs.max(axis=1) - HIGHEST_LOG)
             weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
             found.logs[w] = logs

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 
 FloatArray = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     return found
 
 
-def unary_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+def unary_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     """``U = (I - Un)^-1``: ``U[A, B]`` is the weight of all unary chains from A to B, (S, S).
 
     Steps to a symbol without a finite derivation (``mass`` zero) are left out: they add nothing to any
@@ -51,7 +51,7 @@ def unary_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
     return closure(np.where(mass > 0.0, unary_matrix(pcfg), 0.0), "unary closure")
 
 
-def left_corner_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+def left_corner_closure(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     """``E = (I - P_L)^-1``: ``E[A, B]`` is the weight of B starting where A starts, (S, S) (Stolcke 1995).
 
     Steps to a symbol without a finite derivation are left out, as in `unary_closure`.
@@ -59,7 +59,7 @@ def left_corner_closure(pcfg: PCFG, mass: FloatArray) -> FloatArray:
     return closure(np.where(mass > 0.0, left_corner_matrix(pcfg, mass), 0.0), "left-corner closure")
 
 
-def total_mass(pcfg: PCFG, tolerance: float = 1e-14) -> FloatArray:
+def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
     """``t_A = P(A derives some finite string)``, (S,): least fixed point of ``t = lex + Un t + Bi(t, t)``.
 
     Newton's method from zero, which rises monotonically to the least fixed point (Etessami & Yannakakis

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.rules import GrammarRules
 
 IntArray = NDArray[np.int32]
 FloatArray = NDArray[np.float64]
@@ -58,7 +58,7 @@ def _group_heads(keys: IntArray) -> IntArray:
     return np.append(np.flatnonzero(new), len(keys)).astype(np.int32)
 
 
-def pair_rules(pcfg: PCFG) -> PairRules:
+def pair_rules(pcfg: GrammarRules) -> PairRules:
     """Group the binary rules (already sorted by left, right, parent)."""
     children = pcfg.binary[:, 1:]
     heads = _group_heads(children)
@@ -73,7 +73,7 @@ def pair_rules(pcfg: PCFG) -> PairRules:
     )
 
 
-def parent_rules(pcfg: PCFG) -> ParentRules:
+def parent_rules(pcfg: GrammarRules) -> ParentRules:
     """Group the binary rules by parent and left child."""
     order = np.lexsort((pcfg.binary[:, 2], pcfg.binary[:, 1], pcfg.binary[:, 0]))
     rules = pcfg.binary[order]
@@ -83,7 +83,7 @@ def parent_rules(pcfg: PCFG) -> ParentRules:
     return ParentRules(starts, left, heads, right, np.exp(pcfg.binary_logp[order]))
 
 
-def lexical_rules(pcfg: PCFG) -> LexicalRules:
+def lexical_rules(pcfg: GrammarRules) -> LexicalRules:
     """Group the lexical rules (already sorted by word, parent)."""
     start = np.searchsorted(pcfg.lexical[:, 1], np.arange(len(pcfg.terminals) + 1)).astype(np.int32)
     return LexicalRules(start, pcfg.lexical[:, 0].copy(), np.exp(pcfg.lexical_logp))
@@ -95,20 +95,20 @@ def sparse_rows(dense: FloatArray) -> SparseRows:
     return SparseRows(matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float64))
 
 
-def lexical_matrix(pcfg: PCFG) -> sparse.csr_matrix[np.float64]:
+def lexical_matrix(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
     """P(word | symbol) as a sparse (S, V) matrix."""
     shape = (len(pcfg.symbols), len(pcfg.terminals))
     return sparse.csr_matrix((np.exp(pcfg.lexical_logp), (pcfg.lexical[:, 0], pcfg.lexical[:, 1])), shape=shape)
 
 
-def unary_matrix(pcfg: PCFG) -> FloatArray:
+def unary_matrix(pcfg: GrammarRules) -> FloatArray:
     """P(A -> B) as a dense (S, S) matrix."""
     dense = np.zeros((len(pcfg.symbols),) * 2)
     np.add.at(dense, (pcfg.unary[:, 0], pcfg.unary[:, 1]), np.exp(pcfg.unary_logp))
     return dense
 
 
-def left_corner_matrix(pcfg: PCFG, right_mass: FloatArray) -> FloatArray:
+def left_corner_matrix(pcfg: GrammarRules, right_mass: FloatArray) -> FloatArray:
     """``P_L[A, B] = P(A -> B) + sum_C P(A -> B C) mass(C)``, dense (S, S) (Stolcke 1995)."""
     dense = unary_matrix(pcfg)
     a, b, c = pcfg.binary.T
@@ -116,7 +116,7 @@ def left_corner_matrix(pcfg: PCFG, right_mass: FloatArray) -> FloatArray:
     return dense
 
 
-def mean_matrix(pcfg: PCFG, mass: FloatArray) -> FloatArray:
+def mean_matrix(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     """``M[A, B]``: expected number of B children of A, other children weighted by ``mass``, dense (S, S).
 
     With ``mass`` all ones this is the mean matrix; at the total masses it is the Jacobian of their equations.

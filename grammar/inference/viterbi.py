@@ -17,11 +17,11 @@ from truesource.grammar.inference.rules import SparseRows
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import Exact
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.inference.tables import GrammarTables
+    from truesource.grammar.rules import GrammarRules
 
 
-def best_chains(pcfg: PCFG) -> tuple[SparseRows, NDArray[np.int32]]:
+def best_chains(pcfg: GrammarRules) -> tuple[SparseRows, NDArray[np.int32]]:
     """Most probable unary chain between any two symbols.
 
     Returns:
@@ -38,21 +38,28 @@ def best_chains(pcfg: PCFG) -> tuple[SparseRows, NDArray[np.int32]]:
     return SparseRows(start, column.astype(np.int32), -distance[row, column]), before
 
 
-def viterbi_tree(exact: Exact, sentence: Sequence[str]) -> tuple[Tree, float]:
+def viterbi_tree(
+    tables: GrammarTables, best_chains: tuple[SparseRows, NDArray[np.int32]], sentence: Sequence[str]
+) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
+
+    Args:
+        tables: of the grammar.
+        best_chains: from `best_chains`.
+        sentence: its words.
 
     Raises:
         InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
     """
     from truesource.grammar.inference._kernels import viterbi as _kernels_viterbi
 
-    pcfg, pairs, lexicon = exact.pcfg, exact.pairs, exact.lexicon
+    pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
     words = pcfg.encode(sentence)
     if len(words) == 0:
         raise InputError("a sentence without tokens has no tree")
     n = len(words)
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
-    chains, before = exact.best_chains
+    chains, before = best_chains
     best, chain, rule, split = _kernels_viterbi.viterbi(
         words,
         *chains,

@@ -15,7 +15,7 @@ from truesource.grammar.inference.batch import require_memory
 from truesource.grammar.inference.rules import sparse_rows
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.exact import Exact
+    from truesource.grammar.inference.tables import GrammarTables
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -60,19 +60,19 @@ class WideCharts:
     """The wide-range charts of one grammar.
 
     Args:
-        exact: the grammar's quantities.
+        tables: of the grammar.
     """
 
-    def __init__(self, exact: Exact) -> None:
-        self._exact, pcfg = exact, exact.pcfg
-        pairs, lexicon = exact.pairs, exact.lexicon
+    def __init__(self, tables: GrammarTables) -> None:
+        self._tables, pcfg = tables, tables.pcfg
+        pairs, lexicon = tables.pairs, tables.lexicon
         self._size = len(pcfg.symbols)
         self._lexicon = (lexicon.start, lexicon.parent, *Weights.of_logs(pcfg.lexical_logp))
         self._binary = Weights.of_logs(pcfg.binary_logp)  # the arrays of `PairRules` have the order of the grammar
         self._rules = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, *self._binary)
         unary = np.full((self._size,) * 2, -np.inf)
         unary[pcfg.unary[:, 0], pcfg.unary[:, 1]] = pcfg.unary_logp
-        self._unary = np.where(exact.mass > 0.0, unary, -np.inf)
+        self._unary = np.where(tables.mass > 0.0, unary, -np.inf)
         self._closure = self._star(self._unary, "unary closure")
         self._free: tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray] | None = None
 
@@ -89,18 +89,18 @@ class WideCharts:
 
     def _left_corners(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray]:
         if self._free is None:
-            a, b, c = self._exact.pcfg.binary.T
+            a, b, c = self._tables.pcfg.binary.T
             with np.errstate(divide="ignore"):
-                steps = self._exact.pcfg.binary_logp + np.log(self._exact.mass)[c]
-            logs = np.where((self._exact.mass > 0.0)[None, :], self._unary, -np.inf)
-            np.logaddexp.at(logs, (a, b), np.where(self._exact.mass[b] > 0.0, steps, -np.inf))
+                steps = self._tables.pcfg.binary_logp + np.log(self._tables.mass)[c]
+            logs = np.where((self._tables.mass > 0.0)[None, :], self._unary, -np.inf)
+            np.logaddexp.at(logs, (a, b), np.where(self._tables.mass[b] > 0.0, steps, -np.inf))
             self._free = self._star(logs, "left-corner closure")
         return self._free
 
     def log_prob(self, words: NDArray[np.int32], allowed: NDArray[np.bool_]) -> float:
         """Ln P(sentence) over derivations whose spans are ``allowed`` (spans,), ``words`` (n,); -inf without any."""
         n, chart = len(words), self._inside(words, allowed)
-        at = n * (n - 1) // 2, self._exact.pcfg.start
+        at = n * (n - 1) // 2, self._tables.pcfg.start
         return float(Weights(chart.m[at], chart.e[at]).logs())
 
     def _inside(self, words: NDArray[np.int32], allowed: NDArray[np.bool_] | None = None) -> Weights:
@@ -118,13 +118,13 @@ class WideCharts:
 
         Also whether the grammar can make the sentence, ``words`` (n,), -1 unknown.
         """
-        n, start, chart = len(words), self._exact.pcfg.start, self._inside(words)
+        n, start, chart = len(words), self._tables.pcfg.start, self._inside(words)
         leaves = Weights(*kernels.outside_leaves(*chart, n, start, *self._rules, *self._closure))
         return leaves.logs(), bool(chart.m[n * (n - 1) // 2, start] > 0.0)
 
     def causal(self, words: NDArray[np.int32], lengths: LengthRange | None = None) -> WideCausal:
         """One pass over ``words`` (n,), -1 unknown."""
-        pcfg, n = self._exact.pcfg, len(words)
+        pcfg, n = self._tables.pcfg, len(words)
         high = 1 if lengths is None else lengths.high
         require_memory(n, BYTES * self._size * (n * (n + 1) // 2 + (n + 2) * high))
         if lengths is None:
@@ -172,7 +172,7 @@ class WideCharts:
         self, lengths: LengthRange
     ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray], float]:
         """Left-corner steps with the mass of d tokens after them, and ln P(a length in the range)."""
-        pcfg, pairs = self._exact.pcfg, self._exact.pairs
+        pcfg, pairs = self._tables.pcfg, self._tables.pairs
         leaf = np.full(self._size, -np.inf)
         np.logaddexp.at(leaf, pcfg.lexical[:, 0], pcfg.lexical_logp)
         masses = Weights(

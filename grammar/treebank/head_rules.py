@@ -27,7 +27,7 @@ from truesource.grammar.treebank.binarise import category
 from truesource.grammar.treebank.heads import known_head
 
 if TYPE_CHECKING:
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.rules import GrammarRules
 
 _TOKEN = re.compile(
     r"""\s*(?P<star>\*)?(?:
@@ -98,7 +98,7 @@ class HeadRules:
         return cls.parse(lines, path)
 
     @classmethod
-    def of(cls, pcfg: PCFG) -> HeadRules:
+    def of(cls, pcfg: GrammarRules) -> HeadRules:
         """The heads that the text of a grammar gave, which its ``meta`` keeps.
 
         Raises:

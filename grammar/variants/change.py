@@ -137,5 +137,5 @@ def require_ending(pcfg: PCFG, spec: str) -> None:
         InputError: the spectral radius is 1 or more, or mass leaks; the message says through which rules.
     """
     if pcfg.exact.spectral_radius >= 1.0 - 1e-12 or pcfg.exact.total_mass < 1.0 - MASS_TOLERANCE:
-        problems = [problem for problem in diagnose(pcfg).problems if "cannot be reached" not in problem]
+        problems = diagnose(pcfg).serious
         raise InputError(f"{spec} makes a grammar whose derivations may not end: {'; '.join(problems)}")

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from truesource.generator.plan import Shard, plan_shards
-from truesource.generator.sampler import random_state
-from truesource.generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from truesource.generator.random_streams import random_state
+from truesource.generator.resumable import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
 from truesource.grammar.locks import exclusive
@@ -127,7 +127,7 @@ def make_samples(
 
 @dataclass(frozen=True)
 class _Drawing:
-    """What every shard is drawn with; a `truesource.generator.unfinished.Writer`."""
+    """What every shard is drawn with; a `truesource.generator.resumable.Writer`."""
 
     model: Path
     digest: str  #: of the model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.coded import Rows
+from truesource.generator.encoded_sentences import Rows
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores
 from truesource.generator.piece_model import Floats, Ints, PieceTokenizer

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator.piece_model import PathSums
-from truesource.generator.sampler import random_state
+from truesource.generator.random_streams import random_state
 from truesource.lmtrain.ngram._kernels import estimate as _kernels_estimate
 from truesource.lmtrain.ngram._kernels import walk as kernels
 from truesource.lmtrain.ngram.mass import log_mass

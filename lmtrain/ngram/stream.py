@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.coded import CodedSentences, Rows
+from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.tokenizer import Encoder

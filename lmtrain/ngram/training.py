@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, write_json, write_text
 from truesource.lmtrain.card import versions

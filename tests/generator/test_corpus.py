@@ -16,9 +16,10 @@ import yaml
 
 from truesource.generator import shards
 from truesource.generator.corpus import Corpus
-from truesource.generator.drawing import Drawing
-from truesource.generator.sampler import Sampler, random_state, sample_treebank
-from truesource.generator.spelling import Columns
+from truesource.generator.plan import Columns
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler, sample_treebank
+from truesource.generator.shard_writer import Drawing
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
@@ -271,7 +272,7 @@ def test_another_call_does_not_resume(pcfg, corpus, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.generator.making.settle", interrupted)
+        patch.setattr("truesource.generator.corpus_builder.settle", interrupted)
         with pytest.raises(KeyboardInterrupt):
             sample(pcfg, tmp_path / "c", seed=99)
     assert files(sample(pcfg, tmp_path / "c").path) == files(corpus.path)
@@ -281,8 +282,8 @@ def test_killed_and_resumed(pcfg, corpus, tmp_path):
     pcfg.save(tmp_path / "g.npz")
     program = f"""
         import os, signal
-        from truesource.generator import Corpus
-        from truesource.generator.drawing import Drawing
+        from truesource.generator.corpus import Corpus
+        from truesource.generator.shard_writer import Drawing
         from truesource.grammar.conditioning import LengthRange
         from truesource.grammar.pcfg import PCFG
         write, done = Drawing.write, []
@@ -360,10 +361,10 @@ def test_occupied_path(pcfg, corpus, tmp_path):
     "where",
     [
         "pyarrow.parquet.write_table",
-        "generator.drawing.write_json",
-        "generator.unfinished.write_json",
-        "generator.making.write_text",
-        "generator.making.settle",
+        "truesource.generator.shard_writer.write_json",
+        "truesource.generator.resumable.write_json",
+        "truesource.generator.corpus_builder.write_text",
+        "truesource.generator.corpus_builder.settle",
     ],
 )
 def test_full_disk(pcfg, corpus, tmp_path, monkeypatch, where):

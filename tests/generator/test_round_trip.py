@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.bracketing import escaped, is_word_label, unescaped, word_label
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate import relative_frequency

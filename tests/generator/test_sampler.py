@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from truesource.generator._kernels import derivations as _kernels
-from truesource.generator.sampler import Sampler, random_state, sample_treebank
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

@@ -12,14 +12,14 @@ from other_process import locked_elsewhere
 from reference_inference import all_strings, derivations, rules_of
 from scipy import stats
 
-from truesource.generator import exclusion
+from truesource.generator import split_overlap
+from truesource.generator.arrow_columns import Spelling
 from truesource.generator.corpus import Corpus
-from truesource.generator.drawing import Drawing
-from truesource.generator.making import make_corpus
-from truesource.generator.plan import Plan, plan_shards, sentences_for
+from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.dedup_splits import deal
+from truesource.generator.plan import Columns, Plan, plan_shards, sentences_for
 from truesource.generator.sampler import Sampler
-from truesource.generator.spelling import Columns, Spelling
-from truesource.generator.unique import deal
+from truesource.generator.shard_writer import Drawing
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
@@ -101,7 +101,7 @@ def test_disjoint_splits_and_their_exact_law(pcfg, strings, tmp_path):
 def test_the_mass_of_large_splits_is_estimated(pcfg, strings, tmp_path, monkeypatch):
     splits = {"train": 3000, "test": 4000}
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.generator.making.EXACT_UP_TO", 10)
+        patch.setattr("truesource.generator.corpus_builder.EXACT_UP_TO", 10)
         corpus = sample(pcfg, tmp_path / "c", splits, overlap="disjoint")
         exact = sample(pcfg, tmp_path / "d", splits, overlap="disjoint", exact_correction=True)
     excluded = corpus.record["splits"]["test"]["excluded"]
@@ -117,7 +117,7 @@ def test_the_mass_of_large_splits_is_estimated(pcfg, strings, tmp_path, monkeypa
 
 def test_wilson_interval_holds():
     """Newcombe (1998), case 81/263."""
-    found = exclusion.estimated(263, 263 - 81)
+    found = split_overlap.estimated(263, 263 - 81)
     assert found["probability"] == pytest.approx(81 / 263)
     assert found["interval"] == pytest.approx([0.2553, 0.3662], abs=1e-4)
 
@@ -142,7 +142,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
         assert blocks.stop <= 2000  # of 100 sentences each; the limit is 50,000
         return run_each(function, blocks, workers)
 
-    monkeypatch.setattr("truesource.generator.unique.run_each", spied)
+    monkeypatch.setattr("truesource.generator.dedup_splits.run_each", spied)
     with pytest.raises(InputError, match=r"only 125 different sentences in [\d,]+ draws, 5,000 were asked for"):
         sample(tiny, tmp_path / "c", {"train": 5000}, overlap="unique", shard_size=100)
     assert all(more <= 2 * have for have, more in asked[1:])
@@ -151,7 +151,7 @@ def test_a_language_too_small_for_unique_sentences_says_so_after_few_draws(tmp_p
 @pytest.mark.parametrize("at_once", [1, 40, 2**24])
 def test_unique_sentences_do_not_depend_on_how_many_are_drawn_at_once(pcfg, tmp_path, monkeypatch, at_once):
     """Against the first different ones of the stream, found one by one."""
-    monkeypatch.setattr("truesource.generator.unique.AT_ONCE", at_once)
+    monkeypatch.setattr("truesource.generator.dedup_splits.AT_ONCE", at_once)
     drawing = Drawing(Sampler(pcfg, LENGTHS), Spelling.of(pcfg), Columns(), tmp_path, 7, block=20)
     shards, found = deal(drawing, plan_shards({"train": 150}, 50), ONE_JOB)
     known, places = set(), []
@@ -355,7 +355,7 @@ def test_a_tiny_range_is_drawn_without_rejection():
     lengths = LengthRange(40, 40)
     sampler = Sampler(pcfg, lengths)
     assert sampler.log_mass < math.log(1e-6)
-    from truesource.generator.sampler import random_state
+    from truesource.generator.random_streams import random_state
 
     drawn = sampler.draw(200, random_state(1))
     assert set(np.unique(drawn.n_tokens)) == {40}

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.generator._kernels import text as _kernels_text
-from truesource.generator.sampler import Sampler, random_state
-from truesource.generator.spelling import Columns, Spelling, packed, spell
-from truesource.generator.trees import Reading, node_codes, read_brackets, read_tree
+from truesource.generator.arrow_columns import Spelling, spell
+from truesource.generator.arrow_strings import packed
+from truesource.generator.plan import Columns
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
+from truesource.generator.trees import Reading, read_brackets, read_tree
 from truesource.grammar.bracketing import escaped
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -114,11 +117,12 @@ def test_numbers_and_brackets_are_the_tree(coarse, keep):
 
 def test_numbers_take_the_smallest_type():
     few = PCFG.from_text("S -> A A 1.0\nA -> 'a' 1.0")
-    assert node_codes(*drawn(few, 3)).dtype == np.int16
+    sampler, derivations = drawn(few, 3)
+    assert sampler.node_codes(derivations).dtype == np.int16
     names = tuple(f"A{i}" for i in range(11_000))
     many = SimpleNamespace(
         pcfg=SimpleNamespace(symbols=names), parent=np.array([0, 10_999]), n_binary=1, first_lexical=1
     )
-    codes = node_codes(many, SimpleNamespace(rules=np.array([0, 1, 1])))
+    codes = Sampler.node_codes(many, SimpleNamespace(rules=np.array([0, 1, 1])))
     assert codes.dtype == np.int32
     assert codes.tolist() == [2, 3 * 10_999, 3 * 10_999]

@@ -16,7 +16,7 @@ from random_grammars import WORDS, sentences, small_pcfgs
 from reference_inference import rules_of
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats import load_grammar, save_grammar
+from truesource.grammar.formats import save_grammar
 from truesource.grammar.pcfg import PCFG
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
@@ -70,7 +70,7 @@ def table(pcfg: PCFG) -> dict[tuple[str, ...], float]:
 def test_a_dump_is_read_without_its_closure(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write(tmp_path)
     with caplog.at_level(logging.INFO, logger="truesource"):
-        pcfg = load_grammar(path)
+        pcfg = PCFG.load(path)
     assert table(pcfg) == pytest.approx(
         {
             ("binary", "S_0", "NP_0", "VP_0"): 0.7,
@@ -113,7 +113,7 @@ def test_chains_added_up_over_a_label_go_where_the_row_is_too_heavy(tmp_path: Pa
         "VP_0 -> V_0 1.0\nVP_1 -> V_0 0.5\nVP_1 -> V_1 0.5\nS_0 -> V_0 0.8\nS_0 -> V_1 0.2\n"
         "T_0 -> VP_1 0.6\nT_0 -> V_0 0.4\nT_0 -> V_1 0.3\n"
     )
-    pcfg = load_grammar(write(tmp_path, grammar, "V go [0.5, 1.0]\nV run [0.5, 0.0]\n"))
+    pcfg = PCFG.load(write(tmp_path, grammar, "V go [0.5, 1.0]\nV run [0.5, 0.0]\n"))
     assert below(pcfg, "S_0") == pytest.approx({"VP_0": 0.6, "VP_1": 0.4})
     assert below(pcfg, "T_0") == pytest.approx({"VP_1": 0.6, "V_0": 0.4})
 
@@ -128,7 +128,7 @@ IDENTITY = "ROOT_0 -> T_0 1.0\nROOT_0 -> ROOT_0 1.0\n"
 def test_a_rule_stays_that_the_row_needs(tmp_path: Path) -> None:
     """T -> V is explained best, but without it the row would hold half its mass."""
     rows = "T_0 -> X_0 0.5\nT_0 -> V_0 0.5\nT_0 -> W_0 0.000502\nX_0 -> V_0 0.999\nX_0 -> W_0 0.001\n"
-    pcfg = load_grammar(write(tmp_path, IDENTITY + rows, "V go [1.0]\nW run [1.0]\n"))
+    pcfg = PCFG.load(write(tmp_path, IDENTITY + rows, "V go [1.0]\nW run [1.0]\n"))
     assert below(pcfg, "T_0") == pytest.approx({"X_0": 0.5, "V_0": 0.5})
 
 
@@ -138,7 +138,7 @@ def test_chains_through_different_labels_do_not_add_up(tmp_path: Path) -> None:
         "T_0 -> X_0 0.4\nT_0 -> Y_0 0.4\nT_0 -> V_0 0.2\nT_0 -> W_0 0.2201\nT_0 -> U_0 0.22\n"
         "X_0 -> V_0 0.45\nX_0 -> W_0 0.55\nY_0 -> V_0 0.45\nY_0 -> U_0 0.55\n"
     )
-    pcfg = load_grammar(write(tmp_path, IDENTITY + rows, "V go [1.0]\nW run [1.0]\nU sit [1.0]\n"))
+    pcfg = PCFG.load(write(tmp_path, IDENTITY + rows, "V go [1.0]\nW run [1.0]\nU sit [1.0]\n"))
     assert below(pcfg, "T_0") == pytest.approx({"X_0": 0.4, "Y_0": 0.4, "V_0": 0.2})
 
 
@@ -167,7 +167,7 @@ def test_the_closure_of_any_grammar_is_undone(tmp_path_factory: pytest.TempPathF
     grammar += "".join(f"{a}_0 -> {b}_0 {p!r}\n" for (a, b), p in full.items())
     lexicon = "".join(f"{a} {w} [{p!r}]\n" for a, w, p in rules.lexical)
     folder = tmp_path_factory.mktemp("closed")
-    found = load_grammar(write(folder, grammar, lexicon), start="S_0")
+    found = PCFG.load(write(folder, grammar, lexicon), start="S_0")
     bare = replace(found, symbols=tuple(s.removesuffix("_0") for s in found.symbols))
     assert table(bare) == pytest.approx(table(pcfg), rel=1e-12)
 
@@ -178,7 +178,7 @@ def test_what_is_written_is_read_back(
 ) -> None:
     path = tmp_path_factory.mktemp("berkeley") / "toy"
     save_grammar(pcfg, path, format="berkeley")
-    found = load_grammar(path)
+    found = PCFG.load(path)
     above = {("unary", "ROOT_0", "S_0"): 1.0}
     named = {(key[0], *(n if n in WORDS else f"{n}_0" for n in key[1:])): p for key, p in table(pcfg).items()}
     assert table(found) == pytest.approx(named | above, rel=1e-15)
@@ -186,7 +186,7 @@ def test_what_is_written_is_read_back(
         found.exact.string_log_probs(texts), pcfg.exact.string_log_probs(texts), rtol=0, atol=1e-10
     )
     save_grammar(found, path.with_name("again"), format="berkeley")
-    again = load_grammar(path.with_name("again"))
+    again = PCFG.load(path.with_name("again"))
     assert table(again) == pytest.approx(table(found), rel=1e-15)
     assert again.symbols[again.start] == "ROOT_0"
 
@@ -194,7 +194,7 @@ def test_what_is_written_is_read_back(
 @pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize("given_as", ["toy", "toy.grammar", "toy.lexicon"])
 def test_either_file_or_their_prefix_may_be_given(tmp_path: Path, packed: str, given_as: str) -> None:
-    wanted = load_grammar(write(tmp_path))
+    wanted = PCFG.load(write(tmp_path))
     (tmp_path / "toy.splits").write_text(SPLITS)
     for part in ("grammar", "lexicon", "splits"):
         whole = (tmp_path / f"toy.{part}").read_bytes()
@@ -202,45 +202,45 @@ def test_either_file_or_their_prefix_may_be_given(tmp_path: Path, packed: str, g
         (tmp_path / f"toy.{part}{packed}").write_bytes(gzip.compress(whole) if packed else whole)
     name = given_as if given_as == "toy" else given_as + packed
     for format_name in (None, "berkeley"):
-        found = load_grammar(tmp_path / name, format=format_name)
+        found = PCFG.load(tmp_path / name, format=format_name)
         assert found == wanted
         assert found.meta["splits"] == {"NP": "(0 (0 0 1))", "N": "(0 (0 0) (1 1))"}
     save_grammar(found, tmp_path / f"out.lexicon{packed}", format="berkeley")
     assert {p.name for p in tmp_path.glob("out*")} == {
         f"out.{part}{packed}" for part in ("grammar", "lexicon", "splits")
     }
-    assert table(load_grammar(tmp_path / "out")) == pytest.approx(table(found), rel=1e-15)
-    assert load_grammar(tmp_path / "out").meta["splits"] == found.meta["splits"]
+    assert table(PCFG.load(tmp_path / "out")) == pytest.approx(table(found), rel=1e-15)
+    assert PCFG.load(tmp_path / "out").meta["splits"] == found.meta["splits"]
 
 
 def test_nothing_of_a_pair_is_overwritten(tmp_path: Path) -> None:
-    pcfg = load_grammar(write(tmp_path))
+    pcfg = PCFG.load(write(tmp_path))
     (tmp_path / "new.lexicon").write_text("precious")
     with pytest.raises(InputError, match=r"will not overwrite .*new\.lexicon"):
         save_grammar(pcfg, tmp_path / "new", format="berkeley")
     assert not (tmp_path / "new.grammar").exists()
     save_grammar(pcfg, tmp_path / "new", format="berkeley", force=True)
-    assert load_grammar(tmp_path / "new").n_rules == pcfg.n_rules
+    assert PCFG.load(tmp_path / "new").n_rules == pcfg.n_rules
 
 
 def test_states_keep_their_numbers_and_their_labels(tmp_path: Path) -> None:
     """Substates of our own training are called NP-1; other names are counted within their label."""
     text = "%start ROOT\n%label NP-0 NP\n%label NP-2 NP\nROOT -> NP-0 NP-2 1.0\nNP-0 -> a 1.0\nNP-2 -> b 1.0"
     save_grammar(PCFG.from_text(text), tmp_path / "one", format="berkeley")
-    found = load_grammar(tmp_path / "one")
+    found = PCFG.load(tmp_path / "one")
     assert dict(zip(found.symbols, found.labels, strict=True)) == {"ROOT_0": "ROOT", "NP_0": "NP", "NP_2": "NP"}
     assert (tmp_path / "one.lexicon").read_text() == "NP a [1.0, 0.0, 0.0]\nNP b [0.0, 0.0, 1.0]\n"
     text = "%start X\n%label X ROOT\n%label Y NP\n%label Z NP\nX -> Y Z 1.0\nY -> a 1.0\nZ -> b 1.0"
     save_grammar(PCFG.from_text(text), tmp_path / "two", format="berkeley")
-    assert table(load_grammar(tmp_path / "two")).keys() == {
+    assert table(PCFG.load(tmp_path / "two")).keys() == {
         ("binary", "ROOT_0", "NP_0", "NP_1"),
         ("lexical", "NP_0", "a"),
         ("lexical", "NP_1", "b"),
     }
     text = "%label NP-0 NP\n%label NP_0 NP\nS -> NP-0 NP_0 1.0\nNP-0 -> a 1.0\nNP_0 -> b 1.0"
     save_grammar(PCFG.from_text(text), tmp_path / "three", format="berkeley")
-    assert load_grammar(tmp_path / "three").log_prob(["a", "b"]) == pytest.approx(0.0)
-    assert load_grammar(tmp_path / "three").log_prob(["a", "a"]) == -np.inf
+    assert PCFG.load(tmp_path / "three").log_prob(["a", "b"]) == pytest.approx(0.0)
+    assert PCFG.load(tmp_path / "three").log_prob(["a", "a"]) == -np.inf
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_what_the_format_cannot_hold_is_refused(tmp_path: Path, text: str, messa
 def test_a_damaged_pair_is_refused_with_its_line(tmp_path: Path, grammar: str, lexicon: str, message: str) -> None:
     write(tmp_path, grammar, lexicon)
     with pytest.raises(InputError, match=message) as caught:
-        load_grammar(tmp_path / "toy.grammar", format="berkeley")
+        PCFG.load(tmp_path / "toy.grammar", format="berkeley")
     assert "\n" not in str(caught.value)
 
 
@@ -288,15 +288,15 @@ def test_half_a_pair_is_refused_and_never_read_as_other_text(tmp_path: Path) -> 
     path = write(tmp_path)
     (tmp_path / "toy.lexicon").unlink()
     with pytest.raises(InputError, match=r"pair of files, but NAME\.lexicon is missing beside this .*toy\.grammar"):
-        load_grammar(path)
+        PCFG.load(path)
     path = write(tmp_path, name="other")
     path.unlink()
     with pytest.raises(InputError, match=r"NAME\.grammar is missing"):
-        load_grammar(tmp_path / "other.lexicon")
+        PCFG.load(tmp_path / "other.lexicon")
     with pytest.raises(InputError, match="there is no such pair"):
-        load_grammar(tmp_path / "absent", format="berkeley")
+        PCFG.load(tmp_path / "absent", format="berkeley")
     with pytest.raises(InputError, match="start symbol 'X_0' has no rules"):
-        load_grammar(write(tmp_path), start="X_0")
+        PCFG.load(write(tmp_path), start="X_0")
 
 
 @pytest.mark.parametrize("tenths", range(1, 10))
@@ -306,17 +306,17 @@ def test_a_truncated_pair_is_refused(tmp_path: Path, tenths: int) -> None:
         whole = gzip.compress((tmp_path / f"toy.{part}").read_bytes())
         (tmp_path / f"toy.{part}").write_bytes(whole[: len(whole) * tenths // 10] if part == "lexicon" else whole)
     with pytest.raises(InputError, match=r"toy\.lexicon"):
-        load_grammar(tmp_path / "toy", format="berkeley")
+        PCFG.load(tmp_path / "toy", format="berkeley")
     (tmp_path / "toy.lexicon").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(InputError, match="not UTF-8"):
-        load_grammar(tmp_path / "toy", format="berkeley")
+        PCFG.load(tmp_path / "toy", format="berkeley")
 
 
 @pytest.mark.skipif(SHARED is None, reason="TRUESOURCE_SHARED_DATA is not set")
 def test_a_dump_of_the_reference_trainer() -> None:
     """Its phrasal rows are proper once the closure is undone; its lexicon is not."""
     assert SHARED is not None
-    pcfg = load_grammar(Path(SHARED) / "reference" / "berkeley_dump_wsj3c.grammar.gz")
+    pcfg = PCFG.load(Path(SHARED) / "reference" / "berkeley_dump_wsj3c.grammar.gz")
     assert (len(pcfg.symbols), len(pcfg.binary), len(pcfg.unary)) == (313, 17_308, 968)
     assert pcfg.symbols[pcfg.start] == "ROOT_0"
     assert {*pcfg.meta["splits"], "ROOT"} == set(pcfg.labels)

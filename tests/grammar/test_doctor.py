@@ -117,7 +117,9 @@ def test_symbols_out_of_reach_are_named_but_harmless() -> None:
     found = diagnose(pcfg)
     assert found.unreachable == ("LOST", "IDLE")
     assert found.unproductive == ("IDLE",)
-    assert any("cannot be reached from S: LOST, IDLE" in problem for problem in found.problems)
+    assert found.problem_codes == ("unproductive", "unreachable")
+    assert "cannot be reached from S: LOST, IDLE" in found.problems[1]
+    assert found.serious == found.problems[:1]
     require_consistent(pcfg)
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats import load_grammar
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.treebank.heads import head_index, known_head
@@ -199,7 +198,7 @@ def test_heads_of_a_grammar_text_stay_with_the_grammar(tmp_path: Path) -> None:
     pcfg = PCFG.from_text("%head S -> *NP VP\n%head VP: right NP\n" + FISH)
     pcfg.save(tmp_path / "g.npz")
     (tmp_path / "g.txt").write_text(pcfg.to_text())
-    for again in (load_grammar(tmp_path / "g.npz"), load_grammar(tmp_path / "g.txt")):
+    for again in (PCFG.load(tmp_path / "g.npz"), PCFG.load(tmp_path / "g.txt")):
         assert again.meta["heads"] == ["S -> *NP VP", "VP: right NP"]
         assert rules(Branching("head-final")(again).pcfg) == {"S -> VP NP", "VP -> V NP"}
     assert pcfg.digest == PCFG.from_text(FISH).digest

@@ -179,7 +179,8 @@ def test_workers_are_checked(n: int, scheduler: str | None) -> None:
 def test_ctrl_c_waits_for_no_item_and_leaves_nothing(kind: str, scheduler: Path, tmp_path: Path) -> None:
     workers = "Workers(2)" if kind == "processes" else f"Workers(scheduler={str(scheduler)!r})"
     script = (
-        "import parallel_tasks as tasks; from pathlib import Path; from truesource.grammar.parallel import run_each, Workers\n"
+        "import parallel_tasks as tasks; from pathlib import Path\n"
+        "from truesource.grammar.parallel import run_each, Workers\n"
         f"for _ in run_each(tasks.Held(Path.cwd()).call, range(60), {workers}): Path('begun').touch()"
     )
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

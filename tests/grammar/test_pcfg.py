@@ -219,7 +219,7 @@ def test_a_file_with_rounded_rows_has_the_digest_of_what_it_holds(
 ) -> None:
     """Files of versions that kept rounded rows as they were are read, and a damaged one is still refused."""
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.grammar.pcfg.ROUNDING", 1e-6)
+        patch.setattr("truesource.grammar.rules.ROUNDING", 1e-6)
         PCFG.from_text("S -> S S 0.4 | a 0.6 | b 1e-6").save(tmp_path / "old.npz")
     found = PCFG.load(tmp_path / "old.npz")
     np.testing.assert_allclose(found.row_sums, 1.0, rtol=0.0, atol=1e-15)

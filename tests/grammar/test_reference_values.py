@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.grammar.formats import load_grammar
 from truesource.grammar.formats.earleyx import parse_earleyx
 from truesource.grammar.pcfg import PCFG
 
@@ -29,7 +28,7 @@ def reference() -> Path:
 @cache
 def small(name: str) -> tuple[PCFG, list[dict[str, Any]]]:
     entry = json.loads((reference() / "small_pcfgs.json").read_text())["grammars"][name]
-    return parse_earleyx(entry["grammar_text"], start=entry["root"]), entry["sentences"]
+    return PCFG.of(parse_earleyx(entry["grammar_text"], start=entry["root"])), entry["sentences"]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -60,7 +59,7 @@ def test_small_grammars_have_their_spectral_radius(name: str) -> None:
 def wsj() -> tuple[PCFG, list[dict[str, Any]]]:
     content = json.loads((reference() / "wsj3c.json").read_text())
     text = gzip.decompress((reference() / "wsj3c.grammar.gz").read_bytes()).decode()
-    return parse_earleyx(text, start=content["root"]), content["sentences"]
+    return PCFG.of(parse_earleyx(text, start=content["root"])), content["sentences"]
 
 
 def test_a_treebank_grammar_of_107_000_rules() -> None:
@@ -77,6 +76,6 @@ def test_a_treebank_grammar_of_107_000_rules() -> None:
 
 
 def test_grammar_files_are_told_apart_by_their_content() -> None:
-    pcfg = load_grammar(reference() / "wsj3c.grammar.gz")
+    pcfg = PCFG.load(reference() / "wsj3c.grammar.gz")
     assert pcfg.symbols[pcfg.start] == "ROOT"
     assert pcfg.n_rules > 100_000

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy

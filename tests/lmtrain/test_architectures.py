@@ -80,7 +80,7 @@ def test_every_name_is_an_architecture() -> None:
     for name, architecture in ARCHITECTURES.items():
         assert architecture_of(NETWORKS[name].config.model_type) is architecture
         assert isinstance(getattr(NETWORKS[name], architecture.head), nn.Module)
-        assert (name in OURS) == type(NETWORKS[name]).__module__.startswith("lmtrain")
+        assert (name in OURS) == type(NETWORKS[name]).__module__.startswith("truesource.lmtrain")
     assert architecture_of("elman") is None
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.catalogue import MASKED, TAKES

@@ -14,7 +14,7 @@ from nltk.lm import KneserNeyInterpolated
 from reference_ngrams import EOS, UNK, KneserNey, Mle, log_probs
 from scipy.stats import chisquare, ks_2samp
 
-from truesource.generator.coded import CodedSentences
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, assemble_scores
 from truesource.grammar.errors import InputError

@@ -226,7 +226,7 @@ def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypat
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"lmtrain.ngram.training.{name}", interrupt)
+    monkeypatch.setattr(f"truesource.lmtrain.ngram.training.{name}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0)
     assert list(tmp_path.iterdir()) == []

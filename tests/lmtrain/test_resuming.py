@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.resuming import step_of
-from truesource.lmtrain.run import LossTrainer
 from truesource.lmtrain.training import train
 
 MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)

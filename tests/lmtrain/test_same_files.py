@@ -18,12 +18,12 @@ from stopping import contents
 from transformers import TrainerCallback
 
 from truesource.grammar.errors import InputError
+from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.decoding.making import model_digest
-from truesource.lmtrain.run import LossTrainer
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.times import TIMES, read_times, training_seconds
 from truesource.lmtrain.training import train
-from truesource.lmtrain.watch import Watch
 
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
 MODELS = {name: ModelConfig(architecture=name, **SHAPE) for name in ("gpt2", "bert")}

@@ -19,8 +19,8 @@ from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.models import TrainedModel, load_model
-from truesource.lmtrain.run import LossTrainer
 from truesource.lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
 from truesource.lmtrain.training import train
 

@@ -94,6 +94,7 @@ def test_a_folder_with_tokenizer_json_needs_no_torch(tmp_path: Path) -> None:
     tokenizer = build_subword_tokenizer([["the", "cat"], ["seat"]] * 3, "unigram", 20)
     tokenizer.save_pretrained(tmp_path)
     same(tmp_path, tokenizer, ["the cat", "seat the"])
-    code = f"import sys; from truesource.lmtrain.pieces.inventory import read_pieces; read_pieces({str(tmp_path)!r}).read('cat')"
+    code = "import sys; from truesource.lmtrain.pieces.inventory import read_pieces"
+    code += f"; read_pieces({str(tmp_path)!r}).read('cat')"
     code += "; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

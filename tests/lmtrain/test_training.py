@@ -19,11 +19,11 @@ from safetensors.torch import load_file
 
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
+from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.run import LossTrainer
 from truesource.lmtrain.training import train
-from truesource.lmtrain.watch import Watch
 
 TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
 CAUSAL = ModelConfig(architecture="gpt2", **TINY)

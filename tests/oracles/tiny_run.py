@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from truesource.config.run import load_config
-from truesource.runner import execute
+from truesource.run.runner import execute
 
 #: trees of a few words
 BANK = """\

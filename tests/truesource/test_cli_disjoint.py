@@ -12,7 +12,7 @@ from command_line import Command
 from toy_english import TOY
 
 from truesource.evaluation.exclusion import Exclusion
-from truesource.generator import Corpus
+from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 
 pytestmark = pytest.mark.usefixtures("one_thread")

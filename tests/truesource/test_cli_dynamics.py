@@ -24,7 +24,7 @@ from truesource.report import build_report
 from truesource.report.dynamics import dynamics_section
 from truesource.report.figures_dynamics import curves_figure, dynamics_figure, places_figure
 from truesource.report.folder import read_run
-from truesource.runner import plan
+from truesource.run.runner import plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

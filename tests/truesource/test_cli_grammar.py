@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from truesource.grammar.formats import load_grammar
 from truesource.grammar.pcfg import PCFG
 
 TOY = "S -> S S 0.3 | N 0.2 | 'a' 0.5\nN -> 'b' 0.4 | 'ü' 0.6\n"
@@ -70,10 +69,10 @@ def test_any_format_becomes_any_other(source: str, target: str, here: Path, comm
     written = "new.grammar" if target == "berkeley" else "new"
     assert out.splitlines()[-1].endswith(f"Next: truesource inspect {written}")
     assert command("convert", "new", "back.npz", "--from", target).code == 0
-    first, back = load_grammar(here / source), load_grammar(here / "back.npz")
+    first, back = PCFG.load(here / source), PCFG.load(here / "back.npz")
     words = [[word] for word in first.terminals] + [[first.terminals[0], first.terminals[-1]]]
     assert back.exact.string_log_probs(words) == pytest.approx(first.exact.string_log_probs(words), abs=1e-12)
-    assert load_grammar(here / "new").n_rules == back.n_rules
+    assert PCFG.load(here / "new").n_rules == back.n_rules
 
 
 def test_a_berkeley_pair_in_and_out_says_what_was_done(here: Path) -> None:
@@ -96,7 +95,7 @@ def test_a_berkeley_pair_in_and_out_says_what_was_done(here: Path) -> None:
 def test_start_and_format_are_taken_from_the_options(here: Path, command: Command) -> None:
     for source, start in (("toy.npz", "N"), ("toy.txt", "N"), ("earleyx.txt", "S"), ("dump", "N_1")):
         assert command("convert", source, "new.npz", "--start", start, "--force").code == 0
-        pcfg = load_grammar(here / "new.npz")
+        pcfg = PCFG.load(here / "new.npz")
         assert pcfg.symbols[pcfg.start] == start
     assert command("convert", "earleyx.txt", "new.npz", "--from", "earleyx", "--force").code == 0
     assert command("convert", "half.grammar", "as.npz", "--from", "text").code == 2  # rows with the closure in them

@@ -13,7 +13,7 @@ from truesource.config.run import load_config
 from truesource.config.sources import ModelEntry
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.runner import execute
+from truesource.run.runner import execute
 
 TOY = """
 S -> NP VP 1.0

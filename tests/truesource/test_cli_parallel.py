@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from dask_cluster import PATIENT, dask_cluster
 
-from truesource.generator import Corpus
+from truesource.generator.corpus import Corpus
 from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
 

@@ -13,7 +13,8 @@ from command_line import Command
 from scipy import stats
 from toy_english import TOY
 
-from truesource.generator import Corpus, read_sentences
+from truesource.generator.corpus import Corpus
+from truesource.generator.text import read_sentences
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 

@@ -22,11 +22,11 @@ from stopping import contents
 from truesource.evaluation.scaling.cells import Cell
 from truesource.evaluation.scaling.fits import fit_all
 from truesource.evaluation.scaling.losses import Losses
-from truesource.generator import Corpus
+from truesource.generator.corpus import Corpus
 from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
-from truesource.lmtrain.run import LossTrainer
-from truesource.lmtrain.watch import Watch
+from truesource.lmtrain.callbacks import Watch
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.report.scaling import answer, joint_text, spread_text
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences

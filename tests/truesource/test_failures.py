@@ -149,7 +149,7 @@ def test_memory_that_runs_out_within_a_verb(here: Path, command: Command, monkey
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("truesource.grammar.formats.load_grammar", exhausted)
+    monkeypatch.setattr("truesource.grammar.formats.load_rules", exhausted)
     found = command("convert", "g.txt", "new.npz")
     assert (found.code, found.err.count("\n")) == (2, 1) and "not enough memory" in found.err
     assert [path.name for path in here.iterdir()] == ["g.txt"]

@@ -20,7 +20,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.probing import Task, parse_layers, probe_model
 from truesource.report import build_report
-from truesource.runner import execute, plan
+from truesource.run.runner import execute, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -18,8 +18,8 @@ from truesource.evaluation.comparison import compare
 from truesource.evaluation.oracle import Oracle
 from truesource.evaluation.token_table import write_token_table
 from truesource.generator.corpus import Corpus
+from truesource.generator.plan import Columns
 from truesource.generator.sampler import sample_treebank
-from truesource.generator.spelling import Columns
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.doctor import diagnose
 from truesource.grammar.errors import InputError

@@ -15,7 +15,7 @@ from tiny_run import BANK, run
 from truesource.config.run import load_config
 from truesource.grammar.errors import InputError
 from truesource.report import build_report
-from truesource.runner import plan
+from truesource.run.runner import plan
 
 CONFIG = """\
 name: toy

@@ -18,7 +18,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.report import build_report
 from truesource.report.figures_pairs import pairs_figure
-from truesource.runner import plan
+from truesource.run.runner import plan
 
 CONFIG = """\
 name: toy

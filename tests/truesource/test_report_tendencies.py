@@ -30,7 +30,7 @@ from truesource.report import build_report
 from truesource.report.figures_pplu import reduction_figure
 from truesource.report.figures_tendencies import tendencies_figure
 from truesource.report.tendencies import COLUMNS, _most, _reading, starred
-from truesource.runner import plan
+from truesource.run.runner import plan
 from truesource.tendencies import HEADLINE, Drawn, same_size
 
 pytestmark = pytest.mark.usefixtures("one_thread")

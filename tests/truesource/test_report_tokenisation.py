@@ -21,7 +21,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.report import build_report
 from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
-from truesource.runner import plan
+from truesource.run.runner import plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -11,7 +11,8 @@ from truesource.config.run import load_config
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.report.folder import read_run
 from truesource.report.unmeasured import SECTIONS, unmeasured
-from truesource.runner import EVALUATIONS, Stage, execute, plan
+from truesource.run.runner import EVALUATIONS, execute, plan
+from truesource.run.stage import Stage
 
 GRAMMAR = "S -> '(' S ')' 0.2 | '[' S ']' 0.2 | S S 0.2 | '(' ')' 0.2 | '[' ']' 0.2\n"
 CONFIG = """\
@@ -97,6 +98,6 @@ def test_other_refusals_end_the_run(
     def broken_plan(config: object) -> list[Stage]:
         return [Stage(s.name, s.made, lambda run: "other", broken) if s.name == stage else s for s in plan(config)]  # type: ignore[arg-type]
 
-    monkeypatch.setattr("truesource.runner.plan", broken_plan)
+    monkeypatch.setattr("truesource.run.runner.plan", broken_plan)
     with pytest.raises(InputError, match=str(error)):
         run(finished)

@@ -25,7 +25,8 @@ from truesource.grammar.files import write_text
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.times import training_seconds
 from truesource.report.words import duration
-from truesource.runner import Run, execute
+from truesource.run.folder import RunFolder
+from truesource.run.runner import execute
 from truesource.stages import treebank
 
 CONFIG = """\
@@ -378,11 +379,11 @@ WHERE = [
     ("treebank", "truesource.stages.treebank.write_json", 1),
     ("grammar", "truesource.grammar.estimate.split_merge.checkpoint.save", 2),
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
-    ("corpus", "truesource.generator.drawing.Drawing.write", 3),
-    ("corpus", "truesource.generator.making.settle", 1),
+    ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
+    ("corpus", "truesource.generator.corpus_builder.settle", 1),
     ("train:c", "truesource.lmtrain.run.make_tokenizer", 1),
-    ("train:c", "truesource.lmtrain.run.LossTrainer.compute_loss", 7),
-    ("train:c", "truesource.lmtrain.run.LossTrainer.compute_loss", 12),
+    ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 7),
+    ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 12),
     ("train:c", "truesource.lmtrain.training.model_card", 1),
     ("score:oracle", "truesource.stages.score.write_token_table", 2),
     ("score:c", "truesource.stages.score.write_json", 1),
@@ -458,7 +459,7 @@ def test_a_run_warns_of_markers_of_another_convention(tmp_path: Path, caplog: py
         (tmp_path / convention / "treebank").mkdir(parents=True)
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="truesource"):
-            treebank.make(Run(config, tmp_path / convention, tmp_path))
+            treebank.make(RunFolder(config, tmp_path / convention, tmp_path))
         said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
         assert bool(said) == warned
         assert all("(E_S 3" in line and "treebank.normalise.convention to switchboard" in line for line in said)

@@ -81,14 +81,15 @@ def command(
         write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
         return
     from truesource.cli.claims import claim_files
-    from truesource.grammar.formats import check_format, load_grammar, save_grammar, target_files
+    from truesource.grammar.formats import check_format, save_grammar, target_files
+    from truesource.grammar.pcfg import PCFG
 
     for name in (source_format, target_format):
         if name is not None:
             check_format(name)
     files = target_files(target, target_format)
     outputs = claim_files(*files, force=force)
-    pcfg = load_grammar(source, normalise=normalise, format=source_format, start=start)
+    pcfg = PCFG.load(source, normalise=normalise, format=source_format, start=start)
     if level is not None:
         from truesource.grammar.estimate import project
 

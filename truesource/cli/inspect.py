@@ -42,14 +42,14 @@ def command(
     from truesource.grammar.doctor import diagnose, is_serious
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json
-    from truesource.grammar.formats import load_grammar
+    from truesource.grammar.pcfg import PCFG
 
     claim_files(json, force=force)
     if text is None and lengths is not None:
         raise InputError("--lengths needs a TEXT to look at")
     condition = None if lengths is None else LengthRange.parse(lengths)
     sentences, drawn = ([], None) if text is None else read_sentences(text, split)
-    pcfg = load_grammar(grammar, lenient=True)
+    pcfg = PCFG.load(grammar, lenient=True)
     found = diagnose(pcfg)
     echo(f"symbols {found.symbols:,}, words {found.words:,}")
     echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")

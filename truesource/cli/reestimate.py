@@ -35,10 +35,11 @@ def reestimate(
     from truesource.grammar.estimate.inside_outside import inside_outside
     from truesource.grammar.estimate.rule_counts import tree_brackets
     from truesource.grammar.files import digest_json, write_json_lines
-    from truesource.grammar.formats import load_grammar, save_grammar
+    from truesource.grammar.formats import save_grammar
+    from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Normalisation, Treebank
 
-    start = load_grammar(start_from)
+    start = PCFG.load(start_from)
     known = others = None
     if unbracketed is not None:
         sentences, _ = read_sentences(unbracketed, "train")

@@ -81,9 +81,8 @@ def command(
     from truesource.cli.inputs import parse_splits
     from truesource.cli.vary import read_changes
     from truesource.generator.corpus import Corpus
-    from truesource.generator.making import make_corpus
-    from truesource.generator.plan import Plan, sentences_for
-    from truesource.generator.spelling import Columns
+    from truesource.generator.corpus_builder import make_corpus
+    from truesource.generator.plan import Columns, Plan, sentences_for
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.doctor import require_consistent
     from truesource.grammar.errors import InputError

@@ -19,7 +19,7 @@ from truesource.report import figures_corpus, figures_grammar, figures_models, w
 from truesource.report.cuts import tokenisation_section
 from truesource.report.divergence import divergence_section
 from truesource.report.dynamics import dynamics_section
-from truesource.report.folder import Record, RunFolder, read_run, some_sentences
+from truesource.report.folder import FinishedRun, Record, read_run, some_sentences
 from truesource.report.naturalness import naturalness_section
 from truesource.report.pairs import pairs_section
 from truesource.report.probing import probing_section
@@ -32,7 +32,7 @@ SAMPLES = 8  #: sentences shown
 LONGEST = 120  #: tokens; lengths beyond are left out of the figures
 FIRST_FURTHER = 7  #: number of the first section that not every report has
 #: sections of evaluations that were asked for, in order: template, title, and what gathers their content
-PARTS: dict[str, tuple[str, Callable[[RunFolder], Any]]] = {
+PARTS: dict[str, tuple[str, Callable[[FinishedRun], Any]]] = {
     "naturalness": ("How natural the corpus looks", naturalness_section),
     "divergence": ("Full distributions", divergence_section),
     "cuts": ("Ways to cut a text", tokenisation_section),
@@ -93,7 +93,7 @@ def _render(context: dict[str, Any], run: Path) -> str:
         raise InputError(f"a record of the run lacks an entry ({error}); run the experiment again", run) from error
 
 
-def _context(run: RunFolder) -> dict[str, Any]:
+def _context(run: FinishedRun) -> dict[str, Any]:
     models, name, table = run.models, run.config.get("name") or run.path.name, _table(run)
     found = {part: (title, make(run)) for part, (title, make) in PARTS.items()}
     notes = unmeasured(run)
@@ -124,7 +124,7 @@ def _context(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _grammar(run: RunFolder) -> dict[str, Any]:
+def _grammar(run: FinishedRun) -> dict[str, Any]:
     found = {"held_out": None, **run.diagnosis}
     entropy, length = found.get("derivational_entropy"), found.get("mean_length")
     finite = run.pcfg.exact.spectral_radius < 1.0
@@ -151,7 +151,7 @@ def _grammar(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _corpus(run: RunFolder) -> dict[str, Any]:
+def _corpus(run: FinishedRun) -> dict[str, Any]:
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
     sentences = some_sentences(run.corpus, split)
     lengths = run.corpus.lengths
@@ -184,13 +184,13 @@ def _corpus(run: RunFolder) -> dict[str, Any]:
     }
 
 
-def _shown_split(run: RunFolder) -> str:
+def _shown_split(run: FinishedRun) -> str:
     """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
     wanted = run.config.get("evaluation", {}).get("split")
     return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
 
 
-def _samples(run: RunFolder, lengths: LengthRange | None) -> list[tuple[str, int, float]]:
+def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, int, float]]:
     """Sentences with their number of tokens and exact log probability in the corpus, nats."""
     sentences = some_sentences(run.corpus, _shown_split(run), SAMPLES)
     log_probs = run.pcfg.exact.string_log_probs(sentences)
@@ -219,7 +219,7 @@ def _fit(counts: NDArray[np.int64], exact: NDArray[np.float64]) -> tuple[float, 
     return statistic, len(observed) - 1, float(chi2.sf(statistic, len(observed) - 1))
 
 
-def _curves(run: RunFolder) -> list[tuple[Record, str]]:
+def _curves(run: FinishedRun) -> list[tuple[Record, str]]:
     drawn = []
     for number, row in enumerate(run.models):
         figure = figures_models.curve_figure(number, run.metrics.get(row["model"], ()), row, bounded=_bounded(run))
@@ -228,12 +228,12 @@ def _curves(run: RunFolder) -> list[tuple[Record, str]]:
     return drawn
 
 
-def _bounded(run: RunFolder) -> bool:
+def _bounded(run: FinishedRun) -> bool:
     """Whether training and evaluation count the same positions, so that the bound is one of the training curves."""
     return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
 
 
-def _scatters(run: RunFolder) -> list[tuple[Record, str, dict[str, float]]]:
+def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
     drawn = []
     for number, row in enumerate(run.models):
         table = run.scores.get(row["model"])
@@ -260,7 +260,7 @@ def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
     )
 
 
-def _table(run: RunFolder) -> list[tuple[str, list[Record]]]:
+def _table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
     """Rows by objective, the oracle first, then by relative perplexity."""
     tables = []
     for objective in ("causal", "masked"):

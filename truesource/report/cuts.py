@@ -6,7 +6,7 @@ from typing import Any
 
 from truesource.evaluation.tokenisation.evaluation import ONE_BEST
 from truesource.report import figures_tokenisation as figures
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 from truesource.tokenisation_tables import said_reference
 
 SHOWN = (
@@ -28,7 +28,7 @@ OF_TEXTS = (
 VALUES = {"exact": "exact", "lower": "lower bound", "unbiased": "unbiased", "part": "of a part"}
 
 
-def tokenisation_section(run: RunFolder) -> dict[str, Any] | None:
+def tokenisation_section(run: FinishedRun) -> dict[str, Any] | None:
     """Figures and rows for the template; None where nothing was summed."""
     if not run.tokenisation:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truesource.evaluation.divergence.groups import END
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 
 #: measure, lines of its heading, places after the point
 COLUMNS = (
@@ -19,7 +19,7 @@ COLUMNS = (
 )
 
 
-def divergence_section(run: RunFolder) -> dict[str, Any] | None:
+def divergence_section(run: FinishedRun) -> dict[str, Any] | None:
     """Rows and figures for the template; None where no full distributions were compared."""
     if not run.divergence:
         return None

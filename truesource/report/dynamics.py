@@ -7,10 +7,10 @@ from typing import Any
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.findings import left_out
 from truesource.report.figures_dynamics import bars_figure, curves_figure, curves_of, places_figure
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 
 
-def dynamics_section(run: RunFolder) -> list[dict[str, Any]]:
+def dynamics_section(run: FinishedRun) -> list[dict[str, Any]]:
     """Everything for the template, a model each; empty where no snapshots were measured."""
     return [_model(number, record) for number, record in enumerate(run.dynamics.values())]
 

@@ -50,7 +50,7 @@ SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class FinishedRun:
     """What stands in a run folder; optional parts, and optional entries of records, are None or empty where absent."""
 
     path: Path
@@ -91,7 +91,7 @@ class RunFolder:
         return [row for row in self.results if row["model"] != "oracle"]
 
 
-def read_run(path: Path) -> RunFolder:
+def read_run(path: Path) -> FinishedRun:
     """Read a run folder.
 
     Raises:
@@ -118,7 +118,7 @@ def read_run(path: Path) -> RunFolder:
         """What a stage found, where the configuration asks for it (under ``key``, if that is not its folder's name)."""
         return _of_models(path / part, names, model) if asked.get(key or part) else {}
 
-    return RunFolder(
+    return FinishedRun(
         path,
         config,
         {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},

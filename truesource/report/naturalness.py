@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 
 #: title and measure of the rows; the JSON has all
 ROWS = (
@@ -25,7 +25,7 @@ ROWS = (
 PUBLISHED = ("zipf_alpha_paper", "zipf_beta_paper")  #: rows that the report leaves to the JSON
 
 
-def naturalness_section(run: RunFolder) -> dict[str, Any] | None:
+def naturalness_section(run: FinishedRun) -> dict[str, Any] | None:
     """Rows and figure for the template; None where the corpus was not compared with trees."""
     found = run.naturalness
     if found is None:

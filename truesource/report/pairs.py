@@ -6,7 +6,7 @@ from typing import Any
 
 from truesource.evaluation.pairs.pair import ALL
 from truesource.report.figures_pairs import pairs_figure
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 
 EXPLAINED = {
     "subject-verb": "agreement of subject and verb: the verb in its other number",
@@ -23,7 +23,7 @@ STRATA = ("attractor", "distance", "exchanged", "frame", "attached", "boundary",
 FEWEST = 10  #: pairs of a stratum that is shown
 
 
-def pairs_section(run: RunFolder) -> dict[str, Any] | None:
+def pairs_section(run: FinishedRun) -> dict[str, Any] | None:
     """Figures and rows for the template; None where no pairs were made."""
     if run.pairs is None:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 
 from truesource.evaluation.probing.results import intervals
 from truesource.report import figures_probing as figures
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 
 COLUMNS = ("accuracy", "group_accuracy", "mcc", "selectivity", "kl", "mdl")
 SINGLE = (
@@ -18,7 +18,7 @@ DIFFER = ("split", "ci", "group", "control")  #: parts of signatures in which co
 SAID = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
 
 
-def probing_section(run: RunFolder) -> dict[str, Any] | None:
+def probing_section(run: FinishedRun) -> dict[str, Any] | None:
     """Figures and rows for the template; None where nothing was probed."""
     if not run.probing:
         return None

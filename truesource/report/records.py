@@ -62,7 +62,7 @@ class ConfigRecord(TypedDict):
 
 @with_config(STRICT)
 class ProvenanceRecord(TypedDict):
-    """``provenance.json``, see `truesource.provenance`."""
+    """``provenance.json``, see `truesource.run.provenance`."""
 
     truesource: NotRequired[str | None]
     python: NotRequired[str | None]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from truesource.report.folder import Record, RunFolder
+from truesource.report.folder import FinishedRun, Record
 from truesource.report.words import count, listed
 
 LEVEL = 0.05
@@ -27,7 +27,7 @@ PPLU = (
 Findings = Mapping[str, Record]  #: records of one sample by name
 
 
-def tendencies_section(run: RunFolder) -> dict[str, Any] | None:
+def tendencies_section(run: FinishedRun) -> dict[str, Any] | None:
     """Tables, figures and words for the template; None where no text was drawn and no PPLu measured."""
     pplu = [_pplu_row(record) for record in run.pplu.values() if record["records"]]
     if run.tendencies is None:
@@ -51,7 +51,7 @@ def tendencies_section(run: RunFolder) -> dict[str, Any] | None:
 
 
 def _table(
-    run: RunFolder, scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str
+    run: FinishedRun, scheme: str, rows: Mapping[str, Findings], samples: Sequence[Record], other: str
 ) -> dict[str, Any]:
     """Cells, floor, figure and reading of one decoding scheme."""
     names = [name for name in rows if name != "reference"]

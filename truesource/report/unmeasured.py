@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truesource.report.folder import RunFolder
+from truesource.report.folder import FinishedRun
 
 #: section in which each kind of stage reports
 SECTIONS = {
@@ -18,7 +18,7 @@ SECTIONS = {
 }
 
 
-def unmeasured(run: RunFolder) -> dict[str, list[str]]:
+def unmeasured(run: FinishedRun) -> dict[str, list[str]]:
     """By section, why there was nothing to measure: a sentence a reason, naming the models it holds for."""
     found: dict[str, dict[str, list[str]]] = {}
     for name, stage in run.stages.items():

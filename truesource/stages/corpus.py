@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from truesource.generator.corpus import Corpus
-from truesource.generator.spelling import Columns
+from truesource.generator.plan import Columns
 
 if TYPE_CHECKING:
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """Settings but for the number of workers, seed, grammar."""
     settings = run.config.corpus.model_dump(mode="json", exclude={"workers"})
     return {"corpus": settings, "seed": run.config.seed, "grammar": run.outputs["grammar"]}
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write the corpus folder."""
     config = run.config.corpus
     corpus = Corpus.sample(

@@ -11,7 +11,7 @@ from truesource.stages.inputs import of_model
 if TYPE_CHECKING:
     from truesource.config.evaluation import DivergenceConfig
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
 def applies(model: ModelEntry) -> bool:
@@ -19,12 +19,12 @@ def applies(model: ModelEntry) -> bool:
     return model.resolve()[0].tokenizer == "word"
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, and the trained model."""
     return {"divergence": _config(run).model_dump(mode="json"), **of_model(run, model)}
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
     from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
@@ -53,7 +53,7 @@ def make(run: Run, model: ModelEntry) -> str:
     return digest_json(record)
 
 
-def _config(run: Run) -> DivergenceConfig:
+def _config(run: RunFolder) -> DivergenceConfig:
     config = run.config.evaluation.divergence
     assert config is not None
     return config

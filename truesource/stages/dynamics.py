@@ -15,7 +15,7 @@ from truesource.stages.inputs import of_model
 if TYPE_CHECKING:
     from truesource.config.evaluation import DynamicsConfig
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
 def applies(model: ModelEntry) -> bool:
@@ -23,7 +23,7 @@ def applies(model: ModelEntry) -> bool:
     return model.keeps_snapshots
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Settings, classes, sentences, seed, corpus, grammar, and the trained model."""
     config, evaluation = _config(run), run.config.evaluation
     file = _classes(run)
@@ -36,7 +36,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     }
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``dynamics/<name>.json``."""
     config, evaluation = _config(run), run.config.evaluation
     most = config.sentences or evaluation.sentences
@@ -64,12 +64,12 @@ def make(run: Run, model: ModelEntry) -> str:
     return digest_json(record)
 
 
-def _classes(run: Run) -> Path | None:
+def _classes(run: RunFolder) -> Path | None:
     name = _config(run).classes
     return None if name is None else Path(run.resolve(name))
 
 
-def _config(run: Run) -> DynamicsConfig:
+def _config(run: RunFolder) -> DynamicsConfig:
     config = run.config.evaluation.dynamics
     assert config is not None
     return config

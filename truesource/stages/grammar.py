@@ -17,10 +17,10 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 
 if TYPE_CHECKING:
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """Settings, seed, and the treebank or the file."""
     config = run.config.grammar
     value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
@@ -37,7 +37,7 @@ def inputs(run: Run) -> Any:
     return value
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``."""
     config = run.config.grammar
     folder = run.folder / "grammar"
@@ -61,17 +61,17 @@ def make(run: Run) -> str:
     return pcfg.digest
 
 
-def _checkpoint(run: Run) -> Path:
+def _checkpoint(run: RunFolder) -> Path:
     """Where induction saves its phases: a folder of its own for every set of inputs."""
     return run.folder / "grammar" / f"checkpoint-{digest_json(inputs(run))[:12]}"
 
 
-def _held_out(run: Run) -> Treebank | None:
+def _held_out(run: RunFolder) -> Treebank | None:
     path = run.folder / "treebank" / "held_out.mrg.gz"
     return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
 
 
-def _induce(run: Run, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
+def _induce(run: RunFolder, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
     from truesource.grammar.estimate import relative_frequency, split_merge
 
     config = run.config.grammar
@@ -92,7 +92,7 @@ def _induce(run: Run, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, 
     return replace(pcfg, labels=labels).with_meta(binarisation=asdict(config.binarise), source=bank.source), trace
 
 
-def _held_out_fit(run: Run, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
+def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
     """Log probability of the held-out *sentences* under the grammar, and under the truth where it is known."""
     sentences = held_out.sentences()
     scores = pcfg.exact.string_log_probs(sentences)

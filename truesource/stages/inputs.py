@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def of_model(run: Run, model: ModelEntry) -> dict[str, Any]:
+def of_model(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
     """Split, seed, corpus, grammar, and the trained model."""
     return {
         "split": run.config.evaluation.split,

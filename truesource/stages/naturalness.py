@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.generator.sampler import Sampler, random_state
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.grammar.treebank import Treebank
@@ -13,13 +14,13 @@ from truesource.grammar.treebank import Treebank
 if TYPE_CHECKING:
     from truesource.config.evaluation import NaturalnessConfig
     from truesource.grammar.pcfg import PCFG
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 REFERENCE = "held-out trees"
 _STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """Settings, seed, treebank, how trees are binarised, and the corpus."""
     return {
         "naturalness": _config(run).model_dump(mode="json"),
@@ -30,7 +31,7 @@ def inputs(run: Run) -> Any:
     }
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
     from truesource.grammar.estimate import relative_frequency
     from truesource.report.figures import standalone
@@ -66,14 +67,14 @@ def make(run: Run) -> str:
     return digest_json(record)
 
 
-def _bank(run: Run, name: str) -> Treebank:
+def _bank(run: RunFolder, name: str) -> Treebank:
     path = run.folder / "treebank" / f"{name}.mrg.gz"
     if not path.is_file():
         raise InputError("evaluation.naturalness needs held-out trees; set treebank.held_out or held_out_files")
     return Treebank.read(path, None)
 
 
-def _text(run: Run, bank: Treebank) -> list[list[str]]:
+def _text(run: RunFolder, bank: Treebank) -> list[list[str]]:
     """Sentences of a treebank of a length that the corpus has, at most so many as are drawn."""
     lengths = run.corpus.lengths
     sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
@@ -86,7 +87,7 @@ def _text(run: Run, bank: Treebank) -> list[list[str]]:
     return sentences[: _config(run).sentences]
 
 
-def _config(run: Run) -> NaturalnessConfig:
+def _config(run: RunFolder) -> NaturalnessConfig:
     config = run.config.evaluation.naturalness
     assert config is not None
     return config

@@ -18,12 +18,12 @@ from truesource.grammar.files import digest_file, digest_json, write_json
 if TYPE_CHECKING:
     from truesource.config.evaluation import PairsConfig
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 log = logging.getLogger("truesource")
 
 
-def source_inputs(run: Run) -> Any:
+def source_inputs(run: RunFolder) -> Any:
     """Settings, lengths, seed, grammar, and a file of pairs or forms where one is given."""
     config = _config(run)
     return {
@@ -35,7 +35,7 @@ def source_inputs(run: Run) -> Any:
     }
 
 
-def make_source(run: Run) -> str:
+def make_source(run: RunFolder) -> str:
     """Write ``pairs/pairs.jsonl`` and ``pairs/summary.json``."""
     config, lengths = _config(run), run.config.corpus.lengths
     given, forms = _files(run)
@@ -70,7 +70,7 @@ def make_source(run: Run) -> str:
     return digest_file(run.folder / "pairs" / "pairs.jsonl")
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """The pairs, the seed, and the trained model."""
     return {
         "pairs": run.outputs["pairs"],
@@ -81,7 +81,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     }
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``pairs/models/<name>.json``; where no pair counts for the model, that says so, and has no records."""
     from truesource.lmtrain.models import load_model
 
@@ -114,14 +114,14 @@ def _record(name: str, found: PairEvaluation) -> dict[str, Any]:
     }
 
 
-def _files(run: Run) -> tuple[Path | None, Path | None]:
+def _files(run: RunFolder) -> tuple[Path | None, Path | None]:
     """The files of pairs and of forms that the configuration names."""
     config = _config(run)
     given, forms = (None if name is None else Path(run.resolve(name)) for name in (config.file, config.forms))
     return given, forms
 
 
-def _config(run: Run) -> PairsConfig:
+def _config(run: RunFolder) -> PairsConfig:
     config = run.config.evaluation.pairs
     assert config is not None
     return config

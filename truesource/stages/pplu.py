@@ -12,15 +12,15 @@ from truesource.stages import score
 
 if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Those of its scores: settings, seed, corpus, grammar, and the trained model."""
     return score.inputs(run, model)
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``pplu/<name>.json``."""
     from truesource.lmtrain.models import load_model
 

@@ -13,7 +13,7 @@ from truesource.stages.inputs import of_model
 if TYPE_CHECKING:
     from truesource.config.evaluation import ProbeConfig
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
 def applies(model: ModelEntry) -> bool:
@@ -21,12 +21,12 @@ def applies(model: ModelEntry) -> bool:
     return model.resolve()[0].architecture != "ngram"
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, and the trained model."""
     return {"probe": _config(run).model_dump(mode="json"), **of_model(run, model)}
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``probing/<name>.json``: the records of each target."""
     config = _config(run)
     sentences = run.corpus.sentences(run.config.evaluation.split)[: config.sentences]
@@ -65,7 +65,7 @@ def make(run: Run, model: ModelEntry) -> str:
     return digest_json(record)
 
 
-def _config(run: Run) -> ProbeConfig:
+def _config(run: RunFolder) -> ProbeConfig:
     config = run.config.evaluation.probe
     assert config is not None
     return config

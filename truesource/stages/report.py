@@ -9,15 +9,15 @@ from truesource.grammar.records import read_record
 from truesource.report.records import REMEDY, ResultRow
 
 if TYPE_CHECKING:
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """The configuration and everything made before."""
     return {"config": run.config.model_dump(mode="json"), "outputs": dict(run.outputs)}
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write ``results.json`` and ``report.html``."""
     from truesource.report import build_report
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
     from truesource.lmtrain.decoding.folder import SampleFolder
     from truesource.lmtrain.decoding.settings import Decoding
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
 def applies(model: ModelEntry) -> bool:
@@ -22,7 +22,7 @@ def applies(model: ModelEntry) -> bool:
     return model.resolve()[0].architecture not in MASKED
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Schemes, number of sentences, seed, and the trained model."""
     config = _config(run)
     return {
@@ -33,7 +33,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     }
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``samples/<name>/<scheme>/``."""
     from truesource.lmtrain.decoding.making import make_samples, model_digest
 
@@ -66,7 +66,7 @@ def _standing(path: Path, n: int, decoding: Decoding, seed: int, digest: str) ->
     return samples if same else None
 
 
-def _config(run: Run) -> TendenciesConfig:
+def _config(run: RunFolder) -> TendenciesConfig:
     config = run.config.evaluation.tendencies
     assert config is not None
     return config

@@ -16,13 +16,13 @@ from truesource.report.folder import MEASURES
 if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
     from truesource.generator.language_model import LanguageModel
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
 log = logging.getLogger("truesource")
 
 
-def oracle_inputs(run: Run) -> Any:
+def oracle_inputs(run: RunFolder) -> Any:
     """Settings, seed, corpus, grammar."""
     return {
         "evaluation": run.config.evaluation.model_dump(mode="json", include={"split", "sentences", "frame"}),
@@ -32,12 +32,12 @@ def oracle_inputs(run: Run) -> Any:
     }
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Those of the oracle, and the trained model."""
     return {**oracle_inputs(run), "model": run.outputs[f"train:{model.name}"]}
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
     from truesource.lmtrain.models import load_model
     from truesource.lmtrain.training_record import read_finished
@@ -68,7 +68,7 @@ def make(run: Run, model: ModelEntry) -> str:
         return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
 
 
-def make_oracle(run: Run) -> str:
+def make_oracle(run: RunFolder) -> str:
     """Score the truth as if it were a model, for both objectives: every gap must be zero."""
     lengths = run.corpus.lengths
     digests = [
@@ -78,7 +78,7 @@ def make_oracle(run: Run) -> str:
     return digest_json(digests)
 
 
-def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
+def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
     config = run.config.evaluation
     sentences = run.corpus.sentences(config.split)[: config.sentences]
     frame = preset_frame(config.frame, model.objective)
@@ -88,6 +88,6 @@ def _compare(run: Run, model: LanguageModel, name: str, extra: dict[str, Any]) -
     return _write(run, name, record)
 
 
-def _write(run: Run, name: str, record: dict[str, Any]) -> str:
+def _write(run: RunFolder, name: str, record: dict[str, Any]) -> str:
     write_json(run.folder / "scores" / f"{name}.json", record)
     return digest_json(record)

@@ -15,10 +15,10 @@ from truesource.tendencies import Drawn, classes_for, compare, record_of, same_s
 
 if TYPE_CHECKING:
     from truesource.config.evaluation import TendenciesConfig
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """Settings, stopwords, seed, grammar, samples, and what they are compared with."""
     config = _config(run)
     return {
@@ -32,7 +32,7 @@ def inputs(run: Run) -> Any:
     }
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write ``tendencies/tendencies.json`` and a figure a scheme."""
     from truesource.report.figures import standalone
     from truesource.report.figures_tendencies import tendencies_figure
@@ -64,7 +64,7 @@ def make(run: Run) -> str:
     return digest_json(record)
 
 
-def _read(run: Run, model: str, scheme: str) -> Drawn:
+def _read(run: RunFolder, model: str, scheme: str) -> Drawn:
     from truesource.lmtrain.decoding.folder import SampleFolder
 
     samples = SampleFolder.load(run.folder / "samples" / model / scheme)
@@ -73,7 +73,7 @@ def _read(run: Run, model: str, scheme: str) -> Drawn:
     return Drawn(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
 
 
-def _words(run: Run, models: list[str]) -> set[str] | None:
+def _words(run: RunFolder, models: list[str]) -> set[str] | None:
     """The words that every model tells apart; None where all read pieces, and so every word."""
     from truesource.lmtrain.models import load_model
 
@@ -82,11 +82,11 @@ def _words(run: Run, models: list[str]) -> set[str] | None:
     return set.intersection(*sets) if sets else None
 
 
-def _stopwords(run: Run, config: TendenciesConfig) -> list[str]:
+def _stopwords(run: RunFolder, config: TendenciesConfig) -> list[str]:
     return read_stopwords(None if config.stopwords is None else Path(run.resolve(config.stopwords)))
 
 
-def _config(run: Run) -> TendenciesConfig:
+def _config(run: RunFolder) -> TendenciesConfig:
     config = run.config.evaluation.tendencies
     assert config is not None
     return config

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.generator.piece_model import TokenisedModel
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 log = logging.getLogger("truesource")
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, the trained model, and other texts."""
     return {
         "tokenisation": _config(run).model_dump(mode="json"),
@@ -44,7 +44,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     }
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``tokenisation/<name>.json`` and, with a row a sentence and estimator, ``.parquet``."""
     from truesource.lmtrain.models import load_model
 
@@ -135,12 +135,12 @@ def _readable(
     return found
 
 
-def _others(run: Run) -> dict[str, Path]:
+def _others(run: RunFolder) -> dict[str, Path]:
     """Files of other texts by name."""
     return {name: Path(run.resolve(given)) for name, given in _config(run).also.items()}
 
 
-def _config(run: Run) -> TokenisationConfig:
+def _config(run: RunFolder) -> TokenisationConfig:
     config = run.config.evaluation.tokenisation
     assert config is not None
     return config

@@ -8,10 +8,10 @@ from truesource.grammar.files import digest_file, digest_json
 
 if TYPE_CHECKING:
     from truesource.config.sources import ModelEntry
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 
-def inputs(run: Run, model: ModelEntry) -> Any:
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Full settings, seed, corpus."""
     shape, training = model.resolve()
     probe = {"probe_sentences": model.probe_sentences, "grammar": run.outputs["grammar"]} if model.probe else {}
@@ -24,7 +24,7 @@ def inputs(run: Run, model: ModelEntry) -> Any:
     }
 
 
-def make(run: Run, model: ModelEntry) -> str:
+def make(run: RunFolder, model: ModelEntry) -> str:
     """Write the model folder."""
     from truesource.lmtrain.training import train
     from truesource.probe import OracleProbe

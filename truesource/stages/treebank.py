@@ -15,12 +15,12 @@ from truesource.grammar.files import digest_file, write_json
 from truesource.grammar.treebank import Treebank
 
 if TYPE_CHECKING:
-    from truesource.runner import Run
+    from truesource.run.folder import RunFolder
 
 log = logging.getLogger("truesource")
 
 
-def inputs(run: Run) -> Any:
+def inputs(run: RunFolder) -> Any:
     """Settings, seed, and the contents of the files read."""
     from truesource.embedded import english
     from truesource.grammar.treebank.reader import find_files
@@ -40,7 +40,7 @@ def inputs(run: Run) -> Any:
     return value
 
 
-def make(run: Run) -> str:
+def make(run: RunFolder) -> str:
     """Write ``treebank.mrg.gz``, ``held_out.mrg.gz`` and ``statistics.json``."""
     config = _config(run)
     bank = _read(run, config)
@@ -88,16 +88,16 @@ def _digests(path: Path) -> list[str]:
     return [digest_file(file) for file in files]
 
 
-def _config(run: Run) -> TreebankConfig:
+def _config(run: RunFolder) -> TreebankConfig:
     assert run.config.treebank is not None
     return run.config.treebank
 
 
-def _paths(run: Run, names: str | list[str]) -> list[str]:
+def _paths(run: RunFolder, names: str | list[str]) -> list[str]:
     return [run.resolve(name) for name in ([names] if isinstance(names, str) else names)]
 
 
-def _read(run: Run, config: TreebankConfig) -> Treebank:
+def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     if config.embedded:
         from truesource.embedded import english
         from truesource.generator.sampler import sample_treebank

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.generator.coded import CodedSentences, Rows
+from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
 from truesource.sweep.config import SweepConfig, require_sentences

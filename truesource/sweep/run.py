@@ -30,7 +30,7 @@ def execute(
 
     Args:
         config: what to do.
-        pcfg: its grammar, from `load_grammar`.
+        pcfg: its grammar, from `grammar_of`.
         base: folder that relative paths of the configuration start from.
         runs: folder of all runs.
         share: which cells are this job's.
@@ -69,7 +69,7 @@ def _foreign(folder: Path) -> bool:
     return not folder.is_dir() or any(path.name[0] != "." and path.name != "corpus" for path in folder.iterdir())
 
 
-def load_grammar(config: SweepConfig, base: Path) -> PCFG:
+def grammar_of(config: SweepConfig, base: Path) -> PCFG:
     """The grammar that a configuration names, relative to ``base``."""
     from truesource.embedded import english
     from truesource.grammar.pcfg import PCFG
@@ -94,9 +94,8 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
 
     if isinstance(config.corpus, str):
         return Corpus.load(_resolve(config.corpus, base))
-    from truesource.generator.making import make_corpus
-    from truesource.generator.plan import Plan
-    from truesource.generator.spelling import Columns
+    from truesource.generator.corpus_builder import make_corpus
+    from truesource.generator.plan import Columns, Plan
     from truesource.grammar.doctor import require_consistent
     from truesource.grammar.parallel import Workers
 

@@ -77,7 +77,7 @@ def _room(array: Array, needed: int) -> Array:
 def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
     """Log of the sum of exp(score) over the paths from 0 to i (n+1,), nats, -inf where none; and ``running`` (A,).
 
-    Exponentials are taken of differences to the largest term only, as in `_kernels_lattice`.
+    Exponentials are taken of differences to the largest term only, as in `_kernels.lattice`.
     """
     n = len(first) - 2
     log = np.full(n + 1, -np.inf)

@@ -108,11 +108,11 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
     from truesource.grammar.parallel import Share
     from truesource.sweep.config import load_sweep
-    from truesource.sweep.run import corpus_folder, execute, load_grammar
+    from truesource.sweep.run import corpus_folder, execute, grammar_of
 
     assert isinstance(share, Share)
     config, base = load_sweep(path, overrides), path.resolve().parent
-    pcfg, corpus = load_grammar(config, base), corpus_folder(config, base)
+    pcfg, corpus = grammar_of(config, base), corpus_folder(config, base)
     if corpus is not None:
         warn_of_other_grammar(corpus, pcfg)
         warn_of_conditions(corpus, config.evaluation.split, corrected=disjoint_exactly(corpus, config.evaluation.split))

@@ -114,7 +114,8 @@ def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]
 
 
 def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None) -> Source:
-    from truesource.generator.sampler import Sampler, random_state
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
     from truesource.grammar.pcfg import PCFG
 
     pcfg = PCFG.load(path)

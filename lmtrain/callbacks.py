@@ -11,30 +11,49 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_text
 from truesource.grammar.progress import Meter
 from truesource.grammar.records import read_records
 from truesource.lmtrain import snapshots
-from truesource.lmtrain.data import to_device
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.distributed import any_process, is_main_process, sum_of
+from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.models import TrainedModel, as_language_model
 from truesource.lmtrain.resuming import LossSum
 from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
 from truesource.lmtrain.training_record import MetricsRow
 
-if TYPE_CHECKING:
-    from truesource.lmtrain.run import Run
-
 #: measures a model in training: named numbers for ``metrics.jsonl``
 Probe = Callable[[TrainedModel], Mapping[str, float]]
+
+
+class Watched(Protocol):
+    """What is watched of a training run."""
+
+    config: ModelConfig
+    training: TrainConfig
+    batches: TrainingBatches
+    dev: list[Batch]
+    probe: Probe | None
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    trainer: LossTrainer
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]
@@ -44,7 +63,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
     process measures and writes; what it decides by the clock, and a Ctrl-C that any process got, holds for all.
     """
 
-    def __init__(self, run: Run, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
+    def __init__(self, run: Watched, folder: Path, bar: Meter, interrupted: threading.Event) -> None:
         self._run, self._folder, self._bar, self._interrupted = run, folder, bar, interrupted
         self._path = folder / "metrics.jsonl"
         self._snapshots = snapshots.schedule(run.training, run.batches.n_steps)

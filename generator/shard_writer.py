@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.generator.arrow_columns import Spelling, spell
 from truesource.generator.corpus_record import ShardEntry
-from truesource.generator.plan import Shard
-from truesource.generator.sampler import Derivations, Sampler, random_state
-from truesource.generator.spelling import Columns, Spelling, spell
+from truesource.generator.derivations import Derivations
+from truesource.generator.plan import Columns, Shard
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, write_json
 from truesource.grammar.records import read_record

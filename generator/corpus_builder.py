@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator.arrow_columns import Spelling
 from truesource.generator.card import dataset_card
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
-from truesource.generator.drawing import Drawing, Hashes
-from truesource.generator.exclusion import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
+from truesource.generator.dedup_splits import deal
 from truesource.generator.plan import Plan, Shard, mean_length, plan_shards
+from truesource.generator.resumable import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
 from truesource.generator.sampler import Sampler
-from truesource.generator.spelling import Spelling
-from truesource.generator.unfinished import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
-from truesource.generator.unique import deal
+from truesource.generator.shard_writer import Drawing, Hashes
+from truesource.generator.split_overlap import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json, remove_leftovers, write_json, write_text
 from truesource.grammar.locks import exclusive

@@ -6,28 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from truesource.generator.sampler import Derivations, Sampler
-from truesource.generator.trees import node_codes
-from truesource.grammar.errors import InputError
+from truesource.generator.arrow_strings import offsets, packed, strings
+from truesource.generator.corpus_record import SymbolKey
+from truesource.generator.derivations import Derivations
+from truesource.generator.plan import Columns
+from truesource.generator.sampler import Sampler
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from truesource.generator.corpus_record import SymbolKey
-
-_STRING_LIMIT = 2**31 - 1  # bytes in one string column of one shard
-
-
-@dataclass(frozen=True)
-class Columns:
-    """What a corpus holds besides ``text``, ``n_tokens`` and ``logprob``."""
-
-    trees: bool = True  #: the derivation of each sentence, see `truesource.generator.trees`
-    string_logprob: bool = False  #: log probability of the sentence, all its derivations together; slow
-    ids: bool = False  #: the words as numbers of ``symbols.json``
 
 
 @dataclass(frozen=True)
@@ -82,14 +70,6 @@ def _all_different(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
-    encoded = [name.encode() for name in names]
-    bounds = np.zeros(len(names) + 1, dtype=np.int64)
-    np.cumsum([len(name) for name in encoded], out=bounds[1:])
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), bounds
-
-
 def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, columns: Columns) -> pyarrow.Table:
     """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids."""
     import pyarrow as pa
@@ -104,29 +84,12 @@ def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, column
         "logprob": pa.array(derivations.log_prob),
     }
     if columns.trees:
-        table["tree"] = pa.ListArray.from_arrays(_offsets(ends), pa.array(node_codes(sampler, derivations)))
+        table["tree"] = pa.ListArray.from_arrays(offsets(ends), pa.array(sampler.node_codes(derivations)))
     if columns.string_logprob:
         found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
         table["string_logprob"] = pa.array(found)
     if columns.ids:
         words = sampler.left[rules[rules >= sampler.first_lexical]]
         bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
-        table["ids"] = pa.ListArray.from_arrays(_offsets(bounds), pa.array(words))
+        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(words))
     return pa.table(table)
-
-
-def strings(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pyarrow.Array:
-    """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(
-        pa.string(), len(bounds) - 1, [None, _offsets(bounds).buffers()[1], pa.py_buffer(data)]
-    )
-
-
-def _offsets(bounds: NDArray[np.int64]) -> pyarrow.Array:
-    import pyarrow as pa
-
-    if bounds[-1] > _STRING_LIMIT:
-        raise InputError("a shard's sentences take more than 2 GB; use a smaller shard size")
-    return pa.array(bounds.astype(np.int32))

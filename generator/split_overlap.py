@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from truesource.generator.drawing import Drawing, Hashes, among
 from truesource.generator.plan import Shard
+from truesource.generator.shard_writer import Drawing, Hashes, among
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.parallel import Workers, run_each

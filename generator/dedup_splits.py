@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.drawing import MOST_DRAWS, POOL, Drawing, Hashes, among
 from truesource.generator.plan import Shard
+from truesource.generator.shard_writer import MOST_DRAWS, POOL, Drawing, Hashes, among
 from truesource.grammar.errors import InputError
 from truesource.grammar.parallel import Workers, run_each
 from truesource.grammar.progress import meter

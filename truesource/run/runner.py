@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
-import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +15,12 @@ from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import read_record
-from truesource.provenance import now, provenance
+from truesource.run.folder import RunFolder
+from truesource.run.provenance import now, provenance
+from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.generator.corpus import Corpus
-    from truesource.grammar.pcfg import PCFG
+    pass
 
 log = logging.getLogger("truesource")
 
@@ -31,65 +28,6 @@ log = logging.getLogger("truesource")
 EVALUATIONS = frozenset(
     {"naturalness", "divergence", "tokenisation", "pplu", "samples", "tendencies", "pairs", "probing", "dynamics"}
 )
-
-
-Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
-
-
-@dataclass
-class Run:
-    """A run folder and what its stages share."""
-
-    config: RunConfig
-    folder: Path
-    base: Path  #: relative paths of the configuration start here
-    outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
-    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
-
-    @property
-    def grammar_file(self) -> Path:
-        """The induced (or given) grammar."""
-        return self.folder / "grammar" / "grammar.npz"
-
-    @cached_property
-    def pcfg(self) -> PCFG:
-        """The grammar of the run; only after its stage."""
-        from truesource.grammar.pcfg import PCFG
-
-        return PCFG.load(self.grammar_file)
-
-    @cached_property
-    def corpus(self) -> Corpus:
-        """The corpus of the run; only after its stage."""
-        from truesource.generator.corpus import Corpus
-
-        return Corpus.load(self.folder / "corpus")
-
-    def resolve(self, name: str) -> str:
-        """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.
-
-        Raises:
-            InputError: a variable is not set.
-        """
-        filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
-        if unset := re.search(r"\$\{?(\w+)", filled):
-            raise InputError(f"the configuration names {name!r}, but the environment variable {unset[1]} is not set")
-        return str(self.base / filled)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One step: see `truesource.stages`."""
-
-    name: str
-    made: tuple[str, ...]  #: patterns of the files it makes, relative to the run folder
-    inputs: Callable[[Run], Any]
-    make: Callable[[Run], str]
-
-    @property
-    def kind(self) -> str:
-        """The name without the model."""
-        return self.name.partition(":")[0]
 
 
 def plan(config: RunConfig) -> list[Stage]:
@@ -208,11 +146,11 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
         state = _read_state(state_file) if not force else {}
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
-        _run_stages(Run(config, folder, base), state, state_file)
+        _run_stages(RunFolder(config, folder, base), state, state_file)
     return folder / "report.html"
 
 
-def _run_stages(run: Run, state: dict[str, Any], state_file: Path) -> None:
+def _run_stages(run: RunFolder, state: dict[str, Any], state_file: Path) -> None:
     started = now()
     stages = plan(run.config)
     for number, stage in enumerate(stages, start=1):
@@ -245,7 +183,7 @@ def _run_stages(run: Run, state: dict[str, Any], state_file: Path) -> None:
         write_json(state_file, {"stages": state})
 
 
-def _make(run: Run, stage: Stage) -> dict[str, Any]:
+def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
     """Make a stage: the digest of its ``output``, and why it is ``unmeasured`` where it found nothing to measure.
 
     A stage of a model is not made where the stage that all models share, of the same kind, found nothing.

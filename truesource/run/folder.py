@@ -1,0 +1,60 @@
+"""A run folder and what the stages of a run share."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.config.run import RunConfig
+from truesource.grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.pcfg import PCFG
+
+Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
+
+
+@dataclass
+class RunFolder:
+    """A run folder and what its stages share."""
+
+    config: RunConfig
+    folder: Path
+    base: Path  #: relative paths of the configuration start here
+    outputs: dict[str, str] = field(default_factory=dict)  #: digest of what each stage made
+    unmeasured: dict[str, Note] = field(default_factory=dict)  #: stages that found nothing to measure
+
+    @property
+    def grammar_file(self) -> Path:
+        """The induced (or given) grammar."""
+        return self.folder / "grammar" / "grammar.npz"
+
+    @cached_property
+    def pcfg(self) -> PCFG:
+        """The grammar of the run; only after its stage."""
+        from truesource.grammar.pcfg import PCFG
+
+        return PCFG.load(self.grammar_file)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus of the run; only after its stage."""
+        from truesource.generator.corpus import Corpus
+
+        return Corpus.load(self.folder / "corpus")
+
+    def resolve(self, name: str) -> str:
+        """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.
+
+        Raises:
+            InputError: a variable is not set.
+        """
+        filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
+        if unset := re.search(r"\$\{?(\w+)", filled):
+            raise InputError(f"the configuration names {name!r}, but the environment variable {unset[1]} is not set")
+        return str(self.base / filled)
