@@ -81,9 +81,12 @@ def disturbed(folder: Path, verb: Verb, event: Event, what: str) -> outcome.Outc
 def _strace(folder: Path, verb: Verb, options: list[str]) -> tuple[outcome.Outcome, int]:
     """Call the verb with strace attached before it begins; also gives the number of its process."""
     watchers: list[tuple[subprocess.Popen[bytes], int]] = []
+    prepared, says = os.pipe()  # what the child does before the verb is not of the verb
     ready, go = os.pipe()
 
     def attach(child: int) -> None:
+        os.close(says)
+        os.read(prepared, 1)
         watcher = subprocess.Popen(["strace", "-f", "-q", *options, "-p", str(child)], stderr=subprocess.PIPE)
         watchers.append((watcher, child))
         while b"TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_bytes():
@@ -93,13 +96,14 @@ def _strace(folder: Path, verb: Verb, options: list[str]) -> tuple[outcome.Outco
         os.write(go, b".")
 
     def wait() -> None:
+        os.write(says, b".")
         os.read(ready, 1)
-        os.close(ready)
-        os.close(go)
+        for end in (prepared, says, ready, go):
+            os.close(end)
 
     done = outcome.call(folder, verb, wait, attach)
-    os.close(ready)
-    os.close(go)
+    for end in (prepared, ready, go):
+        os.close(end)
     watcher, child = watchers[0]
     watcher.terminate()  # what the call may have left behind is not watched any longer
     watcher.communicate()
