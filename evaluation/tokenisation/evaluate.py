@@ -63,7 +63,10 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
             check_window(model, document)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
-    left_out = [LeftOut(text.number, f"no piece spells {', '.join(text.parts)}") for text in documents.unreadable]
+    left_out = [
+        LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True)
+        for text in documents.unreadable
+    ]
     long = f"the own cut has more tokens than the {model.longest} that the model reads"
     left_out += [LeftOut(number, long) for number in documents.too_long]
     with meter(f"summing over cuts with {model.name}", total=len(documents)) as progress:

@@ -49,6 +49,7 @@ class LeftOut:
 
     number: int  #: among those given, from 0
     reason: str
+    unreadable: bool = False  #: it holds what no piece spells
 
 
 @dataclass(frozen=True)

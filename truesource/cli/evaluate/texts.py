@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,9 +65,9 @@ def warn_of_left_out(measured: Measured, path: Path) -> None:
     """Say on stderr how many documents of a file count in no sum, but for those that no piece spells."""
     evaluation = measured.evaluation
     given = len(evaluation.documents) + len(evaluation.left_out)
-    for reason, number in evaluation.reasons().items():
-        if not reason.startswith("no piece spells"):  # said when they were read
-            echo(f"Warning: {number:,} of {given:,} documents of {path} are left out; {reason}", err=True)
+    reasons = Counter(text.reason for text in evaluation.left_out if not text.unreadable)  # those were said when read
+    for reason, number in reasons.items():
+        echo(f"Warning: {number:,} of {given:,} documents of {path} are left out; {reason}", err=True)
 
 
 def warn_of_texts(
