@@ -23,19 +23,19 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from truesource.embedded import english
-from truesource.evaluation.comparison import score_both
-from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.core.comparison import score_both
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.measures.bootstrap import resampled_ratio
 from truesource.evaluation.measures.correlation import correlations
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.evaluation.naturalness.zipf_law import log_pmf
+from truesource.evaluation.measures.zipf_law import log_pmf
 from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
 from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
-from truesource.evaluation.oracle import Oracle
 from truesource.evaluation.pplu.unigrams import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tokenisation.estimate import Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.estimate import Settings, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange

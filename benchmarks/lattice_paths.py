@@ -16,8 +16,8 @@ import sentencepiece
 from lattice_setting import Document, Row, Setting
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
-from truesource.evaluation.encoded import Encoded
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, between, mean_difference
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import p_value
 from truesource.evaluation.measures.permutation import compare_words, permuted_words
 

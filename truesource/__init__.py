@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     __version__: str
 
     from truesource.embedded import english
-    from truesource.evaluation.comparison import Comparison, compare
-    from truesource.evaluation.oracle import Oracle
-    from truesource.evaluation.score import Score
+    from truesource.evaluation.core.comparison import Comparison, compare
+    from truesource.evaluation.core.oracle import Oracle
+    from truesource.evaluation.core.score import Score
     from truesource.generator.corpus import Corpus
     from truesource.generator.frame import ScoringFrame
     from truesource.grammar.conditioning import LengthRange
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Binarisation": "truesource.grammar.treebank",
-    "Comparison": "truesource.evaluation.comparison",
+    "Comparison": "truesource.evaluation.core.comparison",
     "Corpus": "truesource.generator.corpus",
     "InputError": "truesource.grammar.errors",
     "LengthRange": "truesource.grammar.conditioning",
     "Normalisation": "truesource.grammar.treebank",
-    "Oracle": "truesource.evaluation.oracle",
+    "Oracle": "truesource.evaluation.core.oracle",
     "PCFG": "truesource.grammar.pcfg",
-    "Score": "truesource.evaluation.score",
+    "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.frame",
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
-    "compare": "truesource.evaluation.comparison",
+    "compare": "truesource.evaluation.core.comparison",
     "english": "truesource.embedded",
     "load_model": "truesource.lmtrain.models",
     "train": "truesource.lmtrain.training",

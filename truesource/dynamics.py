@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
 from truesource.evaluation.dynamics.table import Dynamics
-from truesource.evaluation.exclusion import Exclusion
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from truesource.evaluation.comparison import oracle_for
+from truesource.evaluation.core.comparison import oracle_for
+from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
-from truesource.evaluation.exclusion import Exclusion
 from truesource.evaluation.measures.paired import at_positions_of, pair
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.comparison import oracle_for, score_both, vocabulary_part
+from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
+from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.probing.experiment import Experiment, LayerResult, Options, WordValues
 from truesource.evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
 from truesource.evaluation.probing.spans import span_targets
 from truesource.evaluation.probing.targets import Given, Kind, Targets, Truth, word_targets
-from truesource.evaluation.score import digest_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
-    from truesource.evaluation.oracle import Oracle
+    from truesource.evaluation.core.oracle import Oracle
     from truesource.lmtrain.models import TrainedModel
 
 Checkpoints = Literal["last", "all"]

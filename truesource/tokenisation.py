@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.evaluation.exclusion import Exclusion
-    from truesource.evaluation.score import Score
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.evaluation.core.score import Score
+    from truesource.evaluation.tokenisation.bound_checks import Shortfall
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.canonical import CanonicalMass
     from truesource.evaluation.tokenisation.decomposition import Decomposition
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.estimate import Settings
-    from truesource.evaluation.tokenisation.evaluation import Evaluation
+    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
-    from truesource.evaluation.tokenisation.shortfalls import Shortfall
+    from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -66,14 +66,14 @@ class Measured:
     @property
     def too_low(self) -> Shortfall | None:
         """How far the total that stands for log P(D) is below what some run certainly reaches; None: it is not."""
-        from truesource.evaluation.tokenisation.shortfalls import below_bounds
+        from truesource.evaluation.tokenisation.bound_checks import below_bounds
 
         return below_bounds(self.evaluation, self.marginal)
 
     @property
     def notes(self) -> dict[str, Shortfall]:
         """By label, the runs whose standard errors cannot be believed."""
-        from truesource.evaluation.tokenisation.shortfalls import shortfalls
+        from truesource.evaluation.tokenisation.bound_checks import shortfalls
 
         return shortfalls(self.evaluation, self.marginal)
 
@@ -115,7 +115,7 @@ class Measured:
         return found
 
     def _below(self, name: str, found: Shortfall) -> dict[str, Any]:
-        from truesource.evaluation.score import Score
+        from truesource.evaluation.core.score import Score
 
         score = Score(name, found.nats, self.evaluation.signed(found.run, below=found.below, unit="nats"))
         return {"below": found.below, **score.as_record()}
@@ -206,7 +206,7 @@ def builder_for(
         InputError: the tokeniser has no scores of its own.
     """
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
-    from truesource.evaluation.tokenisation.fit import fit_scores, uniform_scores
+    from truesource.evaluation.tokenisation.unigram_em import fit_scores, uniform_scores
 
     inventory = tokenizer.inventory
     chosen = proposal or ("fitted" if inventory.scores is None else "own")
@@ -236,7 +236,7 @@ def fitting_documents(model: TokenisedModel, found: Documents, *, leave_out: boo
         InputError: a document is too long and ``leave_out`` is false, or all are.
     """
     from truesource.evaluation.tokenisation.documents import fitting
-    from truesource.evaluation.tokenisation.evaluate import numbered
+    from truesource.evaluation.tokenisation.run_estimators import numbered
     from truesource.evaluation.tokenisation.window import check_window
 
     if leave_out:
@@ -300,11 +300,11 @@ def measure(
         excluded: sentences that the texts leave out, and so does the truth.
 
     Raises:
-        InputError: as `evaluation.tokenisation.evaluate.evaluate_runs` and `evaluation.tokenisation.decomposition`.
+        InputError: as `run_estimators.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
     from truesource.evaluation.tokenisation.decomposition import decompose
-    from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-    from truesource.evaluation.tokenisation.evaluation import ONE_BEST
+    from truesource.evaluation.tokenisation.results import ONE_BEST
+    from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
     evaluation = evaluate_documents(model, found, estimators, settings)
     parts = {**evaluation.parts, "proposal": proposal}
@@ -325,12 +325,12 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
         marginal: label of the run that stands for log P(D).
         settings: with the seed of the bootstraps, and the inverse temperature of entropies.
     """
+    from truesource.evaluation.tokenisation.bound_checks import below_bounds
     from truesource.evaluation.tokenisation.canonical import canonical_mass
-    from truesource.evaluation.tokenisation.evaluation import ONE_BEST
     from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
     from truesource.evaluation.tokenisation.perplexity import perplexities
     from truesource.evaluation.tokenisation.pooling import pool
-    from truesource.evaluation.tokenisation.shortfalls import below_bounds
+    from truesource.evaluation.tokenisation.results import ONE_BEST
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None
@@ -344,7 +344,7 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
 def rounding_of(model: TokenisedModel) -> float:
     """Share of log P(D) by which it is off as a rule: n-grams count in double precision, networks in single."""
     from truesource.evaluation.tokenisation.estimators.exact import remembers_all
-    from truesource.evaluation.tokenisation.evaluation import DOUBLE, SINGLE
+    from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 
     return SINGLE if remembers_all(model) else DOUBLE
 

@@ -14,7 +14,7 @@ from truesource.tokenisation_tables import make_tables
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.generator.piece_model import TokenisedModel
     from truesource.tokenisation import Measured

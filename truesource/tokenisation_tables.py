@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.score import signature
+from truesource.evaluation.core.score import signature
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.caching import Caching
     from truesource.evaluation.tokenisation.canonical import LocalCanonicality
     from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.domains import SetResult
+    from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
-    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.word_table import WordTable
     from truesource.generator.piece_model import TokenisedModel
@@ -235,8 +235,8 @@ def other_languages(
 ) -> list[SetResult]:
     """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
     from truesource.evaluation.tokenisation.documents import documents
-    from truesource.evaluation.tokenisation.domains import compare_sets, shifted_sets
-    from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+    from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
+    from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
     from truesource.tokenisation import fitting_documents
 
     marginal = measured.marginal

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch

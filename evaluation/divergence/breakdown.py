@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.divergence.contexts import Contexts, Divided
 from truesource.evaluation.divergence.estimate import few
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
-from truesource.evaluation.score import Score, signature
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
 SHARES = ("tv", "agreement")  #: those that are at most 1

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.evaluation.comparison import oracle_for
+from truesource.evaluation.core.comparison import oracle_for
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import (
     Events,
     FloatArray,
@@ -20,7 +21,6 @@ from truesource.evaluation.divergence.blocks import (
     truth_blocks,
 )
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
-from truesource.evaluation.oracle import Oracle
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

@@ -9,16 +9,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.divergence.breakdown import Row, by_context, by_group
 from truesource.evaluation.divergence.cached import CachedTruth
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.measures.bootstrap import ci_part
-from truesource.evaluation.score import Score, digest_sentences, signature
-from truesource.evaluation.tag_classes import PENN, TagClasses
 from truesource.generator.language_model import DistributionModel, check_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.divergence.blocks import FloatArray, TruthBlock, events_of, paired_blocks
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.groups import frequency_bands, word_classes
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.tag_classes import PENN, TagClasses
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.errors import NothingToMeasureError
 
@@ -75,7 +75,7 @@ def measure_contexts(
 
     Args:
         model: its distributions have the oracle's words.
-        oracle: as `truesource.evaluation.comparison.oracle_for` makes it.
+        oracle: as `truesource.evaluation.core.comparison.oracle_for` makes it.
         sentences: at least one token each.
         top: size of the sets of most probable events.
         by: ``class`` and ``frequency`` divide the divergence among groups of words.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.divergence.blocks import FloatArray
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
-from truesource.evaluation.score import Score, signature
 
 
 @dataclass(frozen=True, eq=False)

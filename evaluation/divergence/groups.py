@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
+from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
 from truesource.evaluation.divergence.blocks import Events, FloatArray, TruthBlock
-from truesource.evaluation.oracle import UNKNOWN, Oracle
-from truesource.evaluation.tag_classes import PENN, TagClasses, tags_of
 from truesource.grammar.inference.expected import expected_counts
 
 IntArray = NDArray[np.int64]

@@ -9,7 +9,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.comparison import BothScored
+from truesource.evaluation.core.comparison import BothScored
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
 from truesource.evaluation.divergence.cached import CONTEXTS
 from truesource.evaluation.divergence.compare import By as ExactBy
 from truesource.evaluation.divergence.groups import frequency_bands
@@ -27,9 +29,7 @@ from truesource.evaluation.dynamics.groupings import BY, By, Grouping, Places
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
 from truesource.evaluation.dynamics.table import Curves, Dynamics
 from truesource.evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
-from truesource.evaluation.exclusion import Exclusion
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluation.tag_classes import PENN, TagClasses, tags_of
 from truesource.generator.frame import preset_frame
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
@@ -105,7 +105,7 @@ def learning_dynamics(
         name: of the model.
         lengths: the length condition of the sentences.
         settings: None: the default ones.
-        excluded: what the sentences leave out, as `evaluation.comparison.compare` has it. Log ratios are then those to
+        excluded: what the sentences leave out, as `core.comparison.compare` has it. Log ratios are then those to
             the truth that leaves it out too; ``kl`` stays that to the grammar, with ``disjoint:uncorrected``.
 
     Raises:

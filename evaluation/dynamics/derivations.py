@@ -9,8 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.tag_classes import tags_of
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.tag_classes import tags_of
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.progress import meter

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.table import Curves, Dynamics
 from truesource.evaluation.measures.bootstrap import TAILS
-from truesource.evaluation.oracle import UNKNOWN
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 

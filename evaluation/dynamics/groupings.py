@@ -9,12 +9,12 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.tag_classes import TagClasses
 from truesource.evaluation.divergence.blocks import Events
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.averages import Members
 from truesource.evaluation.dynamics.derivations import Structure
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluation.tag_classes import TagClasses
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
-from truesource.evaluation.score import Score, signature
 
 FloatArray = NDArray[np.float64]
 

@@ -10,17 +10,17 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.tag_classes import TagClasses
 from truesource.evaluation.divergence.blocks import Events, events_of
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
 from truesource.evaluation.divergence.compare import By as ExactBy
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.averages import enough_sentences
 from truesource.evaluation.dynamics.groupings import ALL
-from truesource.evaluation.exclusion import Exclusion
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.score import Score
-from truesource.evaluation.tag_classes import TagClasses
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
 from truesource.grammar.conditioning import LengthRange

@@ -12,7 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import threads

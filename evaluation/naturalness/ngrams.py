@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from truesource.evaluation.encoded import Encoded, IntArray
 from truesource.evaluation.measures.correlation import spearman
+from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
 from truesource.grammar.inference.exact import Variant
 
 HIGHEST = 4  #: longest n-grams counted

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from truesource.evaluation.encoded import Encoded, IntArray
-from truesource.evaluation.naturalness.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
+from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
+from truesource.evaluation.measures.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
 from truesource.evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
 from truesource.grammar.errors import InputError
 

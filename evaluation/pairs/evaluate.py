@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
 from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from truesource.evaluation.pairs.pair import ALL, Pair
 from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, preferred
-from truesource.evaluation.score import Score, signature
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import NothingToMeasureError

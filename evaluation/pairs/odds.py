@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
 from truesource.generator.frame import ScoringFrame

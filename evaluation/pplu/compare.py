@@ -18,12 +18,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.comparison import BothScored, score_both
-from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.core.comparison import BothScored, score_both
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.oracle import UNKNOWN
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
-from truesource.evaluation.oracle import UNKNOWN
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
-from truesource.evaluation.score import Score, digest_sentences, signature
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
@@ -108,7 +108,7 @@ def compare_pplu(
             list of them (models of pieces), of the words of both texts and ``<unk>``; default .5 for ``train`` and
             ``model``, 0 for ``test``.
         seed: of the bootstrap.
-        excluded: what the sentences leave out, as `evaluation.comparison.compare` has it; the truth, and its word
+        excluded: what the sentences leave out, as `evaluation.core.comparison.compare` has it; the truth, and its word
             frequencies, then leave it out too.
 
     Raises:

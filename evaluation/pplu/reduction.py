@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import UNKNOWN, Oracle
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.pplu.unigrams import END, Unigram
 from truesource.generator.language_model import DistributionModel, LogDistributions
 from truesource.grammar.errors import InputError

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
-from truesource.evaluation.score import Score
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange

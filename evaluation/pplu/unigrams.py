@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.exclusion import ROUNDING
-from truesource.evaluation.oracle import UNKNOWN, Oracle
-from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.core.exclusion import ROUNDING
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
+from truesource.evaluation.core.score import digest_sentences
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
@@ -96,7 +96,7 @@ def counted_unigram(
     Args:
         sentences: of the train split, of the scored text, or of the model's own samples.
         source: what they are, for signatures.
-        read: a sentence as the oracle reads it, see `truesource.evaluation.oracle.Oracle.read`.
+        read: a sentence as the oracle reads it, see `truesource.evaluation.core.oracle.Oracle.read`.
         frame: which tokens count.
         ends: whether the model predicts ends of sentences.
         words: that get ``smoothing`` without having been seen.

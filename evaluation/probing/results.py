@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
 from truesource.evaluation.probing.splits import Split
-from truesource.evaluation.score import Score, signature
 
 CORRELATIONS = ("rho_truth", "rho_model", "rho_difference")
 UNITS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.targets import Floats, Targets, Truth, used_labels
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.posterior import Posterior, posterior, tables

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import posterior
@@ -72,7 +72,7 @@ def word_targets(
     Sentences are read as the oracle reads them, so words that the model does not tell apart are ``<unk>`` here too.
 
     Args:
-        oracle: with the vocabulary of the model, see `truesource.evaluation.comparison.oracle_for`.
+        oracle: with the vocabulary of the model, see `truesource.evaluation.core.comparison.oracle_for`.
         sentences: at least one word each.
         kind: ``tag`` or ``state``.
         given: the whole ``sentence``, or its words up to this one (``left``), under the oracle's length condition.

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import Encoded, encode_with_words
+from truesource.evaluation.core.oracle import UNKNOWN
+from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
+from truesource.evaluation.measures.integer_corpus import Encoded, encode_with_words
 from truesource.evaluation.measures.monte_carlo import Tail, judged
 from truesource.evaluation.measures.permutation import RANKS, compare_words, permuted_words
-from truesource.evaluation.oracle import UNKNOWN
-from truesource.evaluation.score import digest_sentences
 from truesource.evaluation.tendencies.curves import curves_of
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.measured import Sample, Sizes

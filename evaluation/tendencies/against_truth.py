@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import IntArray, encode_with_words
+from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
+from truesource.evaluation.measures.integer_corpus import IntArray, encode_with_words
+from truesource.evaluation.measures.lengths import length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import judged
-from truesource.evaluation.naturalness.lengths import length_counts, with_rest
-from truesource.evaluation.score import digest_sentences
 from truesource.evaluation.tendencies.curves import curves_of
 from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
 from truesource.evaluation.tendencies.floor import floor

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from truesource.evaluation.encoded import IntArray
 from truesource.evaluation.measures.discrete_tests import atoms
+from truesource.evaluation.measures.integer_corpus import IntArray
 from truesource.evaluation.tendencies.findings import Curves, FloatArray
 from truesource.evaluation.tendencies.measured import Sample
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency

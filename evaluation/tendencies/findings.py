@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.measures.integer_corpus import IntArray
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
-from truesource.evaluation.score import Score
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 

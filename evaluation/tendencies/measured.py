@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import Encoded, IntArray
 from truesource.evaluation.measures.distances import distances
-from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
+from truesource.evaluation.measures.rarefaction import expected_types
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
 from truesource.evaluation.tendencies.shares import shares
 from truesource.evaluation.tendencies.truth import Truth

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from truesource.evaluation.encoded import IntArray
-from truesource.evaluation.naturalness.zipf_law import fit_law
+from truesource.evaluation.measures.integer_corpus import IntArray
+from truesource.evaluation.measures.zipf_law import fit_law
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.exact import Variant
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import Encoded
+from truesource.evaluation.measures.integer_corpus import Encoded
 
 #: tokens that treebanks and tokenisers write for a symbol
 ESCAPED: Mapping[str, str] = {

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import Encoded
-from truesource.evaluation.oracle import UNKNOWN, Oracle
+from truesource.evaluation.core.oracle import UNKNOWN, Oracle
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits
 from truesource.generator.random_streams import random_state

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from truesource.evaluation.encoded import Encoded, IntArray
 from truesource.evaluation.measures.discrete_tests import against_exact, between
+from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.grammar.errors import InputError, NothingToMeasureError
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import arc_marginals, best_path
+from truesource.evaluation.tokenisation.marginal import arc_marginals, best_path
 from truesource.generator.piece_model import Floats, Ints, PieceText
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track

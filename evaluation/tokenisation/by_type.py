@@ -11,14 +11,14 @@ import numpy as np
 
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.sums import checked, exact_count, finite
+from truesource.evaluation.tokenisation.marginal import checked, exact_count, finite
 from truesource.generator.piece_model import Floats, Ints
 from truesource.grammar.errors import InputError
 
 
 @dataclass(frozen=True)
 class TypeSums:
-    """What `truesource.evaluation.tokenisation.sums` gives, of every word type and of all tokens together."""
+    """What `truesource.evaluation.tokenisation.marginal` gives, of every word type and of all tokens together."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
     counts: Ints  #: (U,) tokens of each

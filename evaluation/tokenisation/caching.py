@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.score import Score, digest_sentences, signature
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Document, Settings
-from truesource.evaluation.tokenisation.evaluate import numbered, seed_of
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import check_window, window_part

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.score import Score, digest_sentences, signature
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Document
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.estimators.estimate import Document
+from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.token_scores import continued_log_probs
 from truesource.evaluation.tokenisation.window import reader, window_part
 from truesource.generator.piece_model import Floats, TokenisedModel

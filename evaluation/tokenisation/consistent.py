@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.marginal import count_paths
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
-from truesource.evaluation.tokenisation.sums import count_paths
 from truesource.evaluation.tokenisation.without_replacement import Method, sample_distinct
 from truesource.generator.piece_model import Ints, PieceInventory
 from truesource.grammar.errors import InputError
@@ -90,7 +90,7 @@ class ConsistentPaths:
         return DistinctPaths(self.expanded(found.paths), found.log_inclusion, found.kappa, found.method)
 
     def n_best(self, k: int) -> Paths:
-        """As `truesource.evaluation.tokenisation.best.n_best`; paths of the whole text, by descending log Q_cons."""
+        """As `truesource.evaluation.tokenisation.n_best.n_best`; paths of the whole text, by descending log Q_cons."""
         return self.expanded(n_best(self.lattice, k))
 
     def expanded(self, paths: Paths) -> Paths:

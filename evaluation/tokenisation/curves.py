@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.best import n_best, own_first
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Bound, Settings
 from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Settings
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.evaluate import evaluate_runs
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Run
+from truesource.evaluation.tokenisation.n_best import n_best, own_first
 from truesource.evaluation.tokenisation.perplexity import perplexity
+from truesource.evaluation.tokenisation.results import ONE_BEST, Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.generator.piece_model import Floats, TokenisedModel
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
@@ -127,7 +127,7 @@ def sample_curves(
     An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.evaluate.evaluate_runs`.
+        InputError: as `truesource.evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
     _known(estimators)
     runs = {
@@ -163,7 +163,7 @@ def temperature_curve(
     """Perplexity over the inverse temperature b of Q, in percent of n-best's (Cao & Rimell 2021, figure 1).
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.evaluate.evaluate_runs`.
+        InputError: as `truesource.evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
     _known([estimator])
     runs = {f"{estimator}/b={b:g}": Run(estimator, replace(settings, b=b)) for b in inverse_temperatures}

@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.score import Score
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, variance_of
-from truesource.evaluation.tokenisation.shortfalls import below_bounds
+from truesource.evaluation.tokenisation.bound_checks import below_bounds
+from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, variance_of
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import Floats
 from truesource.grammar.conditioning import LengthRange
@@ -97,7 +97,7 @@ class Decomposition:
         ``one_best_nll``, ``marginal_nll``, ``true_nll``, ``tokenisation_gap``, ``model_gap``, ``distance`` are means of
         a sentence, those with ``_per_word`` of a word. ``tokenisation_share`` and ``model_share`` divide the pooled
         gaps by the pooled distance; there are none unless the interval of the distance is above 0, nor where the total
-        of the run is certainly too low (`evaluation.tokenisation.shortfalls.below_bounds`). Intervals are of a document
+        of the run is certainly too low (`bound_checks.below_bounds`). Intervals are of a document
         bootstrap with the same resamples throughout (paired). ``estimation_error_per_word``, without one, is the
         standard error of both gaps that comes from estimating log P(D), and not less than the rounding, but 0 where
         that is exact; it is not there without error bars.

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.estimate import Document
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.window import own_cut_fits
 from truesource.generator.piece_model import PieceInventory, TokenisedModel
 from truesource.grammar.errors import InputError, NothingToMeasureError

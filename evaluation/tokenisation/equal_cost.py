@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Settings
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.evaluate import evaluate_runs, numbered, seed_of
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Run
+from truesource.evaluation.tokenisation.results import ONE_BEST, Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_runs, numbered, seed_of
 from truesource.generator.piece_model import Floats, Ints, TokenisedModel
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
@@ -150,7 +150,7 @@ def equal_cost(
         repeats: of every estimator that draws.
 
     Raises:
-        InputError: the reference is of other documents, or as `evaluation.tokenisation.evaluate.evaluate_runs`.
+        InputError: the reference is of other documents, or as `evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
     if tuple(reference.numbers.tolist()) != documents.numbers or repeats < 1:
         raise InputError("the reference has to be of the same documents, and there is at least one repeat")

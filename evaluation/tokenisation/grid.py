@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from truesource.evaluation.score import Score
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.evaluate import evaluate_runs
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, Run
 from truesource.evaluation.tokenisation.perplexity import perplexities
 from truesource.evaluation.tokenisation.pooling import pool
+from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.generator.piece_model import TokenisedModel
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
@@ -72,7 +72,7 @@ def perplexity_grid(
         seed: of the bootstrap.
 
     Raises:
-        InputError: as `truesource.evaluation.tokenisation.evaluate.evaluate_runs`.
+        InputError: as `truesource.evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
     places: dict[str, tuple[Cuts, str, int]] = {
         f"{prefix}{method}/{k}": (cuts, method, k)

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
-from truesource.evaluation.score import Score
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.marginal import entropy
 from truesource.evaluation.tokenisation.pooling import pool
-from truesource.evaluation.tokenisation.sums import entropy
+from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.generator.piece_model import Floats
 
 

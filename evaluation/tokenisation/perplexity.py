@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.score import Score
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation
+from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.evaluate import digest_scores
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.evaluation.tokenisation.run_estimators import digest_scores
 
 
 def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import checked, log_partition
+from truesource.evaluation.tokenisation.marginal import checked, log_partition
 from truesource.generator.piece_model import Floats, Ints
 from truesource.grammar.errors import InputError
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.marginal import checked
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
-from truesource.evaluation.tokenisation.sums import checked
 from truesource.grammar.errors import InputError
 
 _STREAM = 1

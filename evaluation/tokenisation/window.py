@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.estimate import Bound, Document
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
 from truesource.grammar.errors import InputError

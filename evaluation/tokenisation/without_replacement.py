@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import paths as _kernels_paths
 from truesource.evaluation.tokenisation._kernels import search as _kernels_search
-from truesource.evaluation.tokenisation.best import best_of
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.n_best import best_of
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
 from truesource.generator.piece_model import Floats

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.score import Score, signature
-from truesource.evaluation.tokenisation.estimate import Document, Settings
-from truesource.evaluation.tokenisation.evaluate import numbered, seed_of
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import Floats, TokenisedModel

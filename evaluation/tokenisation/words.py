@@ -23,14 +23,14 @@ from typing import Literal
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends, word_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, Particles, resampled
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
-from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits
 from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceWalker, TokenisedModel
 from truesource.grammar.errors import InputError

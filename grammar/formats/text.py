@@ -148,7 +148,7 @@ def parse_text(
         normalise: take numbers as weights and divide by each symbol's sum.
         path: named in errors.
         lenient: take unquoted names without rules as words even where other words are quoted, and note them with
-            their lines in ``meta["unquoted"]``, as `truesource.grammar.doctor` wants them.
+            their lines in ``meta["unquoted"]``, as `truesource.grammar.diagnostics` wants them.
 
     Raises:
         InputError: with the line at fault.

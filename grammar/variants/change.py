@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.doctor import MASS_TOLERANCE, diagnose
+from truesource.grammar.diagnostics import MASS_TOLERANCE, diagnose
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.variants.divergence import STRINGS, Divergence, divergence

@@ -22,7 +22,7 @@ from truesource.lmtrain.ngram.trie import Trie
 from truesource.lmtrain.ngram.walker import NgramWalker
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
-from truesource.lmtrain.pieces.slots import Slots, assemble_words, cut_words
+from truesource.lmtrain.pieces.prediction_slots import Slots, assemble_words, cut_words
 from truesource.lmtrain.subwords import SubwordVocabulary
 from truesource.lmtrain.tokenizer import SPECIALS
 

@@ -32,8 +32,9 @@ from truesource.generator.language_model import TokenScores, assemble_scores
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.data import by_length, pack
+from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, log_probs_at, slot_log_probs
 from truesource.lmtrain.pieces.cutter import Cutter
-from truesource.lmtrain.pieces.slots import (
+from truesource.lmtrain.pieces.prediction_slots import (
     Slots,
     assemble_words,
     by_sentence,
@@ -41,7 +42,6 @@ from truesource.lmtrain.pieces.slots import (
     cut_words,
     first_words,
 )
-from truesource.lmtrain.pieces.whole_texts import OpenPredictor, log_probs_at, slot_log_probs
 from truesource.lmtrain.scoring import batch_budget
 
 

@@ -16,10 +16,10 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
-from truesource.evaluation.comparison import Comparison, compare, oracle_for
+from truesource.evaluation.core.comparison import Comparison, compare, oracle_for
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.token_table import read_token_table, write_token_table
 from truesource.evaluation.measures.bootstrap import FEWEST
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.token_table import read_token_table, write_token_table
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective, TokenScores, assemble_scores
 from truesource.grammar.conditioning import LengthRange

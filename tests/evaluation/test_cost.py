@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truesource.evaluation.cost import LongSentences, long_sentences
+from truesource.evaluation.core.cost import LongSentences, long_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 

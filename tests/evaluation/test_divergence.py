@@ -18,11 +18,11 @@ from reference_inference import all_strings, derivations, rules_of
 from toy_models import END, Table
 from whole_language import whole_language
 
-from truesource.evaluation.comparison import compare
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence import blocks
 from truesource.evaluation.divergence.compare import BY, Divergence, compare_distributions
 from truesource.evaluation.divergence.estimate import variance_ratio
-from truesource.evaluation.oracle import Oracle
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective
 from truesource.grammar.conditioning import LengthRange

@@ -11,10 +11,10 @@ from reference_inference import all_strings, rules_of
 from toy_models import END, Table
 from whole_language import whole_language
 
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.cached import cache_truth
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.reverse import reverse_divergence
-from truesource.evaluation.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.bound import bound_records, sentence_records
-from truesource.evaluation.comparison import compare
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
-from truesource.evaluation.exclusion import Exclusion
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.parts import score_in_parts
 from truesource.evaluation.pplu.compare import compare_pplu
 from truesource.evaluation.pplu.unigrams import oracle_unigram
 from truesource.generator.corpus import Corpus

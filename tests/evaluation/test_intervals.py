@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures import bootstrap, correlation
 from truesource.evaluation.measures.bootstrap import (
     FEWEST,
@@ -32,7 +33,6 @@ from truesource.evaluation.measures.correlation import (
     spearman_ends,
 )
 from truesource.evaluation.measures.paired import Paired
-from truesource.evaluation.score import Score
 
 
 def drawn_sums(seed: int, n: int = 30) -> tuple[np.ndarray, np.ndarray]:

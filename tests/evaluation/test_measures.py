@@ -10,10 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired, pair
 from truesource.evaluation.measures.perplexity import perplexities, perplexity
-from truesource.evaluation.score import Score, digest_sentences, signature
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import TokenScores, assemble_scores
 from truesource.grammar.errors import InputError

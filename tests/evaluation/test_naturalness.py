@@ -14,12 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from truesource.evaluation.encoded import Encoded, encode, permuted
+from truesource.evaluation.measures.integer_corpus import Encoded, encode, permuted
+from truesource.evaluation.measures.lengths import length_counts, with_rest
+from truesource.evaluation.measures.rarefaction import expected_types
+from truesource.evaluation.measures.zipf_law import Law, fit_law, log_pmf, objective
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluation.naturalness.lengths import length_counts, with_rest
 from truesource.evaluation.naturalness.ngrams import agreement, ngrams
-from truesource.evaluation.naturalness.rarefaction import expected_types
-from truesource.evaluation.naturalness.zipf_law import Law, fit_law, log_pmf, objective
 from truesource.evaluation.naturalness.zipf_mandelbrot import (
     fit_corpus,
     fit_released,

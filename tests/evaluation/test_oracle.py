@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective
 from truesource.grammar.conditioning import LengthRange

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.evaluation.encoded import encode
 from truesource.evaluation.measures._kernels import permutation as kernels
+from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.measures.monte_carlo import p_value
 from truesource.evaluation.measures.permutation import compare_words, permutation_tests, permuted_words
 from truesource.grammar.errors import InputError

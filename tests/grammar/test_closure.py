@@ -10,7 +10,7 @@ from hypothesis import given
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, expected, rules_of, spectral_radius, total_mass, unary_chains
 
-from truesource.grammar.doctor import derivational_entropy
+from truesource.grammar.diagnostics import derivational_entropy
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure, perron, reachable
 from truesource.grammar.pcfg import PCFG

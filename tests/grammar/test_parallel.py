@@ -21,8 +21,8 @@ import pytest
 from dask_cluster import HERE, PATIENT, SAFETY, dask_cluster, wait_for
 from distributed import Client
 
-from truesource.evaluation import parts
-from truesource.evaluation.parts import score_in_parts
+from truesource.evaluation.core import scores_on_disk as parts
+from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.grammar import cluster
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

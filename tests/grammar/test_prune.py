@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from truesource.grammar.doctor import diagnose
+from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import SplitMerge, split_merge
 from truesource.grammar.estimate.prune import prune

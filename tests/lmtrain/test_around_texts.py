@@ -12,9 +12,9 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.fit import uniform_scores
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.unigram_em import uniform_scores
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.models import load_model

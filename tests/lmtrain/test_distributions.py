@@ -113,7 +113,7 @@ def test_weights_that_are_not_numbers_are_reported() -> None:
 
 def test_a_network_is_compared_with_the_truth(model: CausalModel | MaskedModel) -> None:
     """Nothing is wrong by more than the network's rounding: the paired estimate is that of its scores."""
-    from truesource.evaluation.comparison import compare
+    from truesource.evaluation.core.comparison import compare
 
     pcfg = PCFG.from_text("S -> A S 0.5 | A 0.5\nA -> w0 0.25 | w1 0.25 | w2 0.25 | zebra 0.25")
     lengths, sentences = LengthRange(1, 3), [["w0"], ["w1", "zebra"], ["w2", "w2", "w0"], ["w0"]]

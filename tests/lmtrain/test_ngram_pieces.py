@@ -22,7 +22,7 @@ from walked_texts import walked
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, assemble_scores

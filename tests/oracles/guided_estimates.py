@@ -11,7 +11,7 @@ from piece_models import AB_PIECES, ToyPieceModel, ToyWalker, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
 from truesource.generator.piece_model import Floats, Ints, TokenisedModel
 
 AB = toy_inventory(AB_PIECES)

@@ -11,7 +11,7 @@ import pytest
 from command_line import Command
 from toy_english import TOY
 
-from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.core.exclusion import Exclusion
 from truesource.generator.corpus import Corpus
 from truesource.grammar.pcfg import PCFG
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from command_line import Command
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 

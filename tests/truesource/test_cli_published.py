@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from truesource.evaluation.published import read_published, read_words
+from truesource.evaluation.core.published import read_published, read_words
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 

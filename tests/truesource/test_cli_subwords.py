@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from truesource.cli.main import main
-from truesource.evaluation.comparison import compare
+from truesource.evaluation.core.comparison import compare
 from truesource.generator.corpus import Corpus
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.grammar.pcfg import PCFG

@@ -17,8 +17,8 @@ from pyarrow import parquet
 from saved_models import save_model, save_piece_model
 from seat_grammar import SEAT_GRAMMAR
 
-from truesource.evaluation.exclusion import Exclusion
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.corpus import Corpus
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
@@ -356,7 +356,7 @@ def test_what_stands_for_the_sum(here: Path, command: Command) -> None:
 
 
 def test_errors_below_rounding_are_said_so(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.evaluation.tokenisation.evaluation.SINGLE", 0.5)  # of ln P, in place of 1e-7
+    monkeypatch.setattr("truesource.evaluation.tokenisation.results.SINGLE", 0.5)  # of ln P, in place of 1e-7
     call = (*CALL, "unigram", "corpus", "--documents", 12, "--estimators", "dpf", "--candidates", 2, "--particles", 2)
     found = command(*call, "--oracle", "toy.npz", "--json", "t.json")
     assert found.code == 0

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 USE = """
 from truesource import PCFG, Corpus, Oracle, compare, english, load_model, train
-from truesource.evaluation.oracle import Oracle as Same
+from truesource.evaluation.core.oracle import Oracle as Same
 import truesource.generator.sampler, truesource.grammar.estimate._kernels.em, truesource.lmtrain.pieces.inventory
 import evaluation, generator, grammar, lmtrain, tests  # those of the working folder
 assert Same is Oracle and PCFG.from_text("S -> 'a' 1").log_prob(["a"]) == 0.0

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from truesource.config.run import RunConfig
-from truesource.evaluation.comparison import compare
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.evaluation.comparison import compare
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.token_table import write_token_table
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.token_table import write_token_table
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.doctor import diagnose
+from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.divergence.breakdown import Row
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.evaluation.score import Score
 from truesource.report import figures_divergence, figures_naturalness, tendencies
 from truesource.report.figures import figure, to_svg
 from truesource.report.figures_grammar import possible_held_out, trace_figure

@@ -14,9 +14,9 @@ from tiny_run import prepare, run
 
 from truesource.config.evaluation import TendenciesConfig
 from truesource.config.run import load_config
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.pplu.reduction import PROTOCOLS, Reduced
-from truesource.evaluation.score import Score
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Finding, Tendencies

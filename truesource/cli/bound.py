@@ -70,11 +70,11 @@ def command(
         truth_of,
     )
     from truesource.cli.lengths import announce_long, at_most
-    from truesource.evaluation.bound import bound_records, sentence_records
+    from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+    from truesource.evaluation.core.published import read_words
+    from truesource.evaluation.core.scores_on_disk import score_in_parts
     from truesource.evaluation.measures.bootstrap import FEWEST
     from truesource.evaluation.measures.paired import unknown_words, words_missing
-    from truesource.evaluation.parts import score_in_parts
-    from truesource.evaluation.published import read_words
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json
@@ -173,7 +173,7 @@ def command(
 
 def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, json: Path | None) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
-    from truesource.evaluation.published import published_bound, read_published
+    from truesource.evaluation.core.published import published_bound, read_published
     from truesource.generator.frame import preset_frame
     from truesource.grammar.files import write_json
 

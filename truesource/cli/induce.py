@@ -120,7 +120,7 @@ def command(
     from dataclasses import asdict, replace
     from functools import partial
 
-    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
     from truesource.grammar.files import digest_json, write_json_lines
     from truesource.grammar.formats import save_grammar

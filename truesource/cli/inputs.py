@@ -10,7 +10,7 @@ from truesource.cli.console import echo
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank
@@ -118,7 +118,7 @@ def truth_of(
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return None
-    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.corpus import Corpus
 
     found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition, scored=scores)

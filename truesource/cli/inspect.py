@@ -39,7 +39,7 @@ def command(
     from truesource.cli.inputs import read_sentences
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import coverage
-    from truesource.grammar.doctor import diagnose, is_serious
+    from truesource.grammar.diagnostics import diagnose, is_serious
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG

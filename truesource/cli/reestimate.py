@@ -31,7 +31,7 @@ def reestimate(
     import shutil
 
     from truesource.cli.inputs import read_sentences, show_reading
-    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.estimate.inside_outside import inside_outside
     from truesource.grammar.estimate.rule_counts import tree_brackets
     from truesource.grammar.files import digest_json, write_json_lines

@@ -84,7 +84,7 @@ def command(
     from truesource.generator.corpus_builder import make_corpus
     from truesource.generator.plan import Columns, Plan, sentences_for
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.errors import InputError
     from truesource.grammar.parallel import Share
     from truesource.grammar.parallel import Workers as AtWork

@@ -35,7 +35,7 @@ def command(
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
     from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.table import print_results
-    from truesource.evaluation.comparison import compare
+    from truesource.evaluation.core.comparison import compare
     from truesource.generator.frame import preset_frame
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.files import write_json

@@ -41,7 +41,7 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.variants import measure

@@ -34,7 +34,7 @@ class TokenisationConfig(Section):
 
     @model_validator(mode="after")
     def _estimators_are_known(self) -> Self:
-        from truesource.evaluation.tokenisation.domains import parse_change
+        from truesource.evaluation.tokenisation.domain_shift import parse_change
         from truesource.tokenisation import check_estimators
 
         try:

@@ -10,7 +10,7 @@ from truesource.evaluation.naturalness.compare import Naturalness
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 
 if TYPE_CHECKING:
-    from truesource.evaluation.encoded import IntArray
+    from truesource.evaluation.measures.integer_corpus import IntArray
 
 COLOURS = (
     SAMPLE,

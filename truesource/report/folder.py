@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from truesource.evaluation.token_table import read_token_table
+from truesource.evaluation.core.token_table import read_token_table
 from truesource.generator.corpus import Corpus
-from truesource.grammar.doctor import diagnose
+from truesource.grammar.diagnostics import diagnose
 from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
 from truesource.grammar.pcfg import PCFG

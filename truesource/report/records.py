@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.score import ScoreRecord
+from truesource.evaluation.core.score import ScoreRecord
 from truesource.grammar.records import STRICT, Count, FileName, InnerPath
 
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
@@ -15,7 +15,7 @@ REMEDY = "delete it and run the experiment again"  #: a run passes over stages w
 
 @with_config(STRICT)
 class ResultRow(TypedDict):
-    """A row of ``results.json`` and content of ``scores/<model>.json``, see `truesource.evaluation.comparison`."""
+    """A row of ``results.json`` and content of ``scores/<model>.json``, see `truesource.evaluation.core.comparison`."""
 
     model: FileName
     objective: Literal["causal", "masked"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
+from truesource.evaluation.core.score import signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES
 from truesource.evaluation.scaling.fits import AxisFit
-from truesource.evaluation.score import signature
 from truesource.grammar.files import write_text
 from truesource.report.figures import standalone
 from truesource.report.figures_scaling import figures

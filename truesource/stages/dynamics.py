@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.dynamics import measure_checkpoints, sampled_trees
+from truesource.evaluation.core.tag_classes import PENN, read_classes
 from truesource.evaluation.dynamics.compare import Settings
 from truesource.evaluation.dynamics.findings import findings
-from truesource.evaluation.tag_classes import PENN, read_classes
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.grammar.doctor import diagnose, require_consistent
+from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.formats.berkeley import source_files

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
 from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
 from truesource.evaluation.pairs.generate import make_pairs

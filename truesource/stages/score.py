@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.comparison import compare
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.token_table import write_token_table
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.token_table import write_token_table
 from truesource.generator.frame import preset_frame
 from truesource.grammar.files import digest_json, write_json
 from truesource.report.folder import MEASURES

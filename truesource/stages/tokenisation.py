@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.generator.text import read_documents
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model

@@ -132,7 +132,7 @@ def _truth(config: TreebankConfig) -> dict[str, Any] | None:
     if not config.embedded:
         return None
     from truesource.embedded import english
-    from truesource.grammar.doctor import derivational_entropy
+    from truesource.grammar.diagnostics import derivational_entropy
 
     pcfg = english()
     return {

@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import AXES, Cell
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.evaluation.scaling.scatter import Scatter
-from truesource.evaluation.score import Score, signature
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import STRICT, Count, FileName, read_record
 from truesource.sweep.scores import MEASURES, read_scores, read_sums

@@ -96,7 +96,7 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
         return Corpus.load(_resolve(config.corpus, base))
     from truesource.generator.corpus_builder import make_corpus
     from truesource.generator.plan import Columns, Plan
-    from truesource.grammar.doctor import require_consistent
+    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.parallel import Workers
 
     require_consistent(pcfg)

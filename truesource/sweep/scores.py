@@ -11,11 +11,11 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.comparison import BothScored, oracle_for, score_both
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.evaluation.score import digest_sentences
 from truesource.generator.frame import preset_frame
 from truesource.grammar.archives import ArrayKind, read_arrays
 from truesource.grammar.errors import InputError

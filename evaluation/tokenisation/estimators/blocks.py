@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.best import n_best
-from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.tails import Tail
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.evaluation.tokenisation.marginal import count_paths
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.generator.piece_model import Ints, PieceInventory
 
 LONGEST_BLOCK = 20  #: characters

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
 from truesource.generator.piece_model import TokenisedModel
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from truesource.evaluation.tokenisation.consistent import ConsistentPaths
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
-from truesource.evaluation.tokenisation.sums import count_paths
 from truesource.evaluation.tokenisation.window import every_cut_fits
 from truesource.generator.piece_model import Ints, TokenisedModel
 

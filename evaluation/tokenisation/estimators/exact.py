@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.contexts import Budget, States
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader

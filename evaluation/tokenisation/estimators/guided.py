@@ -7,9 +7,9 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.window import narrowed, reader

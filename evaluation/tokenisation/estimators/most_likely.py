@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import reader

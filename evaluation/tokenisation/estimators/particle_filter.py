@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.window import narrowed

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from truesource.evaluation.tokenisation.best import n_best, own_first
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
+from truesource.evaluation.tokenisation.marginal import count_paths
+from truesource.evaluation.tokenisation.n_best import n_best, own_first
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
-from truesource.evaluation.tokenisation.sums import count_paths
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
 from truesource.generator.piece_model import Ints, TokenisedModel

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators import paths
 from truesource.evaluation.tokenisation.estimators.beam import beam
 from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
 from truesource.evaluation.tokenisation.estimators.bracket import bracket
 from truesource.evaluation.tokenisation.estimators.consistent import ConsistentCuts
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
 from truesource.evaluation.tokenisation.estimators.guided import guided
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import forward
+from truesource.evaluation.tokenisation.marginal import forward
 from truesource.generator.piece_model import Floats, Ints
 
 LEAST_MASS = 1e-6  #: of unlisted cuts; masses are found by subtraction, which leaves some ten digits of this

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks, Candidates
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pairs
 from truesource.evaluation.tokenisation.window import reader
 from truesource.generator.piece_model import Floats, Ints, TokenisedModel

@@ -19,6 +19,8 @@ from slow_median import slow_median
 from toy_models import END, Table
 
 import truesource.evaluation.dynamics.findings as dynamics_findings
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.tag_classes import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.averages import Members, group_means
 from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
@@ -28,8 +30,6 @@ from truesource.evaluation.dynamics.groupings import BY, By
 from truesource.evaluation.dynamics.milestones import Crossings, stays_below
 from truesource.evaluation.dynamics.table import Curves, Dynamics
 from truesource.evaluation.measures.bootstrap import REPLICATES
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.tag_classes import PENN, TagClasses, read_classes, tags_of
 from truesource.generator.corpus import Corpus
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective, TokenScores

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.drawn import Drawn, outside_of
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
 from truesource.evaluation.pairs.generate import Made, make_pairs

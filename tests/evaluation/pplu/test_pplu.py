@@ -13,7 +13,7 @@ from toy_english import TOY
 from toy_models import Table
 from whole_language import whole_language
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.rankings import rank_sentences
 from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split

@@ -9,7 +9,7 @@ import pytest
 from toy_english import TOY
 from toy_models import Table
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
 from truesource.evaluation.pplu.unigrams import END, Unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from random_grammars import cases
 from reference_inference import all_strings, derivations, rules_of
 
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.spans import NONE, constituents, span_posterior, span_targets
 from truesource.evaluation.probing.targets import word_targets
 from truesource.grammar.conditioning import LengthRange

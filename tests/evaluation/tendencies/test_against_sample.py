@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from truesource.evaluation.encoded import encode
+from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits

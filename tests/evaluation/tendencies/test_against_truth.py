@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from toy_english import TOY
 
-from truesource.evaluation.naturalness.rarefaction import expected_types
+from truesource.evaluation.measures.rarefaction import expected_types
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.shares import stopwords_among, symbols

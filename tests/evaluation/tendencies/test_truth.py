@@ -10,7 +10,7 @@ from reference_inference import all_strings, rules_of
 from scipy import stats
 from toy_english import TOY
 
-from truesource.evaluation.encoded import encode_with_words
+from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.shares import is_symbol, shares, stopwords_among
 from truesource.evaluation.tendencies.truth import Truth

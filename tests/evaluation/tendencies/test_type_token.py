@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from truesource.evaluation.encoded import encode
+from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.tendencies.floor import floor
 from truesource.evaluation.tendencies.two_samples import type_tests
 from truesource.evaluation.tendencies.type_token import (

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 
-from truesource.evaluation.tokenisation.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.beam import beam
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
 
 THREE = "▁abab▁ba▁aba"

@@ -10,9 +10,9 @@ import pytest
 from guided_estimates import AB, LONG_WORD, THREE_WORDS, RecordingModel, document_of, ratios, repeated, z_score
 from piece_models import BOS, ToyPieceModel
 
-from truesource.evaluation.tokenisation.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.rows import drawn
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from piece_models import MARKER, ToyPieceModel, cuts_of, toy_inventory
 from scipy.stats import chisquare
 
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, block_ends, word_ends
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.tails import Tail
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import count_paths
+from truesource.evaluation.tokenisation.marginal import count_paths
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.generator.piece_model import PieceInventory, PieceText
 
 #: pieces that reach from one word into the next, and over any place within a word

@@ -13,7 +13,7 @@ import pytest
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.by_type import sums_by_type
-from truesource.evaluation.tokenisation.sums import (
+from truesource.evaluation.tokenisation.marginal import (
     count_paths,
     entropy,
     log_collision,

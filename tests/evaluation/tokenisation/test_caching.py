@@ -13,9 +13,9 @@ from truesource.evaluation.tokenisation import caching as module
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.caching import Caching, caching
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import seed_of
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.paths import Paths
+from truesource.evaluation.tokenisation.run_estimators import seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.generator.piece_model import Floats

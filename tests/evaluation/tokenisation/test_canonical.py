@@ -13,9 +13,9 @@ from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.canonical import canonical_mass, local_canonicality
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.evaluation import DOUBLE
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
+from truesource.evaluation.tokenisation.results import DOUBLE
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -10,7 +10,7 @@ import pytest
 from enumerated_cuts import Cut, cuts, distribution, inventory, score
 from lattice_paths import AB_SCORES, Cutter, fit_p
 
-from truesource.evaluation.tokenisation import sums
+from truesource.evaluation.tokenisation import marginal as sums
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.consistent import ConsistentPaths
 from truesource.generator.piece_model import PieceInventory

@@ -10,14 +10,14 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
-from truesource.evaluation.tokenisation.evaluation import Run
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
+from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.results import Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
 from truesource.generator.piece_model import Floats
 from truesource.grammar.errors import InputError
 

@@ -15,22 +15,22 @@ from piece_models import MARKER, ToyTokenizer
 from reference_inference import all_strings, rules_of
 from whole_language import whole_language
 
-from truesource.evaluation.exclusion import Exclusion
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.domains import (
+from truesource.evaluation.tokenisation.domain_shift import (
     IN_DOMAIN,
     SentenceSet,
     compare_sets,
     drawn_set,
     shifted_sets,
 )
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.respelling import respell
+from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceWalker
 from truesource.grammar.conditioning import LengthRange

@@ -11,12 +11,12 @@ import pytest
 from enumerated_cuts import log_sum
 from piece_models import AB_PIECES, BOS, ToyPieceModel, cuts_of, toy_inventory
 
-from truesource.evaluation.tokenisation.best import n_best
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
 from truesource.grammar.errors import InputError

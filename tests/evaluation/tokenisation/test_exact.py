@@ -14,9 +14,9 @@ from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyWalker,
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators import exact as module
 from truesource.evaluation.tokenisation.estimators.bracket import bracket, bracket_sum
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.exact import (
     TooManyContextsError,
     count_prefixes,

@@ -9,10 +9,10 @@ from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.grid import perplexity_grid, pooled_grid
 from truesource.evaluation.tokenisation.perplexity import perplexities
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)

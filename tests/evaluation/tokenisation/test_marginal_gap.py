@@ -13,10 +13,10 @@ from scipy import stats
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.evaluation import DOUBLE, SINGLE
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
+from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)

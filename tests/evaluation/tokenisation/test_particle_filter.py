@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 from scipy import stats
 
-from truesource.evaluation.tokenisation.estimate import Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.estimate import Settings, log_interval
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter, resampled
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 

@@ -10,10 +10,10 @@ from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.evaluation import Evaluation
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.perplexity import perplexities, perplexity
+from truesource.evaluation.tokenisation.results import Evaluation
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]

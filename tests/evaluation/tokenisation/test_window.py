@@ -18,11 +18,11 @@ from truesource.evaluation.tokenisation.canonical import local_canonicality
 from truesource.evaluation.tokenisation.curves import order_curves
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import reference_log_p
-from truesource.evaluation.tokenisation.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
 from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import (
     WithinWindow,

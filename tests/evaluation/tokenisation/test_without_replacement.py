@@ -11,8 +11,8 @@ from enumerated_cuts import inventory
 from lattice_paths import AB_SCORES, EIGHTY, Cutter, fit_p
 from scipy import stats
 
-from truesource.evaluation.tokenisation import sums
-from truesource.evaluation.tokenisation.best import n_best
+from truesource.evaluation.tokenisation import marginal as sums
+from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.paths import DistinctPaths
 from truesource.evaluation.tokenisation.proposal import Proposal
 from truesource.evaluation.tokenisation.without_replacement import (

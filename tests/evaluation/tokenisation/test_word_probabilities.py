@@ -13,12 +13,12 @@ from guided_estimates import AB, THREE_WORDS, document_of
 from piece_models import BOS, END, MARKER, ToyPieceModel, cuts_of, log_sum, toy_inventory
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.exclusion import Exclusion
+from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents, seed_of
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, seed_of
 from truesource.evaluation.tokenisation.word_table import word_surprisals
 from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
 from truesource.grammar.conditioning import LengthRange

@@ -13,9 +13,9 @@ from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from truesource.evaluation.core.score import Score
     from truesource.evaluation.divergence.breakdown import Row
     from truesource.evaluation.divergence.compare import Divergence
-    from truesource.evaluation.score import Score
 
 NAME = "divergence"
 ROWS = (
@@ -86,9 +86,9 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.evaluation.core.tag_classes import PENN, read_classes
     from truesource.evaluation.divergence.compare import BY, compare_distributions
     from truesource.evaluation.divergence.reverse import reverse_divergence
-    from truesource.evaluation.tag_classes import PENN, read_classes
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text

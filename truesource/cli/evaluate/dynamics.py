@@ -80,11 +80,11 @@ def command(
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
     from truesource.dynamics import measure_checkpoints, sampled_trees
+    from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
     from truesource.evaluation.divergence.groups import END
     from truesource.evaluation.dynamics.compare import Settings
     from truesource.evaluation.dynamics.findings import findings
     from truesource.evaluation.dynamics.groupings import BY
-    from truesource.evaluation.tag_classes import PENN, read_classes, tags_of
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text

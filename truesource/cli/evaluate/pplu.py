@@ -160,7 +160,7 @@ def reduced(
 ) -> dict[str, list[Reduced]]:
     """Smaller vocabularies, of the model and, with a grammar, of the truth."""
     from truesource.cli.evaluate.pplu_tables import TRUTH
-    from truesource.evaluation.comparison import oracle_for
+    from truesource.evaluation.core.comparison import oracle_for
     from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
 
     kept = [text[i] for i in sorted(set(found.sentence.tolist()))]
@@ -175,7 +175,7 @@ def random_splits(
     found: UnigramPerplexity, words: str, beta: float, seed: int
 ) -> dict[tuple[Knowledge, Knowledge], Split]:
     """The same split, by what the model and the word frequencies know of it."""
-    from truesource.evaluation.oracle import UNKNOWN
+    from truesource.evaluation.core.oracle import UNKNOWN
     from truesource.evaluation.pplu.splitting import random_split
     from truesource.evaluation.pplu.unigrams import END
 

@@ -10,11 +10,11 @@ from truesource.cli.console import console, echo
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from truesource.evaluation.core.score import Score
     from truesource.evaluation.pplu.compare import UnigramPerplexity
     from truesource.evaluation.pplu.rankings import Ranked, Rankings
     from truesource.evaluation.pplu.reduction import Reduced
     from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, Split
-    from truesource.evaluation.score import Score
 
 Records = list[dict[str, Any]]
 ROWS = (
@@ -59,7 +59,7 @@ def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplex
 
     Those of the truth are of its full distributions, which leave out no sentences of earlier splits.
     """
-    from truesource.evaluation.exclusion import UNCORRECTED
+    from truesource.evaluation.core.exclusion import UNCORRECTED
 
     of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
     records: Records = []
@@ -194,7 +194,7 @@ def _records(
 
     Parts of that signature that are other than those of the scores are ``signed``.
     """
-    from truesource.evaluation.score import signature
+    from truesource.evaluation.core.score import signature
 
     chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
     own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"

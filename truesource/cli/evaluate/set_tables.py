@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.grid import CUTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from truesource.evaluation.score import Score
+    from truesource.evaluation.core.score import Score
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.tokenisation_sets import MeasuredSets
     from truesource.tokenisation_tables import Tables

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents, Unreadable
-    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.generator.piece_model import PieceText, TokenisedModel
     from truesource.tokenisation import Measured
 

@@ -151,8 +151,8 @@ def command(
     from truesource.cli.evaluate.texts import read_texts, warn_of_left_out
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import read_documents, truth_of
-    from truesource.evaluation.tokenisation.domains import parse_change
-    from truesource.evaluation.tokenisation.estimate import Settings
+    from truesource.evaluation.tokenisation.domain_shift import parse_change
+    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truesource.cli.console import console, echo
-from truesource.evaluation.tokenisation.estimate import TAIL, student
+from truesource.evaluation.tokenisation.estimators.estimate import TAIL, student
 
 if TYPE_CHECKING:
-    from truesource.evaluation.score import Score
+    from truesource.evaluation.core.score import Score
     from truesource.evaluation.tokenisation.caching import Caching, Case
     from truesource.evaluation.tokenisation.canonical import LocalCanonicality
     from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
     from truesource.evaluation.tokenisation.decomposition import Decomposition
-    from truesource.evaluation.tokenisation.domains import SetResult
+    from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.word_table import WordTable

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.score import Score, signature
-from truesource.evaluation.tokenisation.estimate import Bound, Document, Estimate, Settings, log_interval
+from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 from truesource.generator.piece_model import Floats, Ints
 

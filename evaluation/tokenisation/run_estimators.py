@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.evaluation import ONE_BEST, Evaluation, LeftOut, Run
+from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, LeftOut, Run
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits, window_part
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.errors import InputError

@@ -12,9 +12,9 @@ from piece_models import AB_PIECES, BOS, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents, documents, fitting
-from truesource.evaluation.tokenisation.estimate import Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents, evaluate_runs, seed_of
-from truesource.evaluation.tokenisation.evaluation import Run
+from truesource.evaluation.tokenisation.estimators.estimate import Settings
+from truesource.evaluation.tokenisation.results import Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
-from truesource.evaluation.score import Score, digest_sentences, signature
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective, assemble_scores, check_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.doctor import require_endings
+from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
 from truesource.grammar.inference.exact import Variant

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from scipy.stats import norm
 
-from truesource.evaluation.tokenisation.estimate import student
-from truesource.evaluation.tokenisation.evaluation import Evaluation, Total
+from truesource.evaluation.tokenisation.estimators.estimate import student
+from truesource.evaluation.tokenisation.results import Evaluation, Total
 
 DOUBT = 3.0  #: standard errors that are known, and times the rounding, that may be chance
 _TAIL = float(

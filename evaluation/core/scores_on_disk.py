@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truesource.evaluation.bound import sentence_records
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.score import digest_sentences
+from truesource.evaluation.core.exact_bound import sentence_records
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.score import digest_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, remove_leftovers, write_json
@@ -90,7 +90,7 @@ def score_in_parts(
     same bytes; those of a cluster must see ``folder`` under the same path.
 
     Returns:
-        The records of all sentences as `evaluation.bound.sentence_records` gives them; None while parts of other
+        The records of all sentences as `exact_bound.sentence_records` gives them; None while parts of other
         jobs are missing.
 
     Raises:

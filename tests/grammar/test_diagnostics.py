@@ -11,12 +11,12 @@ from hypothesis import given
 from random_grammars import cases, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.evaluation.bound import sentence_records
-from truesource.evaluation.oracle import Oracle
+from truesource.evaluation.core.exact_bound import sentence_records
+from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.coverage import coverage
 from truesource.grammar.cycles import left_recursion, unary_cycles
-from truesource.grammar.doctor import diagnose, require_consistent
+from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 

@@ -20,7 +20,7 @@ def n_best(lattice: Lattice, k: int) -> Paths:
     """The ``k`` paths of the largest sums of scores, exactly, by descending sum; all if there are fewer.
 
     Search from the end, best first on the sum so far plus the exact best sum of the rest. Ties are broken by the
-    lattice alone, and the first path is `truesource.evaluation.tokenisation.sums.best_path`.
+    lattice alone, and the first path is `truesource.evaluation.tokenisation.marginal.best_path`.
 
     Returns:
         The paths with log Q_1, nats.

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.doctor import require_endings
+from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
-    from truesource.evaluation.exclusion import Exclusion
+    from truesource.evaluation.core.exclusion import Exclusion
     from truesource.grammar.inference.batch import Batch
     from truesource.grammar.inference.distributions import Distributions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.encoded import IntArray
+from truesource.evaluation.measures.integer_corpus import IntArray
 
 FloatArray = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference, ends, ratio_draws, studentised
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.score import Score
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
-from truesource.evaluation.tokenisation.evaluation import Evaluation
 from truesource.evaluation.tokenisation.respelling import check_share, respell
+from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.generator.piece_model import Floats
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

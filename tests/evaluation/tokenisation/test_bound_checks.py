@@ -9,12 +9,12 @@ import pytest
 from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 from scipy import stats
 
+from truesource.evaluation.tokenisation.bound_checks import below_bounds, shortfalls
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimate import Estimate, Settings
-from truesource.evaluation.tokenisation.evaluate import evaluate_documents
-from truesource.evaluation.tokenisation.evaluation import DOUBLE, Evaluation, Run
-from truesource.evaluation.tokenisation.shortfalls import below_bounds, shortfalls
+from truesource.evaluation.tokenisation.estimators.estimate import Estimate, Settings
+from truesource.evaluation.tokenisation.results import DOUBLE, Evaluation, Run
+from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from truesource.evaluation import parts
-from truesource.evaluation.bound import bound_records, sentence_records
-from truesource.evaluation.parts import score_in_parts
+from truesource.evaluation.core import scores_on_disk as parts
+from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.parallel import Share

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.correlation import correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.evaluation.oracle import Oracle
-from truesource.evaluation.score import Score, digest_sentences, signature
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, TokenScores, check_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.doctor import has_endings
+from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
@@ -121,7 +121,7 @@ def compare(
         frame: which positions count; everything by default.
         seed: of the bootstrap.
         excluded: what the sentences leave out, where their corpus has disjoint splits, see
-            `truesource.evaluation.exclusion.Exclusion.of`: the truth then leaves it out too.
+            `truesource.evaluation.core.exclusion.Exclusion.of`: the truth then leaves it out too.
         left_out: entries of the signature that say which sentences of the text are not given, and how many.
 
     Raises:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.evaluation.tokenisation.fit import fit_scores, fit_trace, uniform_scores
-from truesource.evaluation.tokenisation.sums import count_paths, entropy, log_partition
+from truesource.evaluation.tokenisation.marginal import count_paths, entropy, log_partition
+from truesource.evaluation.tokenisation.unigram_em import fit_scores, fit_trace, uniform_scores
 from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.errors import InputError
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from truesource.evaluation.tokenisation._kernels import sums as _kernels_sums
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.evaluation.tokenisation.sums import (
+from truesource.evaluation.tokenisation.marginal import (
     arc_marginals,
     best_path,
     count_paths,
