@@ -9,8 +9,8 @@ from typing import Any
 from transformers import GenerationConfig
 
 from truesource.grammar.printable import markdown
-from truesource.lmtrain.catalogue import OURS
 from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import OURS
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from truesource.lmtrain.catalogue import TAKES
+from truesource.lmtrain.model_registry import TAKES
 
 _OPTIONAL = frozenset().union(*TAKES.values())
 
@@ -16,7 +16,7 @@ class ModelConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    architecture: str = "gpt2"  #: a name in `truesource.lmtrain.catalogue.TAKES`
+    architecture: str = "gpt2"  #: a name in `truesource.lmtrain.model_registry.TAKES`
     name: str | None = Field(None, min_length=1)  #: what tables call it; None: architecture and size
     layers: int = Field(2, ge=1)
     heads: int | None = Field(None, ge=1)  #: attention heads; None: 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from truesource.lmtrain.catalogue import MASKED, TAKES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import MASKED, TAKES
 
 
 class Preset(NamedTuple):
@@ -92,7 +92,7 @@ def preset(name: str, architecture: str = "gpt2") -> Preset:
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name in `truesource.lmtrain.catalogue.TAKES`.
+        architecture: a name in `truesource.lmtrain.model_registry.TAKES`.
 
     Raises:
         ValueError: there is no such preset or no such architecture.

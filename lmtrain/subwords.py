@@ -23,8 +23,8 @@ from transformers import PreTrainedTokenizerFast
 from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.pieces.cutter import Marks, Pieces
 from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.tokenizer import SPECIALS, UNK, Vocabulary, build_tokenizer, count_words, with_specials
 
 SubwordKind = Literal["bpe", "unigram"]

@@ -35,12 +35,12 @@ from truesource.lmtrain.models import TrainedModel, load_model
 from truesource.lmtrain.ngram.loading import NGRAM
 from truesource.lmtrain.ngram.training import train_ngram
 from truesource.lmtrain.resuming import step_of
-from truesource.lmtrain.run import Run
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.training_record import FILE
+from truesource.lmtrain.training_run import Run
 from truesource.lmtrain.unfinished import REQUEST, place_of, remove_used_up
 
 if TYPE_CHECKING:

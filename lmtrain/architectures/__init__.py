@@ -1,7 +1,7 @@
 """The architectures that can be trained: one file each, listed here.
 
 To add one, write a file that makes an `Architecture`, list it in `ARCHITECTURES`, and say in
-`lmtrain.catalogue.TAKES` which settings it takes and in `lmtrain.presets` which are good ones. Importing this
+`lmtrain.model_registry.TAKES` which settings it takes and in `lmtrain.presets` which are good ones. Importing this
 makes those that are not part of `transformers` known to its ``Auto`` classes.
 """
 

@@ -20,7 +20,7 @@ def positions(config: Any) -> int | None:
 
 @dataclass(frozen=True)
 class Architecture:
-    """A family of models of any size; the settings it takes stand in `truesource.lmtrain.catalogue.TAKES`.
+    """A family of models of any size; the settings it takes stand in `truesource.lmtrain.model_registry.TAKES`.
 
     ``build`` must return a `PreTrainedModel` with random weights that takes ``input_ids`` (and
     ``attention_mask``) and returns ``logits`` (B, L, V); nothing may be fetched.

@@ -1,4 +1,4 @@
-"""A folder of sentences drawn from a model, as `lmtrain.decoding.making` leaves it; reading it needs no torch."""
+"""A folder of sentences sampled from a model, as `decoding.sample_builder` leaves it; reading it needs no torch."""
 
 from __future__ import annotations
 

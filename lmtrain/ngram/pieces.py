@@ -15,11 +15,11 @@ from truesource.generator.language_model import TokenScores
 from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
 from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.ngram.counted import CountedModel
+from truesource.lmtrain.ngram.incremental_scorer import NgramWalker
 from truesource.lmtrain.ngram.mass import log_mass
 from truesource.lmtrain.ngram.smoothing import Smoothing
 from truesource.lmtrain.ngram.stream import as_stream
 from truesource.lmtrain.ngram.trie import Trie
-from truesource.lmtrain.ngram.walker import NgramWalker
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
 from truesource.lmtrain.pieces.prediction_slots import Slots, assemble_words, cut_words

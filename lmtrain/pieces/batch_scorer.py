@@ -12,7 +12,7 @@ from torch import nn
 
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import Batch, by_length, pack, to_device
-from truesource.lmtrain.pieces.cutter import Flags, Ints, Marks
+from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Marks
 
 Floats = NDArray[np.float64]
 #: opens a function from the model and a batch to logits (T, V) at the batch's ``positions``

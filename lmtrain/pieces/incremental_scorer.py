@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import by_length
 from truesource.lmtrain.pieces.batch_scorer import check_beginning, check_length
-from truesource.lmtrain.pieces.cutter import Ints, Marks
-from truesource.lmtrain.pieces.memory import Memory, Store
+from truesource.lmtrain.pieces.kv_cache import Memory, Store
+from truesource.lmtrain.pieces.word_aligner import Ints, Marks
 
 Floats = NDArray[np.float64]
 TOGETHER = 2**22  #: logits that `NetworkWalker.log_any` adds up at once

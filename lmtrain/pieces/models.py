@@ -23,12 +23,12 @@ from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
-from truesource.lmtrain.pieces.cutter import Cutter, Marks
 from truesource.lmtrain.pieces.incremental_scorer import NetworkWalker
 from truesource.lmtrain.pieces.inventory import read_pieces
-from truesource.lmtrain.pieces.memory import FixedStates, KeyValues, WholeTexts, memory_of
+from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, WholeTexts, memory_of
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
 from truesource.lmtrain.pieces.scoring import score_causal_words, score_masked_words
+from truesource.lmtrain.pieces.word_aligner import Cutter, Marks
 from truesource.lmtrain.scoring import batch_budget
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")

@@ -18,8 +18,8 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.cutter import Flags, Ints, Marks, Pieces
 from truesource.lmtrain.pieces.marking import MARKER
+from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Marks, Pieces
 from truesource.lmtrain.whole_words import parts_of
 
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from truesource.generator.language_model import LogDistributions
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.cutter import Cutter
+from truesource.lmtrain.pieces.word_aligner import Cutter
 
 
 class OpenVocabulary:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores, assemble_scores
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.cutter import Cutter, Flags, Ints, Pieces
+from truesource.lmtrain.pieces.word_aligner import Cutter, Flags, Ints, Pieces
 
 Floats = NDArray[np.float64]
 

@@ -33,7 +33,6 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, log_probs_at, slot_log_probs
-from truesource.lmtrain.pieces.cutter import Cutter
 from truesource.lmtrain.pieces.prediction_slots import (
     Slots,
     assemble_words,
@@ -42,6 +41,7 @@ from truesource.lmtrain.pieces.prediction_slots import (
     cut_words,
     first_words,
 )
+from truesource.lmtrain.pieces.word_aligner import Cutter
 from truesource.lmtrain.scoring import batch_budget
 
 

@@ -16,9 +16,9 @@ from truesource.grammar.progress import meter
 from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import Ints, by_length, pack
 from truesource.lmtrain.models import CausalModel, MaskedModel, TrainedModel
-from truesource.lmtrain.pieces.cutter import Marks
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.prediction_slots import check_piece_counts
+from truesource.lmtrain.pieces.word_aligner import Marks
 from truesource.lmtrain.scoring import batch_budget
 
 Pooling = Literal["last", "mean"]

@@ -17,10 +17,10 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES, architecture_of
 from truesource.lmtrain.architectures.adaptive import usual_cutoffs
 from truesource.lmtrain.architectures.states import States
-from truesource.lmtrain.catalogue import OURS, TAKES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import causal_batch, masked_batch
 from truesource.lmtrain.heads import TargetHead, predictor
+from truesource.lmtrain.model_registry import OURS, TAKES
 from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
 from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 

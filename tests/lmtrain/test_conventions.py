@@ -19,8 +19,8 @@ from truesource.generator.frame import ScoringFrame
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.models import as_language_model
-from truesource.lmtrain.pieces.cutter import Marks, Pieces
 from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 
 TEXT = [

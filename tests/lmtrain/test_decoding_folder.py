@@ -21,9 +21,9 @@ from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
 from truesource.grammar.parallel import Share
-from truesource.lmtrain.decoding import making
+from truesource.lmtrain.decoding import sample_builder
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
-from truesource.lmtrain.decoding.making import make_samples
+from truesource.lmtrain.decoding.sample_builder import make_samples
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import CausalModel
 
@@ -107,11 +107,11 @@ def test_workers_draw_the_same(samples: SampleFolder, model: Path, tmp_path: Pat
 
 
 def test_what_workers_get_is_small_and_does_the_same(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
-    drawing = making._Drawing(model, "0", None, samples.decoding, tmp_path, 3, 40)
+    drawing = sample_builder._Drawing(model, "0", None, samples.decoding, tmp_path, 3, 40)
     body = pickle.dumps(drawing)
     assert len(body) < 2000
     (tmp_path / "data").mkdir()
-    entry = pickle.loads(body).write(making.plan_shards({"samples": 130}, 40)[2])
+    entry = pickle.loads(body).write(sample_builder.plan_shards({"samples": 130}, 40)[2])
     assert entry == samples.record["shards"][2]
 
 
@@ -129,16 +129,16 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
     program = f"""
         import os, signal
         from pathlib import Path
-        from truesource.lmtrain.decoding import making
+        from truesource.lmtrain.decoding import sample_builder
         from truesource.lmtrain.decoding.settings import Decoding
-        write, done = making._Drawing.write, []
+        write, done = sample_builder._Drawing.write, []
         def killed(*args):
             if len(done) == 2:
                 os.kill(os.getpid(), signal.SIGKILL)
             done.append(write(*args))
             return done[-1]
-        making._Drawing.write = killed
-        making.make_samples({str(model)!r}, 130, Decoding("nucleus", top_p=0.9), {str(tmp_path / "s")!r}, seed=3,
+        sample_builder._Drawing.write = killed
+        sample_builder.make_samples({str(model)!r}, 130, Decoding("nucleus", top_p=0.9), {str(tmp_path / "s")!r}, seed=3,
                             shard_size=40)
     """
     env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
@@ -157,15 +157,15 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
 
 def test_a_changed_model_does_not_go_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another model drew before the kill is drawn anew."""
-    write = making._Drawing.write
+    write = sample_builder._Drawing.write
 
-    def stopped(self: making._Drawing, shard: making.Shard) -> dict[str, object]:
+    def stopped(self: sample_builder._Drawing, shard: sample_builder.Shard) -> dict[str, object]:
         if shard.number == 1:
             raise KeyboardInterrupt
         return write(self, shard)
 
     other = save_model(tmp_path / "m", seed=1)
-    monkeypatch.setattr(making._Drawing, "write", stopped)
+    monkeypatch.setattr(sample_builder._Drawing, "write", stopped)
     with pytest.raises(KeyboardInterrupt):
         make_samples(other, 60, NUCLEUS, tmp_path / "s", seed=3, shard_size=40)
     monkeypatch.undo()

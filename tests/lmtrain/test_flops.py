@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.catalogue import MASKED, TAKES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters, training_cost
+from truesource.lmtrain.model_registry import MASKED, TAKES
 from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
 from truesource.lmtrain.training import train
 

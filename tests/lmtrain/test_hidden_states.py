@@ -14,8 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.catalogue import TAKES
 from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import TAKES
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.probing import hidden_states as module
 from truesource.lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states

@@ -33,12 +33,12 @@ from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.models import as_language_model
 from truesource.lmtrain.pieces import incremental_scorer as walkers
-from truesource.lmtrain.pieces import memory as memories
+from truesource.lmtrain.pieces import kv_cache as memories
 from truesource.lmtrain.pieces import models
-from truesource.lmtrain.pieces.cutter import Ints, Marks
 from truesource.lmtrain.pieces.incremental_scorer import NetworkWalker
-from truesource.lmtrain.pieces.memory import FixedStates, KeyValues, Store, WholeTexts, memory_of
+from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, Store, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
+from truesource.lmtrain.pieces.word_aligner import Ints, Marks
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]

@@ -20,7 +20,7 @@ from transformers import TrainerCallback
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.decoding.making import model_digest
+from truesource.lmtrain.decoding.sample_builder import model_digest
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.times import TIMES, read_times, training_seconds
 from truesource.lmtrain.training import train

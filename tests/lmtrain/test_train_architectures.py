@@ -15,8 +15,8 @@ import pytest
 
 from truesource.generator.frame import ScoringFrame
 from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.catalogue import OURS, TAKES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import OURS, TAKES
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 

@@ -23,9 +23,9 @@ from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.pieces import scoring
-from truesource.lmtrain.pieces.cutter import Marks, Pieces
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.scoring import score_causal_words
+from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 

@@ -381,7 +381,7 @@ WHERE = [
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
     ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
     ("corpus", "truesource.generator.corpus_builder.settle", 1),
-    ("train:c", "truesource.lmtrain.run.make_tokenizer", 1),
+    ("train:c", "truesource.lmtrain.training_run.make_tokenizer", 1),
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 7),
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 12),
     ("train:c", "truesource.lmtrain.training.model_card", 1),

@@ -84,7 +84,7 @@ def command(
     share = None if shard is None else Share.parse(shard)
     if share is None:
         claim_folder(output, force=force)
-    from truesource.lmtrain.decoding.making import make_samples  # torch, after the quick checks
+    from truesource.lmtrain.decoding.sample_builder import make_samples  # torch, after the quick checks
 
     made = make_samples(model, n, how, output, seed=seed, workers=workers, share=share, force=force)
     if made is None:

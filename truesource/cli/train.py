@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed
-from truesource.lmtrain.catalogue import TAKES
+from truesource.lmtrain.model_registry import TAKES
 
 NAME = "train"
 
@@ -83,8 +83,8 @@ def command(
     probe = None
     if oracle is not None:
         from truesource.cli.inputs import explain_truth
+        from truesource.evaluation.oracle_monitor import OracleProbe
         from truesource.grammar.pcfg import PCFG
-        from truesource.probe import OracleProbe
 
         if not isinstance(source, Corpus):
             raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)

@@ -14,8 +14,8 @@ from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.records import explain
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
-from truesource.lmtrain.catalogue import MASKED
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import MASKED
 from truesource.lmtrain.presets import preset
 
 STRICT = ConfigDict(extra="forbid")

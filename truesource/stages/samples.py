@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
-from truesource.lmtrain.catalogue import MASKED
+from truesource.lmtrain.model_registry import MASKED
 
 if TYPE_CHECKING:
     from truesource.config.evaluation import TendenciesConfig
@@ -35,7 +35,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``samples/<name>/<scheme>/``."""
-    from truesource.lmtrain.decoding.making import make_samples, model_digest
+    from truesource.lmtrain.decoding.sample_builder import make_samples, model_digest
 
     config, folder = _config(run), run.folder / "models" / model.name
     digest = model_digest(folder)

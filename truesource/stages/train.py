@@ -26,8 +26,8 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write the model folder."""
+    from truesource.evaluation.oracle_monitor import OracleProbe
     from truesource.lmtrain.training import train
-    from truesource.probe import OracleProbe
 
     shape, training = model.resolve()
     out = run.folder / "models" / model.name

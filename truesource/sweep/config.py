@@ -12,8 +12,8 @@ from truesource.config.section import Section
 from truesource.config.sources import CorpusConfig, ModelEntry
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
-from truesource.lmtrain.catalogue import TAKES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import TAKES
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
 

@@ -188,7 +188,7 @@ def recorded_condition(path: Path) -> str | None:
     from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 
     if (path / "config.json").is_file():
-        from truesource.lmtrain.decoding.making import corpus_condition
+        from truesource.lmtrain.decoding.sample_builder import corpus_condition
 
         return corpus_condition(path).get("corpus_lengths")
     if is_sample_folder(path):

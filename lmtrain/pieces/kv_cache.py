@@ -18,7 +18,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from truesource.lmtrain.architectures.states import States
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
-from truesource.lmtrain.pieces.cutter import Ints
+from truesource.lmtrain.pieces.word_aligner import Ints
 
 NUMBERS = 2**27  #: at most about so many numbers of keys and values, or states, are gathered for one call
 

@@ -12,12 +12,12 @@ import pytest
 from truesource.config.run import RunConfig
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.oracle_monitor import OracleProbe
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.models import load_model
-from truesource.probe import OracleProbe
 
 GRAMMAR = """\
 S -> A B 0.6
