@@ -48,11 +48,11 @@ def ours(n: int, order: int, smoothing: Any) -> Row:
     from truesource.lmtrain.ngram.smoothing import adjust
     from truesource.lmtrain.ngram.stream import read_stream
     from truesource.lmtrain.ngram.trie import count_ngrams
-    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     def make(text: list[list[str]]) -> NgramModel:
         tokenizer = build_tokenizer(text)
-        v = Vocabulary(tokenizer)
+        v = WordVocabulary(tokenizer)
         stream = read_stream(text, v)
         trie = count_ngrams(stream, order, n_tokens=len(v), bos=v.bos, eos=v.eos)
         return NgramModel(adjust(trie, smoothing), smoothing, tokenizer, "ours")

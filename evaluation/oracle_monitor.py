@@ -23,7 +23,7 @@ SENTENCES = 200  #: measured on unless more or fewer are asked for
 SPLIT = "dev"  #: they are the first of this split
 
 
-class OracleProbe:
+class OracleMonitor:
     """Called with a model, it gives ``relative_ppl`` and, of models of whole words, ``kl``, ``js`` and ``tv``.
 
     ``relative_ppl`` is perplexity over that of the truth, on the tokens of the sentences with their ends; the
@@ -55,7 +55,7 @@ class OracleProbe:
         self._scores: TokenScores | None = None
 
     @classmethod
-    def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleProbe:
+    def on_corpus(cls, pcfg: PCFG, corpus: Corpus, *, split: str = SPLIT, sentences: int = SENTENCES) -> OracleMonitor:
         """One on the first ``sentences`` of a split, under the conditions that it was drawn under.
 
         Raises:

@@ -79,7 +79,7 @@ class PieceTokenizer(Protocol):
         """
 
 
-class PieceWalker(Protocol):
+class IncrementalScorer(Protocol):
     """A causal model that reads several texts at once, piece by piece, and remembers each.
 
     A context is a number that stands for ``<bos>`` and the pieces read since. Where the model's memory is finite
@@ -137,8 +137,8 @@ class PathSums:
 
 
 @runtime_checkable
-class LatticeWalker(Protocol):
-    """A walker of finite memory that passes over a whole lattice in one call."""
+class LatticeScorer(Protocol):
+    """A scorer of finite memory that passes over a whole lattice in one call."""
 
     def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
         """Sum over all paths of a lattice from the empty text on.
@@ -191,5 +191,5 @@ class TokenisedModel(Protocol):
         Those before the texts count, and so does padding; n-grams count look-ups.
         """
 
-    def walker(self) -> PieceWalker:
+    def incremental_scorer(self) -> IncrementalScorer:
         """Begin to read texts piece by piece."""

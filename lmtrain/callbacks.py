@@ -40,7 +40,7 @@ from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
 from truesource.lmtrain.training_record import MetricsRow
 
 #: measures a model in training: named numbers for ``metrics.jsonl``
-Probe = Callable[[TrainedModel], Mapping[str, float]]
+ModelMonitor = Callable[[TrainedModel], Mapping[str, float]]
 
 
 class Watched(Protocol):
@@ -50,7 +50,7 @@ class Watched(Protocol):
     training: TrainConfig
     batches: TrainingBatches
     dev: list[Batch]
-    probe: Probe | None
+    monitor: ModelMonitor | None
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     trainer: LossTrainer
@@ -167,7 +167,7 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             dev = self._dev_loss()
             if dev is not None and not _has_perplexity(dev):
                 return dev
-            probed = self._probe(state.global_step)
+            monitored = self._monitor(state.global_step)
         epoch, tokens = self._run.batches.progress(state.global_step)
         row = {
             "step": state.global_step,
@@ -177,9 +177,9 @@ class Watch(TrainerCallback):  # type: ignore[misc]
             "lr": rate,
             "dev_loss": dev,
             "dev_ppl": None if dev is None else math.exp(dev),
-            **probed,
+            **monitored,
         }
-        shown = {"loss": loss, "dev": dev, **probed}
+        shown = {"loss": loss, "dev": dev, **monitored}
         self._note = " ".join(f"{name} {value:.3f}" for name, value in shown.items() if value is not None)
         self.rows.append(row)
         self._times.append({"step": state.global_step, "seconds": round(self._seconds(), 3)})
@@ -187,14 +187,14 @@ class Watch(TrainerCallback):  # type: ignore[misc]
         write_text(self._path, "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rows))
         return dev
 
-    def _probe(self, step: int) -> dict[str, float]:
-        if self._run.probe is None:
+    def _monitor(self, step: int) -> dict[str, float]:
+        if self._run.monitor is None:
             return {}
         live = as_language_model(self._run.model, self._run.tokenizer, self._run.config.label)
-        values = dict(self._run.probe(live))
+        values = dict(self._run.monitor(live))
         for name, value in values.items():
             if not math.isfinite(value):
-                raise InputError(f"the probe found {name} to be {value} at step {step}")
+                raise InputError(f"the oracle monitor measured {name} as {value} at step {step}")
         return values
 
     def _dev_loss(self) -> float | None:

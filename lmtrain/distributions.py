@@ -14,12 +14,12 @@ from truesource.generator.language_model import LogDistributions
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
-from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 
 
 @torch.inference_mode()
 def causal_distributions(
-    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]
+    model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
     """Each word and the end given those before: the network runs once, its output layer position by position.
 
@@ -37,7 +37,7 @@ def causal_distributions(
 
 @torch.inference_mode()
 def masked_distributions(
-    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]
+    model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]
 ) -> Iterator[LogDistributions]:
     """Each word given all others: the network runs once a position, with that word of every sentence masked.
 
@@ -55,7 +55,7 @@ def masked_distributions(
         yield LogDistributions(position, _log_softmax(logits, columns))
 
 
-def _rows(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[NDArray[np.int64]], int]:
+def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[NDArray[np.int64]], int]:
     lengths = {len(sentence) for sentence in sentences}
     if len(lengths) != 1 or 0 in lengths:
         raise InputError("full distributions are taken of sentences of one length, 1 or more; group them by length")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
-from truesource.lmtrain.tokenizer import Encoder, Vocabulary
+from truesource.lmtrain.tokenizer import Encoder, WordVocabulary
 
 BLOCK = 20_000  #: sentences that are lists of words at once
 
 
 def encode_rows(encoder: Encoder, sentences: CodedSentences) -> Rows:
     """What ``encoder.encode`` makes of the sentences, as one array."""
-    if isinstance(encoder, Vocabulary):  # a token a word: translate the numbers
+    if isinstance(encoder, WordVocabulary):  # a token a word: translate the numbers
         numbers = np.array([encoder.ids.get(word, encoder.unk) for word in sentences.words], dtype=np.int32)
         flat, lengths = numbers[sentences.rows.flat], sentences.lengths
     else:

@@ -26,7 +26,7 @@ LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ParameterCounts:
     """Numbers of parameters; tied ones count once."""
 
     total: int
@@ -38,7 +38,7 @@ class Parameters:
 class TrainingCost:
     """What it takes to train one model."""
 
-    parameters: Parameters
+    parameters: ParameterCounts
     steps: int  #: optimiser steps
     tokens: int  #: words (or pieces) and sentence ends seen in all steps, repetitions included
     epochs: float
@@ -56,7 +56,7 @@ class TrainingCost:
         return 6.0 * self.parameters.multiplied * self.tokens
 
 
-def count_parameters(model: nn.Module) -> Parameters:
+def count_parameters(model: nn.Module) -> ParameterCounts:
     """Count a network's parameters with and without embeddings."""
     embedded: dict[int, nn.Parameter] = {}
     others: dict[int, nn.Parameter] = {}
@@ -64,7 +64,7 @@ def count_parameters(model: nn.Module) -> Parameters:
         table = embedded if isinstance(module, nn.Embedding) else others
         table.update((id(p), p) for p in module.parameters(recurse=False))
     both = embedded | others
-    return Parameters(
+    return ParameterCounts(
         total=sum(p.numel() for p in both.values()),
         without_embeddings=sum(p.numel() for key, p in both.items() if key not in embedded),
         multiplied=sum(p.numel() for p in others.values()),

@@ -19,7 +19,7 @@ from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.distributions import causal_distributions, masked_distributions
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
-from truesource.lmtrain.next_token import NextToken
+from truesource.lmtrain.next_token import NextTokenProbabilities
 from truesource.lmtrain.ngram.loading import is_ngram, load_ngram
 from truesource.lmtrain.ngram.model import NgramModel
 from truesource.lmtrain.ngram.pieces import NgramPieceModel
@@ -27,7 +27,7 @@ from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, 
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
 from truesource.lmtrain.subwords import is_ours, is_subword
-from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.whole_words import whole_words
 
@@ -44,7 +44,7 @@ class _TrainedModel:
         tokenizer: PreTrainedTokenizerFast,
         name: str,
         *,
-        encoder: Vocabulary | None = None,
+        encoder: WordVocabulary | None = None,
     ) -> None:
         """Join a network of an architecture known here and a tokeniser of whole words.
 
@@ -60,7 +60,7 @@ class _TrainedModel:
         architecture = _require_architecture(model.config.model_type, self.objective)
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.encoder = Vocabulary(tokenizer) if encoder is None else encoder
+        self.encoder = WordVocabulary(tokenizer) if encoder is None else encoder
         self._head = architecture.head
         longest = architecture.longest(model.config)
         if longest is not None and longest <= self._extra:
@@ -161,7 +161,7 @@ class CausalModel(_TrainedModel):
         self.check_readable(sentences)
         yield from causal_distributions(self.model, self._head, self.encoder, sentences)
 
-    def next_token(self, prefix: Sequence[str]) -> NextToken:
+    def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
         """Probabilities of what follows ``prefix`` (words; may be empty).
 
         Raises:
@@ -174,7 +174,7 @@ class CausalModel(_TrainedModel):
             logits = self.model(input_ids=ids, use_cache=False).logits[0, -1].double()
         p = torch.softmax(logits, dim=0).cpu().numpy()
         unk = float(p[v.unk]) if v.unk != NO_TOKEN else 0.0
-        return NextToken(p[v.word_ids], unk, float(p[v.eos]), float(p[[*self.alphabet.never]].sum()))
+        return NextTokenProbabilities(p[v.word_ids], unk, float(p[v.eos]), float(p[[*self.alphabet.never]].sum()))
 
     def sample(self, n: int, *, seed: int, max_tokens: int | None = None, batch_size: int = 512) -> Samples:
         """Draw sentences word by word from the model's own distribution (ancestral sampling).
@@ -265,10 +265,10 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
     config = load_config(folder)
     architecture = architecture_of(config.model_type)
     tokenizer = load_tokenizer(folder)
-    encoder: Vocabulary | None = None
+    encoder: WordVocabulary | None = None
     if architecture is not None and not is_subword(tokenizer):
         if is_ours(tokenizer):
-            encoder = Vocabulary(tokenizer)
+            encoder = WordVocabulary(tokenizer)
         elif objective_of(config, folder) == architecture.objective:
             encoder = whole_words(tokenizer, architecture.objective)
     if architecture is None or encoder is None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class NextToken(NamedTuple):
+class NextTokenProbabilities(NamedTuple):
     """Probabilities of what follows a prefix; everything together is 1."""
 
     words: NDArray[np.float64]  #: (V,) probability of each word, in the order of the model's ``vocabulary``

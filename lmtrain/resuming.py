@@ -27,7 +27,7 @@ class LossSum(BaseModel):
     steps: Count = 0
 
 
-class _State(BaseModel):
+class _CheckpointState(BaseModel):
     model_config = STRICT
 
     global_step: Count
@@ -51,7 +51,9 @@ def checkpoint_errors(checkpoint: str | Path, *files: str) -> Iterator[None]:
 def step_of(checkpoint: Path) -> int | None:
     """After how many steps a checkpoint was written; None: it was not written to its end."""
     try:
-        state = read_record(checkpoint / STATE, _State, what="the state of the checkpoint", remedy="delete it")
+        state = read_record(
+            checkpoint / STATE, _CheckpointState, what="the state of the checkpoint", remedy="delete it"
+        )
     except InputError:
         return None
     return state.global_step

@@ -16,7 +16,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.data import Batch, Ints, by_length, causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
-from truesource.lmtrain.tokenizer import Vocabulary
+from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**23  #: at most so many float64 logits stand in memory at once (64 MiB)
 
@@ -50,7 +50,7 @@ def target_log_probs(logits: Tensor, targets: Tensor) -> NDArray[np.float64]:
 
 
 def score_causal(
-    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
+    model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
     """Each word given those before it, and the end of the sentence given all."""
     rows = vocabulary.encode(sentences)
@@ -71,7 +71,7 @@ def score_causal(
 
 
 def score_masked(
-    model: nn.Module, head: str, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
+    model: nn.Module, head: str, vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]], frame: ScoringFrame
 ) -> TokenScores:
     """Each word given all others, the model run once per word with that word alone masked."""
     rows = vocabulary.encode(sentences)
@@ -102,7 +102,7 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> NDArra
 
 
 def _counted(
-    position: Ints, words: Ints, length: Ints, frame: ScoringFrame, vocabulary: Vocabulary
+    position: Ints, words: Ints, length: Ints, frame: ScoringFrame, vocabulary: WordVocabulary
 ) -> NDArray[np.bool_]:
     """Which positions the frame counts; ``length`` is the number of words of each position's sentence."""
     counted = np.ones(len(position), dtype=bool)
@@ -122,7 +122,7 @@ def _framed(
     words: Ints,
     lengths: Ints,
     frame: ScoringFrame,
-    vocabulary: Vocabulary,
+    vocabulary: WordVocabulary,
     n_sentences: int,
 ) -> TokenScores:
     keep = _counted(position, words, lengths[sentence], frame, vocabulary)

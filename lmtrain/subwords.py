@@ -25,7 +25,7 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
-from truesource.lmtrain.tokenizer import SPECIALS, UNK, Vocabulary, build_tokenizer, count_words, with_specials
+from truesource.lmtrain.tokenizer import SPECIALS, UNK, WordVocabulary, build_tokenizer, count_words, with_specials
 
 SubwordKind = Literal["bpe", "unigram"]
 
@@ -105,9 +105,9 @@ def make_tokenizer(
     return build_subword_tokenizer(sentences, config.tokenizer, config.vocab_size, objective=objective)
 
 
-def encoder_of(tokenizer: PreTrainedTokenizerFast) -> Vocabulary | SubwordVocabulary:
+def encoder_of(tokenizer: PreTrainedTokenizerFast) -> WordVocabulary | SubwordVocabulary:
     """A tokeniser made here, as training and scoring use it."""
-    return SubwordVocabulary(tokenizer) if is_subword(tokenizer) else Vocabulary(tokenizer)
+    return SubwordVocabulary(tokenizer) if is_subword(tokenizer) else WordVocabulary(tokenizer)
 
 
 def is_ours(tokenizer: PreTrainedTokenizerFast) -> bool:
@@ -133,7 +133,7 @@ def is_subword(tokenizer: PreTrainedTokenizerFast) -> bool:
 
 
 class SubwordVocabulary:
-    """The pieces of a tokeniser made by `build_subword_tokenizer`; an `Encoder` and a `Cutter`.
+    """The pieces of a tokeniser made by `build_subword_tokenizer`; an `Encoder` and a `WordAligner`.
 
     Words are cut one by one, each different word once. A word with white space, with the marker, or with a
     character that training did not show holds ``<unk>``, and is flagged as unreadable.
@@ -159,7 +159,7 @@ class SubwordVocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def cut(self, sentences: Iterable[Sequence[str]]) -> Pieces:
+    def align(self, sentences: Iterable[Sequence[str]]) -> Pieces:
         """The pieces of the words of each sentence."""
         sentences = [*sentences]
         cuts = [self._cuts.get(word) or self._cut(word) for sentence in sentences for word in sentence]
@@ -180,7 +180,7 @@ class SubwordVocabulary:
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
         """Numbers of the pieces of each sentence, nothing added."""
-        return self.cut(sentences).rows()
+        return self.align(sentences).rows()
 
     def join(self, ids: Iterable[int]) -> list[str]:
         """The words that pieces spell; special tokens stand as they are written, for example ``<unk>``."""

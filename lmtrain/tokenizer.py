@@ -125,7 +125,7 @@ def digest_tokenizer(tokenizer: PreTrainedTokenizerFast) -> str:
     return hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest()
 
 
-class Vocabulary:
+class WordVocabulary:
     """The words of a tokeniser and the numbers of its special tokens.
 
     Sentences come as lists of words, so they are looked up here and not cut by the tokeniser: the

@@ -26,7 +26,7 @@ from truesource.grammar.files import (
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import holds
 from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.callbacks import Probe
+from truesource.lmtrain.callbacks import ModelMonitor
 from truesource.lmtrain.card import model_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
@@ -40,7 +40,7 @@ from truesource.lmtrain.snapshots import copy_all
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.training_record import FILE
-from truesource.lmtrain.training_run import Run
+from truesource.lmtrain.training_run import TrainingRun
 from truesource.lmtrain.unfinished import REQUEST, place_of, remove_used_up
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def train(
     out: Path | str,
     *,
     seed: int,
-    probe: Probe | None = None,
+    monitor: ModelMonitor | None = None,
     tokenizer: PreTrainedTokenizerFast | None = None,
     force: bool = False,
     resume: bool = True,
@@ -74,7 +74,7 @@ def train(
 
     While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`) and
     ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``,
-    ``dev_loss`` and ``dev_ppl``, what ``probe`` found; losses in nats per predicted token). ``out``
+    ``dev_loss`` and ``dev_ppl``, what ``monitor`` found; losses in nats per predicted token). ``out``
     appears when it is finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for
     the running step and save a checkpoint, or after a kill, the same call continues from the last checkpoint;
     on a CPU all files come out the same to the last bit but for ``times.jsonl`` (`truesource.lmtrain.times`).
@@ -90,7 +90,7 @@ def train(
         training: duration, optimiser, batches; None for an n-gram model, see `truesource.lmtrain.ngram.training`.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
-        probe: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
+        monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
             model itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone;
             random states are put back afterwards, so the weights come out the same with and without it.
         tokenizer: a ready one of the kind that the settings of ``model`` would make from another, larger text: it is
@@ -102,7 +102,7 @@ def train(
     Raises:
         InputError: there is nothing to train on, a sentence is longer than the model's positions, the
             architecture is unknown, the device cannot do bf16, ``out`` exists, the loss (of train or dev) or what the
-            probe finds becomes infinite or undefined, or another process of a distributed run has ended.
+            monitor finds becomes infinite or undefined, or another process of a distributed run has ended.
     """
     if model.architecture not in ARCHITECTURES and model.architecture != NGRAM:
         raise InputError(f"unknown architecture {model.architecture!r}; there are {', '.join(sorted(ARCHITECTURES))}")
@@ -125,11 +125,11 @@ def train(
                 raise InputError("ngram takes no training settings; leave them out")
             if tokenizer is not None:
                 raise InputError("ngram makes its own tokeniser; leave it out")
-            from_main_process(lambda: train_ngram(model, train_split, dev_split, told, out, probe))
+            from_main_process(lambda: train_ngram(model, train_split, dev_split, told, out, monitor))
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
-        run = Run(model, training, train_split, dev_split, seed, probe, tokenizer)
+        run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer)
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, told, out))
@@ -145,7 +145,7 @@ def _claim(out: Path, held: ExitStack, *, force: bool) -> None:
     refuse_existing(out, force)
 
 
-def _go(run: Run, out: Path, checkpoint: Path | None) -> None:
+def _go(run: TrainingRun, out: Path, checkpoint: Path | None) -> None:
     partial = place_of(out)
     with _interrupt_flag() as interrupted:
         try:
@@ -230,7 +230,7 @@ def _interrupt_flag() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _finish(run: Run, request: dict[str, Any], out: Path) -> None:
+def _finish(run: TrainingRun, request: dict[str, Any], out: Path) -> None:
     """Write the finished folder, then drop the partial one."""
     partial = place_of(out)
     last = run.watch.rows[-1]

@@ -38,7 +38,7 @@ Loss = Annotated[float, Field(lt=math.log(sys.float_info.max))]
 
 @with_config(STRICT)
 class MetricsRow(TypedDict):
-    """A line of ``metrics.jsonl``; what a probe found is kept under its names."""
+    """A line of ``metrics.jsonl``; what a monitor found is kept under its names."""
 
     step: Count
     epoch: NotRequired[float | None]

@@ -22,7 +22,7 @@ from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.architectures import ARCHITECTURES, Architecture
-from truesource.lmtrain.callbacks import Probe, Watch
+from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, dev_batches
@@ -39,7 +39,7 @@ from truesource.lmtrain.scoring import batch_budget
 from truesource.lmtrain.subwords import encoder_of, make_tokenizer
 
 
-class Run:
+class TrainingRun:
     """One training run: encodes the corpus, builds the model and the Trainer, and goes."""
 
     def __init__(
@@ -49,10 +49,10 @@ class Run:
         train_split: CodedSentences,
         dev_split: CodedSentences,
         seed: int,
-        probe: Probe | None = None,
+        monitor: ModelMonitor | None = None,
         tokenizer: PreTrainedTokenizerFast | None = None,
     ) -> None:
-        self.config, self.training, self.seed, self.probe = model, training, seed, probe
+        self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
         _check_precision(training)
         self.architecture: Architecture = ARCHITECTURES[model.architecture]
         objective = self.architecture.objective

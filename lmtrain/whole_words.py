@@ -11,11 +11,11 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.tokenizer import NO_TOKEN, Vocabulary
+from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 
 
-class WholeWords(Vocabulary):
-    """A `Vocabulary` of another tokeniser.
+class WholeWords(WordVocabulary):
+    """A `WordVocabulary` of another tokeniser.
 
     Text begins with its ``bos`` (else ``cls``) token and ends with its ``eos`` (else ``sep``). Its unknown token is
     that of the `WordLevel` model, unless it is one of these: then there is none, and ``unk`` is `NO_TOKEN`.

@@ -102,7 +102,7 @@ VERBS = [
     verb("train-text", f"train text.txt --model lstm {WORDS} -o out/m", "text.txt", "out/m"),
     verb(
         "train-oracle",
-        f"train corpus --model gpt2 {WORDS} {HEADS} --oracle g.npz --probe-sentences 10 -o out/m",
+        f"train corpus --model gpt2 {WORDS} {HEADS} --oracle g.npz --oracle-monitor-sentences 10 -o out/m",
         "g.npz",
         "out/m",
     ),

@@ -146,8 +146,8 @@ def _in_context(
     """For each word with several cuts: the word, the tokeniser's cut, all cuts compared, and their log P, nats."""
     pieces = document.lattice.piece[document.best].tolist()
     source = document.lattice.source[document.best].tolist()
-    walker = reader(model, document)
-    context = walker.begin()
+    scorer = reader(model, document)
+    context = scorer.begin()
     found = []
     start = at = 0
     for word in builder.words(document.text.spelling):
@@ -162,14 +162,14 @@ def _in_context(
         cuts = lists[word] if own in lists[word] else [*lists[word], own]
         if len(cuts) > 1:
             rows = [builder.inventory.ids[list(cut)] for cut in cuts]
-            log_p = np.array([row.sum() for row in continued_log_probs(walker, context, rows)])
+            log_p = np.array([row.sum() for row in continued_log_probs(scorer, context, rows)])
             if np.isfinite(log_p[cuts.index(own)]):
                 found.append((word, own, cuts, log_p))
         for piece in own:
             token = builder.inventory.ids[[piece]]
-            if not np.isfinite(walker.log_prob(np.array([context]), token)[0]):
+            if not np.isfinite(scorer.log_prob(np.array([context]), token)[0]):
                 return found
-            context = int(walker.extend(np.array([context]), token)[0])
-        walker.keep(np.array([context]))
+            context = int(scorer.extend(np.array([context]), token)[0])
+        scorer.keep(np.array([context]))
         start, at = end, stop
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.tokenisation.window import WithinWindow, most_pieces
-from truesource.generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, TokenisedModel
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]:
@@ -17,18 +17,18 @@ def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]
     """
     most = most_pieces(model)
     fit = most is None or max(map(len, rows), default=0) <= most
-    walker = model.walker() if fit else WithinWindow.of(model)
-    return continued_log_probs(walker, walker.begin(), rows)
+    scorer = model.incremental_scorer() if fit else WithinWindow.of(model)
+    return continued_log_probs(scorer, scorer.begin(), rows)
 
 
-def continued_log_probs(walker: PieceWalker, context: int, rows: Sequence[Ints]) -> list[Floats]:
+def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[Ints]) -> list[Floats]:
     """Log probability of each token of each row after a context and the tokens before it, nats.
 
     Rows are read side by side, what they begin with in common once. After a token of probability zero a row is not read
     on, and what follows is -inf too. All contexts but the given one are forgotten.
 
     Args:
-        walker: of the model.
+        scorer: of the model.
         context: that all rows continue.
         rows: tokens (the model's numbers), none of them empty.
     """
@@ -39,15 +39,15 @@ def continued_log_probs(walker: PieceWalker, context: int, rows: Sequence[Ints])
         tokens = np.array([rows[i][position] for i in alive.tolist()], dtype=np.int64)
         pairs, inverse = np.unique(np.stack([contexts[alive], tokens]), axis=1, return_inverse=True)
         inverse = inverse.ravel()
-        log_p = walker.log_prob(pairs[0], pairs[1])[inverse]
+        log_p = scorer.log_prob(pairs[0], pairs[1])[inverse]
         for i, value in zip(alive.tolist(), log_p.tolist(), strict=True):
             found[i][position] = value
         going = np.isfinite(log_p) & np.array([len(rows[i]) > position + 1 for i in alive.tolist()])
         alive, inverse = alive[going], inverse[going]
         if len(alive):
             used, inverse = np.unique(inverse, return_inverse=True)
-            contexts[alive] = walker.extend(pairs[0][used], pairs[1][used])[inverse]
-        walker.keep(np.unique(np.append(contexts[alive], context)))
+            contexts[alive] = scorer.extend(pairs[0][used], pairs[1][used])[inverse]
+        scorer.keep(np.unique(np.append(contexts[alive], context)))
         if not len(alive):
             break
     return found

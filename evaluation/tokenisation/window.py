@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import Floats, Ints, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, TokenisedModel
 from truesource.grammar.errors import InputError
 
 ADVICE = "divide the text"
@@ -83,61 +83,61 @@ def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
     return "lower" if bound in ("exact", "lower") else "part"
 
 
-def reader(model: TokenisedModel, document: Document) -> PieceWalker:
-    """The model's walker; of a text with cuts that do not fit, one that gives these probability zero.
+def reader(model: TokenisedModel, document: Document) -> IncrementalScorer:
+    """The model's scorer; of a text with cuts that do not fit, one that gives these probability zero.
 
     Raises:
         InputError: the tokeniser's own cut does not fit.
     """
     check_window(model, document)
-    return model.walker() if every_cut_fits(model, document) else WithinWindow.of(model)
+    return model.incremental_scorer() if every_cut_fits(model, document) else WithinWindow.of(model)
 
 
 class WithinWindow:
-    """A walker that has probability zero for every piece after which a text would be longer than the window.
+    """A scorer that has probability zero for every piece after which a text would be longer than the window.
 
     Its contexts are those of the model and how many pieces were read, so that texts of different lengths are different
     contexts even where the model's memory is finite.
     """
 
-    def __init__(self, walker: PieceWalker, most: int) -> None:
+    def __init__(self, scorer: IncrementalScorer, most: int) -> None:
         """Prepare to read.
 
         Args:
-            walker: of the model.
+            scorer: of the model.
             most: pieces that it reads.
         """
-        self._walker, self._most, self._base = walker, most, most + 1
+        self._scorer, self._most, self._base = scorer, most, most + 1
 
     @classmethod
     def of(cls, model: TokenisedModel) -> WithinWindow:
         """Of a model that has a window."""
         most = most_pieces(model)
         assert most is not None
-        return cls(model.walker(), most)
+        return cls(model.incremental_scorer(), most)
 
     @property
     def steps(self) -> int:
         """Token-steps of the model so far."""
-        return self._walker.steps
+        return self._scorer.steps
 
     def begin(self) -> int:
         """The context of the empty text."""
-        return self._walker.begin() * self._base
+        return self._scorer.begin() * self._base
 
     def extend(self, contexts: Ints, tokens: Ints) -> Ints:
         """(R,) contexts each continued by one token, which has to fit."""
         own, pieces = np.divmod(contexts, self._base)
         if (pieces == self._most).any():
             raise ValueError("a text becomes longer than the window")
-        return self._walker.extend(own, tokens) * self._base + pieces + 1
+        return self._scorer.extend(own, tokens) * self._base + pieces + 1
 
     def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
         """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
         found = np.full(len(contexts), -np.inf)
         fits = ~self.full(contexts)
         if fits.any():
-            found[fits] = self._walker.log_prob(contexts[fits] // self._base, tokens[fits])
+            found[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
         return found
 
     def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
@@ -145,15 +145,15 @@ class WithinWindow:
 
         Nothing is read after them, and the model has a probability for what follows all that it reads.
         """
-        return self._walker.log_any(contexts // self._base, tokens)
+        return self._scorer.log_any(contexts // self._base, tokens)
 
     def log_end(self, contexts: Ints) -> Floats:
         """(R,) log probability that the text ends after each context, nats."""
-        return self._walker.log_end(contexts // self._base)
+        return self._scorer.log_end(contexts // self._base)
 
     def keep(self, contexts: Ints) -> None:
         """Forget all contexts but these."""
-        self._walker.keep(np.unique(contexts // self._base))
+        self._scorer.keep(np.unique(contexts // self._base))
 
     def full(self, contexts: Ints) -> NDArray[np.bool_]:
         """(R,) whether no further piece fits."""

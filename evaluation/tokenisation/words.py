@@ -32,7 +32,7 @@ from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits
-from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, PieceInventory, TokenisedModel
 from truesource.grammar.errors import InputError
 
 
@@ -87,11 +87,11 @@ def one_cut_log_probs(model: TokenisedModel, document: Document) -> WordProbabil
             is too short for it.
     """
     check_window(model, document)
-    walker, inventory = model.walker(), model.pieces.inventory
+    scorer, inventory = model.incremental_scorer(), model.pieces.inventory
     ends = _word_ends(document, inventory)
-    contexts, log_p = _read_own(walker, document, inventory.ids, ends)
-    sums = np.append(0.0, log_p[1:] + _Boundary(walker, inventory, has_end=model.around[1] > 0)(contexts[1:]))
-    last = float((log_p[-1:] + walker.log_end(contexts[-1:]))[0])
+    contexts, log_p = _read_own(scorer, document, inventory.ids, ends)
+    sums = np.append(0.0, log_p[1:] + _Boundary(scorer, inventory, has_end=model.around[1] > 0)(contexts[1:]))
+    last = float((log_p[-1:] + scorer.log_end(contexts[-1:]))[0])
     check_numbers(np.append(sums, last))
     if not (np.isfinite(sums).all() and math.isfinite(last)):
         raise _impossible()
@@ -100,15 +100,15 @@ def one_cut_log_probs(model: TokenisedModel, document: Document) -> WordProbabil
         np.diff(sums),
         last - float(sums[-1]) if model.around[1] else None,
         count_paths(document.lattice) == 1,
-        walker.steps,
+        scorer.steps,
     )
 
 
 class _Boundary:
     """(P,) log probability that what follows contexts begins a word or ends the text."""
 
-    def __init__(self, walker: PieceWalker, inventory: PieceInventory, *, has_end: bool) -> None:
-        self._walker, self._has_end = walker, has_end
+    def __init__(self, scorer: IncrementalScorer, inventory: PieceInventory, *, has_end: bool) -> None:
+        self._scorer, self._has_end = scorer, has_end
         self._opening = None
         if not inventory.marker_ends:
             self._opening = inventory.ids[[piece.startswith(inventory.marker) for piece in inventory.pieces]]
@@ -117,9 +117,9 @@ class _Boundary:
         if self._opening is None or not len(contexts):
             return np.zeros(len(contexts))
         places, of = np.unique(contexts, return_inverse=True)
-        found = self._walker.log_any(places, self._opening)
+        found = self._scorer.log_any(places, self._opening)
         if self._has_end:
-            found = np.logaddexp(found, self._walker.log_end(places))
+            found = np.logaddexp(found, self._scorer.log_end(places))
         return found[of.reshape(-1)]
 
 
@@ -134,15 +134,15 @@ def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -
     )
 
 
-def _read_own(walker: PieceWalker, document: Document, ids: Ints, ends: Sequence[int]) -> tuple[Ints, Floats]:
+def _read_own(scorer: IncrementalScorer, document: Document, ids: Ints, ends: Sequence[int]) -> tuple[Ints, Floats]:
     """(W+1,) contexts before and after each word of the tokeniser's own cut, and log P of the pieces before, nats."""
     arcs = document.best
-    context, total = np.array([walker.begin()]), 0.0
+    context, total = np.array([scorer.begin()]), 0.0
     contexts, sums = [int(context[0])], [0.0]
     whole = set(ends)
     for token, stop in zip(ids[document.lattice.piece[arcs]], arc_ends(document.lattice)[arcs].tolist(), strict=True):
-        total += float(walker.log_prob(context, token[None])[0])
-        context = extend(walker, context, token[None])
+        total += float(scorer.log_prob(context, token[None])[0])
+        context = extend(scorer, context, token[None])
         if stop in whole:
             contexts.append(int(context[0]))
             sums.append(total)
@@ -165,7 +165,7 @@ class _Reader:
         self._filter = Filter(self._walk, lambda log_w: resampled(log_w, most, rng), rng if settings.tail else None, n)
         self._ends = _word_ends(document, self._inventory)
         self._words = _words(document, self._inventory, self._ends)
-        self._boundary = _Boundary(self._walk.walker, self._inventory, has_end=self._has_end)
+        self._boundary = _Boundary(self._walk.scorer, self._inventory, has_end=self._has_end)
 
     def after_all(self) -> WordProbabilities:
         sums = [0.0]
@@ -177,7 +177,7 @@ class _Reader:
         return self._result(np.diff(sums), total - sums[-1])
 
     def after_best(self) -> WordProbabilities:
-        contexts, _ = _read_own(self._walk.walker, self._document, self._inventory.ids, self._ends)
+        contexts, _ = _read_own(self._walk.scorer, self._document, self._inventory.ids, self._ends)
         boundaries = self._boundary(contexts)
         self._filter.kept = contexts
         found = []
@@ -202,7 +202,7 @@ class _Reader:
     def _result(self, log_p: Floats, log_end: float) -> WordProbabilities:
         return WordProbabilities(
             self._words, log_p, log_end if self._has_end else None,
-            self._fits and self._walk.whole and not self._filter.reduced, self._walk.walker.steps,
+            self._fits and self._walk.whole and not self._filter.reduced, self._walk.scorer.steps,
         )  # fmt: skip
 
 

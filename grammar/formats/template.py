@@ -9,7 +9,7 @@ from pathlib import Path
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
-from truesource.grammar.formats.template_text import Factor, RuleTemplate, Table, Template, read_template
+from truesource.grammar.formats.template_text import Factor, RuleTemplate, Template, TemplateTable, read_template
 from truesource.grammar.pcfg import PCFG
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
@@ -92,7 +92,7 @@ def _check_categories(template: Template) -> None:
                 raise InputError(message, rule.path, rule.line)
 
 
-def _instances(rule: RuleTemplate, tables: Mapping[str, Table]) -> Iterator[Instance]:
+def _instances(rule: RuleTemplate, tables: Mapping[str, TemplateTable]) -> Iterator[Instance]:
     """Every way to give values to the variables of a rule such that no table says zero."""
     domains: dict[str, tuple[str, ...]] = {}
     for argument in (a for term in (rule.left, *rule.right) for a in term.arguments):
@@ -125,7 +125,7 @@ def _instances(rule: RuleTemplate, tables: Mapping[str, Table]) -> Iterator[Inst
     return extend(0, {}, 1.0)
 
 
-def _look_up(factor: Factor, values: Mapping[str, str], tables: Mapping[str, Table]) -> float:
+def _look_up(factor: Factor, values: Mapping[str, str], tables: Mapping[str, TemplateTable]) -> float:
     return tables[factor.table].entries.get(tuple(values.get(key, key) for key in factor.keys), 0.0)
 
 
@@ -151,7 +151,7 @@ def _productive(template: Template, lines: Sequence[Sequence[Instance]]) -> set[
 
 
 def _shares(
-    rule: RuleTemplate, instances: Sequence[Instance], productive: set[State], tables: Mapping[str, Table]
+    rule: RuleTemplate, instances: Sequence[Instance], productive: set[State], tables: Mapping[str, TemplateTable]
 ) -> dict[State, list[tuple[tuple[State, ...], float]]]:
     """The weighted right-hand sides that one template line gives to each parent."""
     by_parent: dict[State, list[tuple[tuple[State, ...], float]]] = defaultdict(list)

@@ -54,7 +54,7 @@ class RuleTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TemplateTable:
     """Non-negative numbers by feature values; what is not listed is zero."""
 
     features: tuple[str, ...]
@@ -69,7 +69,7 @@ class Template:
     features: dict[str, tuple[str, ...]] = field(default_factory=dict)
     categories: dict[str, tuple[str, ...]] = field(default_factory=dict)
     labels: list[tuple[Term, str]] = field(default_factory=list)
-    tables: dict[str, Table] = field(default_factory=dict)
+    tables: dict[str, TemplateTable] = field(default_factory=dict)
     rules: list[RuleTemplate] = field(default_factory=list)
     words: dict[tuple[str, tuple[str, ...]], dict[str, float]] = field(default_factory=dict)
     #: of each preterminal state, the weight of each word
@@ -108,7 +108,7 @@ def read_template(folder: Path) -> Template:
     blocks: list[_Block] = []
     for path in (first, *sorted(p for p in folder.glob("*.txt") if p.name != first.name)):
         blocks.extend(_blocks(path))
-    return _Reader().read(blocks, first)
+    return _TemplateReader().read(blocks, first)
 
 
 def _blocks(path: Path) -> Iterator[_Block]:
@@ -135,7 +135,7 @@ def _blocks(path: Path) -> Iterator[_Block]:
         yield _Block(head, tuple(body))
 
 
-class _Reader:
+class _TemplateReader:
     """Reads blocks in an order that lets every file use what any file declares."""
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ class _Reader:
                 if key in entries:
                     raise line.error(f"the table lists {' '.join(key)} twice")
                 entries[key] = _number(number, line)
-        self.template.tables[parts[0]] = Table(tuple(parts[1:]), entries)
+        self.template.tables[parts[0]] = TemplateTable(tuple(parts[1:]), entries)
 
     def _check_value(self, feature: str, value: str, line: _Line) -> None:
         if value not in self.template.features[feature]:

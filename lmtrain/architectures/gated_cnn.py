@@ -13,7 +13,7 @@ from transformers import initialization as init
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from truesource.lmtrain.architectures.base import Architecture
-from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.tokenizer import Encoder
 
@@ -35,7 +35,7 @@ class GatedCNNConfig(PreTrainedConfig):  # type: ignore[misc]
     tie_word_embeddings: bool = True
 
 
-class Block(nn.Module):
+class ConvolutionBlock(nn.Module):
     """Adds to its input a gated linear unit, (X * W + b) sigmoid(X * V + c), of the last ``kernel_size`` positions."""
 
     def __init__(self, config: GatedCNNConfig) -> None:
@@ -62,7 +62,7 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
 
     A position sees the last ``layers * (kernel_size - 1) + 1`` tokens and nothing before them. Layer norm
     before each convolution stands in for the weight normalisation of the paper. Inputs may be of any
-    length. It has no ``generate``; step by step it goes on from ``past_key_values``, a `States` of the last
+    length. It has no ``generate``; step by step it goes on from ``past_key_values``, a `RecurrentStates` of the last
     inputs of each convolution.
     """
 
@@ -73,7 +73,7 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.num_hidden_layers))
+        self.blocks = nn.ModuleList(ConvolutionBlock(config) for _ in range(config.num_hidden_layers))
         self.norm = nn.LayerNorm(config.hidden_size)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size)
         self.post_init()
@@ -88,7 +88,7 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: States | None = None,
+        past_key_values: RecurrentStates | None = None,
         use_cache: bool = False,
         output_hidden_states: bool = False,
         **_: Any,
@@ -109,7 +109,7 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
         hidden = self.norm(hidden)
         return CausalLMOutputWithPast(
             logits=self.lm_head(self.dropout(hidden)),
-            past_key_values=States(after, 0) if use_cache else None,
+            past_key_values=RecurrentStates(after, 0) if use_cache else None,
             hidden_states=(*states, hidden) if output_hidden_states else None,
         )
 

@@ -12,7 +12,7 @@ from transformers import initialization as init
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from truesource.lmtrain.architectures.base import Architecture
-from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.tokenizer import Encoder
 
@@ -39,7 +39,7 @@ class LSTMForCausalLM(PreTrainedModel):  # type: ignore[misc]
     Word vectors enter times the root of their width, as in Vaswani et al. (2017), so that tied ones, which must
     be small at the output, are not too weak at the input. Dropout falls on them, between the layers and on the
     last hidden states. Forget gates start open (bias 1). Inputs may be of any length. It has no ``generate``;
-    step by step it goes on from ``past_key_values``, a `States` of hidden and cell states.
+    step by step it goes on from ``past_key_values``, a `RecurrentStates` of hidden and cell states.
     """
 
     config_class = LSTMConfig
@@ -78,7 +78,7 @@ class LSTMForCausalLM(PreTrainedModel):  # type: ignore[misc]
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None = None,
-        past_key_values: States | None = None,
+        past_key_values: RecurrentStates | None = None,
         use_cache: bool = False,
         output_hidden_states: bool = False,
         **_: Any,
@@ -97,7 +97,7 @@ class LSTMForCausalLM(PreTrainedModel):  # type: ignore[misc]
             hidden, after = self.lstm(words, before)
         return CausalLMOutputWithPast(
             logits=self.lm_head(self.dropout(hidden)),
-            past_key_values=States(after, 1) if use_cache else None,
+            past_key_values=RecurrentStates(after, 1) if use_cache else None,
             hidden_states=states,
         )
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class States:
+class RecurrentStates:
     """Tensors with a row for each text, of fixed size however long the text.
 
     Takes the place of the `transformers.DynamicCache` of a transformer. A model that is given one leaves

@@ -16,7 +16,7 @@ from truesource.lmtrain.decoding.sampling import sample_each, sample_in_groups
 from truesource.lmtrain.decoding.settings import SAMPLING, Decoding
 from truesource.lmtrain.decoding.stepper import Stepper
 from truesource.lmtrain.decoding.walk import Hypothesis, Walk
-from truesource.lmtrain.tokenizer import Vocabulary
+from truesource.lmtrain.tokenizer import WordVocabulary
 
 LOGITS = 2**25  #: at most so many float64 log probabilities of one step stand in memory at once (256 MiB)
 MOST_ROWS = 2048
@@ -33,7 +33,7 @@ class Alphabet:
     spell: Callable[[Sequence[int]], list[str]]  #: the words that token numbers stand for
 
     @classmethod
-    def of_words(cls, vocabulary: Vocabulary, size: int, longest: int | None) -> Alphabet:
+    def of_words(cls, vocabulary: WordVocabulary, size: int, longest: int | None) -> Alphabet:
         """Of a model whose tokens are words; ``size`` is how many tokens it emits."""
         v = vocabulary
         sayable = {*v.word_ids.tolist(), v.unk, v.eos}

@@ -29,7 +29,7 @@ def _decoding(settings: dict[str, str | bool | int | float | None]) -> dict[str,
 
 
 @with_config(STRICT)
-class Call(TypedDict):
+class SamplingCall(TypedDict):
     """What was asked for."""
 
     sentences: Positive
@@ -61,7 +61,7 @@ class Counts(TypedDict):
 
 
 @with_config(STRICT)
-class ShardEntry(Counts):
+class SampleShardEntry(Counts):
     """One file."""
 
     file: FileName
@@ -70,7 +70,7 @@ class ShardEntry(Counts):
 
 
 @with_config(STRICT)
-class _Head(TypedDict):
+class _SamplesHead(TypedDict):
     """What records of all versions have."""
 
     format: Literal["truesource samples"]
@@ -78,15 +78,15 @@ class _Head(TypedDict):
 
 
 @with_config(STRICT)
-class SamplesRecord(_Head):
+class SamplesRecord(_SamplesHead):
     """``record.json``."""
 
-    call: Call
+    call: SamplingCall
     model: ModelOfSamples
     device: NotRequired[str]
     versions: NotRequired[dict[str, str]]
     counts: Counts
-    shards: list[ShardEntry]
+    shards: list[SampleShardEntry]
     digest: str
 
 
@@ -116,7 +116,7 @@ class SampleFolder:
         path = Path(path)
         if not is_sample_folder(path):
             raise InputError("there are no finished samples of a model here; truesource generate makes some", path)
-        head = read_record(path / "record.json", _Head, what=_WHAT, remedy=_REMEDY)
+        head = read_record(path / "record.json", _SamplesHead, what=_WHAT, remedy=_REMEDY)
         if head["format_version"] != FORMAT_VERSION:
             raise InputError(f"expecting format version {FORMAT_VERSION}, got {head['format_version']}", path)
         record = read_record(path / "record.json", SamplesRecord, what=_WHAT, remedy=_REMEDY)

@@ -22,7 +22,7 @@ from truesource.grammar.records import read_record
 from truesource.lmtrain.card import versions
 from truesource.lmtrain.decoding.card import samples_card
 from truesource.lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
-from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, ShardEntry
+from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, SampleShardEntry
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.times import TIMES
@@ -174,7 +174,7 @@ class _Drawing:
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its file is still what was written."""
         try:
-            entry = read_record(self._note(shard), ShardEntry, remedy="draw it again")
+            entry = read_record(self._note(shard), SampleShardEntry, remedy="draw it again")
             same = digest_file(self.partial / "data" / shard.name) == entry["sha256"]
         except (OSError, InputError):
             return None

@@ -12,8 +12,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class NgramWalker:
-    """A `generator.piece_model.PieceWalker` whose contexts are those of the trie, so equal memories are one number.
+class NgramScorer:
+    """An `IncrementalScorer` whose contexts are those of the trie, so equal memories are one number.
 
     Log probabilities are -inf for what ``mle`` never saw.
     """
@@ -49,7 +49,7 @@ class NgramWalker:
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
     def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
-        """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeWalker`."""
+        """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeScorer`."""
         found = self._reader.sum_paths(source, first, tokens, most)
         self._steps += found.steps
         return found

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.smoothing import NgramEstimate
 
 
-def log_mass(estimate: Estimate, members: NDArray[np.bool_]) -> NDArray[np.float64]:
+def log_mass(estimate: NgramEstimate, members: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Log probability that the next token is one of a set.
 
     With b(h) and h' as in `lmtrain.ngram._kernels.estimate.estimate`, p(w | h) is b(h) p(w | h') where hw is not in

@@ -12,11 +12,11 @@ from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, TokenScores
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet
-from truesource.lmtrain.next_token import NextToken
+from truesource.lmtrain.next_token import NextTokenProbabilities
 from truesource.lmtrain.ngram.counted import CountedModel
 from truesource.lmtrain.ngram.smoothing import Smoothing
 from truesource.lmtrain.ngram.trie import Trie
-from truesource.lmtrain.tokenizer import Vocabulary
+from truesource.lmtrain.tokenizer import WordVocabulary
 
 
 class NgramModel(CountedModel):
@@ -42,7 +42,7 @@ class NgramModel(CountedModel):
         *,
         discount: NDArray[np.float64] | None = None,
     ) -> None:
-        self._vocabulary = v = Vocabulary(tokenizer)
+        self._vocabulary = v = WordVocabulary(tokenizer)
         self._columns: NDArray[np.int64] = np.append(v.word_ids, [v.unk, v.eos])
         super().__init__(trie, smoothing, tokenizer, v, self._columns, name, discount=discount)
 
@@ -101,13 +101,13 @@ class NgramModel(CountedModel):
             if position + 1 < rows.shape[1]:
                 state = self.reader.advance(state, rows[:, position])
 
-    def next_token(self, prefix: Sequence[str]) -> NextToken:
+    def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
         """Probabilities of what follows ``prefix`` (words; may be empty); all 0 where ``mle`` never saw its end."""
         state = self.reader.begin(1)
         for token in self._vocabulary.encode([prefix])[0]:
             state = self.reader.advance(state, np.array([token]))
         p = np.exp(self.reader.expect(state, self._columns)[0])
-        return NextToken(p[:-2], float(p[-2]), float(p[-1]), 0.0)
+        return NextTokenProbabilities(p[:-2], float(p[-2]), float(p[-1]), 0.0)
 
     @property
     def alphabet(self) -> Alphabet:

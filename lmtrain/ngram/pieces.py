@@ -15,14 +15,14 @@ from truesource.generator.language_model import TokenScores
 from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
 from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.ngram.counted import CountedModel
-from truesource.lmtrain.ngram.incremental_scorer import NgramWalker
+from truesource.lmtrain.ngram.incremental_scorer import NgramScorer
 from truesource.lmtrain.ngram.mass import log_mass
 from truesource.lmtrain.ngram.smoothing import Smoothing
 from truesource.lmtrain.ngram.stream import as_stream
 from truesource.lmtrain.ngram.trie import Trie
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, reading_of
-from truesource.lmtrain.pieces.prediction_slots import Slots, assemble_words, cut_words
+from truesource.lmtrain.pieces.prediction_slots import Slots, align_words, assemble_words
 from truesource.lmtrain.subwords import SubwordVocabulary
 from truesource.lmtrain.tokenizer import SPECIALS
 
@@ -69,7 +69,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         Sentences with a piece of probability zero, which only ``mle`` gives, are ``impossible`` as a whole, as are
         those with a word that the pieces cannot spell; a frame that skips unknown words leaves out that word only.
         """
-        pieces = cut_words(self._vocabulary, sentences, frame)
+        pieces = align_words(self._vocabulary, sentences, frame)
         slots = Slots.of(pieces)
         stream = as_stream(Rows(pieces.ids.astype(np.int32), np.diff(pieces.bounds)), self._vocabulary)
         values = self.reader.score(stream)
@@ -114,6 +114,6 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         """Look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
         return sum(len(row) + 1 for row in rows)
 
-    def walker(self) -> NgramWalker:
+    def incremental_scorer(self) -> NgramScorer:
         """Begin to read texts piece by piece."""
-        return NgramWalker(self.reader)
+        return NgramScorer(self.reader)

@@ -14,25 +14,25 @@ from truesource.generator.random_streams import random_state
 from truesource.lmtrain.ngram._kernels import estimate as _kernels_estimate
 from truesource.lmtrain.ngram._kernels import walk as kernels
 from truesource.lmtrain.ngram.mass import log_mass
-from truesource.lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.smoothing import NgramEstimate
 from truesource.lmtrain.ngram.stream import Stream
 
 Ints = NDArray[np.int64]
 
 
-class State(NamedTuple):
+class ReaderState(NamedTuple):
     """What R texts of one length are remembered by."""
 
     node: Ints  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
     length: Ints  #: (R,) tokens of it
     position: int  #: tokens read, ``<bos>`` not counted
 
-    def take(self, rows: Ints) -> State:
+    def take(self, rows: Ints) -> ReaderState:
         """Some of the texts, in any order, any number of times."""
-        return State(self.node[rows], self.length[rows], self.position)
+        return ReaderState(self.node[rows], self.length[rows], self.position)
 
 
-class Drawn(NamedTuple):
+class SampledTokens(NamedTuple):
     """Sentences as token numbers."""
 
     tokens: NDArray[np.int32]  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
@@ -44,7 +44,7 @@ class Drawn(NamedTuple):
 class Reader:
     """An estimate, ready to be read from. Log probabilities are nats, -inf for probability zero."""
 
-    estimate: Estimate
+    estimate: NgramEstimate
     bos: int
     eos: int
 
@@ -105,7 +105,7 @@ class Reader:
         return {}
 
     def sum_paths(self, source: Ints, first: Ints, tokens: NDArray[np.integer], most: int) -> PathSums:
-        """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeWalker.sum_paths`."""
+        """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeScorer.sum_paths`."""
         begin = int(self.begin(1).node[0])
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
         return PathSums(
@@ -125,19 +125,19 @@ class Reader:
                 seen[begin:end] = True
         return seen
 
-    def begin(self, n: int) -> State:
+    def begin(self, n: int) -> ReaderState:
         """``n`` texts after ``<bos>``."""
         if self.estimate.trie.order == 1:
-            return State(np.zeros(n, np.int64), np.zeros(n, np.int64), 0)
-        return State(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
+            return ReaderState(np.zeros(n, np.int64), np.zeros(n, np.int64), 0)
+        return ReaderState(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
 
-    def advance(self, state: State, tokens: NDArray[np.integer]) -> State:
+    def advance(self, state: ReaderState, tokens: NDArray[np.integer]) -> ReaderState:
         """The same texts, each one token longer; ``tokens`` (R,)."""
         node, length = state.node.copy(), state.length.copy()
         kernels.advance(*self._tables, node, length, tokens.astype(np.int32))
-        return State(node, length, state.position + 1)
+        return ReaderState(node, length, state.position + 1)
 
-    def expect(self, state: State, columns: Ints) -> NDArray[np.float64]:
+    def expect(self, state: ReaderState, columns: Ints) -> NDArray[np.float64]:
         """Log probability of every next token.
 
         Args:
@@ -154,10 +154,10 @@ class Reader:
         kernels.expect(*self._tables, order, self.strict, state.node, state.length, state.position, column, result)
         return result
 
-    def draw(self, n: int, *, seed: int, most: int | None) -> Drawn:
+    def draw(self, n: int, *, seed: int, most: int | None) -> SampledTokens:
         """Sentences from the model's own distribution, word by word; ``most`` words each, None for any number."""
         estimate = self.estimate
-        return Drawn(
+        return SampledTokens(
             *kernels.draw(
                 *self._tables,
                 estimate.trie.order,

@@ -16,7 +16,7 @@ FALLBACK = 0.5  #: discount of a length whose counts give none
 
 
 @dataclass(frozen=True)
-class Estimate:
+class NgramEstimate:
     """Log probabilities of the n-grams of a trie, nats; made by `estimate`."""
 
     trie: Trie  #: as `adjust` left it
@@ -45,7 +45,7 @@ def estimate(
     emitted: NDArray[np.int64],
     *,
     discount: NDArray[np.float64] | None = None,
-) -> Estimate:
+) -> NgramEstimate:
     """Probabilities of all n-grams.
 
     ``mle``: relative frequencies, p(w | h) = c(hw) / c(h.), without any smoothing. What was never seen after a context
@@ -70,7 +70,7 @@ def estimate(
     can_follow[emitted] = True
     nothing = -np.inf if smoothing == "mle" else 0.0
     kernels.estimate(trie.start, trie.suffix, trie.count, trie.level, discount, can_follow, nothing, log_prob, backoff)
-    return Estimate(trie, smoothing, discount, emitted, log_prob, backoff)
+    return NgramEstimate(trie, smoothing, discount, emitted, log_prob, backoff)
 
 
 def discounts(counts: NDArray[np.int32]) -> tuple[float, float, float]:

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from truesource.grammar.archives import ArrayKind, integers, read_arrays
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path
-from truesource.lmtrain.ngram.smoothing import Estimate
+from truesource.lmtrain.ngram.smoothing import NgramEstimate
 from truesource.lmtrain.ngram.trie import Trie
 
 FILE = "ngram.npz"
 _ARRAYS = tuple(field.name for field in fields(Trie))
 
 
-def save_counts(estimate: Estimate, folder: Path) -> None:
+def save_counts(estimate: NgramEstimate, folder: Path) -> None:
     """Write ``ngram.npz``: the arrays of the trie and the discounts (N, 3); equal ones give equal bytes."""
     arrays = {name: getattr(estimate.trie, name) for name in _ARRAYS}
     with atomic_path(folder / FILE) as temporary, temporary.open("wb") as stream:

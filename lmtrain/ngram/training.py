@@ -39,7 +39,7 @@ def train_ngram(
     dev_split: CodedSentences,
     request: dict[str, Any],
     out: Path,
-    probe: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
+    monitor: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
 ) -> None:
     """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
 
@@ -57,10 +57,10 @@ def train_ngram(
         dev_split: what to report the loss of; may be empty.
         request: what ``training.json`` says of the call.
         out: folder to make.
-        probe: measures the model for ``metrics.jsonl``.
+        monitor: measures the model for ``metrics.jsonl``.
 
     Raises:
-        InputError: there are no words, or too many, the tokeniser cannot be made, or what the probe finds is infinite
+        InputError: there are no words, or too many, the tokeniser cannot be made, or what the monitor finds is infinite
             or undefined.
     """
     begun = time.perf_counter()
@@ -73,10 +73,10 @@ def train_ngram(
     del stream
     trie = adjust(trie, model.smoothing)
     trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
-    probed = {} if probe is None else dict(probe(trained))
-    for name, value in probed.items():
+    monitored = {} if monitor is None else dict(monitor(trained))
+    for name, value in monitored.items():
         if not math.isfinite(value):
-            raise InputError(f"the probe found {name} to be {value}")
+            raise InputError(f"the oracle monitor measured {name} as {value}")
     metrics = {
         "step": 0,
         "epoch": 1.0,
@@ -84,7 +84,7 @@ def train_ngram(
         "loss": _train_loss(trained, vocabulary.bos),
         "lr": None,
         **_dev_metrics(trained, dev_split),
-        **probed,
+        **monitored,
     }
     seconds = round(time.perf_counter() - begun, 3)
     record = {

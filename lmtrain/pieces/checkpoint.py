@@ -18,7 +18,7 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import architecture_of
 from truesource.lmtrain.loading import load_network
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from truesource.lmtrain.pieces.offsets import OffsetCutter
+from truesource.lmtrain.pieces.offsets import OffsetAligner
 from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
 
 
@@ -52,8 +52,8 @@ def load_checkpoint(
     if is_ours(tokenizer) and is_subword(tokenizer) and architecture_of(config.model_type) is not None:
         return subword_model(model, tokenizer, name)
     kind = CausalPieceModel if objective == "causal" else MaskedPieceModel
-    cutter = OffsetCutter(tokenizer, objective)
-    loaded = kind(model, tokenizer, cutter, name, longest=_positions(model, tokenizer))
+    aligner = OffsetAligner(tokenizer, objective)
+    loaded = kind(model, tokenizer, aligner, name, longest=_positions(model, tokenizer))
     if objective == "causal" and _sees_ahead(loaded.model):
         raise InputError(
             "this causal model reads what stands right of the word it predicts; it cannot be scored", folder

@@ -15,7 +15,7 @@ from truesource.lmtrain.pieces.kv_cache import Memory, Store
 from truesource.lmtrain.pieces.word_aligner import Ints, Marks
 
 Floats = NDArray[np.float64]
-TOGETHER = 2**22  #: logits that `NetworkWalker.log_any` adds up at once
+TOGETHER = 2**22  #: logits that `NetworkScorer.log_any` adds up at once
 
 
 class _Context:
@@ -29,8 +29,8 @@ class _Context:
         self.row = -1  #: of the logits
 
 
-class NetworkWalker:
-    """A `truesource.generator.piece_model.PieceWalker` of a causal network.
+class NetworkScorer:
+    """A `truesource.generator.piece_model.IncrementalScorer` of a causal network.
 
     The network reads a token when something is asked that follows it, so the last piece of a text that is given up
     costs nothing, and equal texts are one context, read once. All texts that a question concerns are read in as
@@ -38,7 +38,7 @@ class NetworkWalker:
     what it gives to special tokens is lost.
 
     Args:
-        memory: what the network keeps of texts; it is this walker's alone.
+        memory: what the network keeps of texts; it is this scorer's alone.
         marks: the tokens around a text.
         longest: tokens that the network reads, the one before the text included; None: any number.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
 from truesource.lmtrain.pieces.word_aligner import Ints
@@ -156,7 +156,7 @@ class KeyValues:
 
 
 class FixedStates:
-    """Of a recurrent or convolutional network: `States` of one size however long the text."""
+    """Of a recurrent or convolutional network: `RecurrentStates` of one size however long the text."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
@@ -179,12 +179,12 @@ class FixedStates:
         before = None
         if len(held[0]):
             rows = torch.from_numpy(np.concatenate(held)).to(device)
-            before = States(
+            before = RecurrentStates(
                 [x.index_select(0, rows).movedim(0, self._dim).contiguous() for x in self._store], self._dim
             )
         ids = torch.from_numpy(tokens)[:, None].to(device)
         output = self._model(input_ids=ids, past_key_values=before, use_cache=True)
-        states: States = output.past_key_values
+        states: RecurrentStates = output.past_key_values
         self._dim = states.dim
         last = [x.movedim(self._dim, 0) for x in states.tensors]
         self._size = sum(x[0].numel() for x in last)
@@ -228,7 +228,7 @@ class WholeTexts:
 def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
     """How a network remembers, found by running it at a few tokens."""
     kept = cache_of_one_token(model)
-    if isinstance(kept, States):
+    if isinstance(kept, RecurrentStates):
         return FixedStates
     layers = kept.layers if isinstance(kept, DynamicCache) else []
     plain = all(type(layer) in (DynamicLayer, DynamicSlidingWindowLayer) and layer.is_initialized for layer in layers)

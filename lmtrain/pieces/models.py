@@ -23,12 +23,12 @@ from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
-from truesource.lmtrain.pieces.incremental_scorer import NetworkWalker
+from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.inventory import read_pieces
 from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, WholeTexts, memory_of
 from truesource.lmtrain.pieces.open_vocabulary import OpenVocabulary, numbers, reading_of
 from truesource.lmtrain.pieces.scoring import score_causal_words, score_masked_words
-from truesource.lmtrain.pieces.word_aligner import Cutter, Marks
+from truesource.lmtrain.pieces.word_aligner import Marks, WordAligner
 from truesource.lmtrain.scoring import batch_budget
 
 _NAMED = ("bos", "eos", "cls", "sep", "pad")
@@ -43,7 +43,7 @@ class _PieceModel(OpenVocabulary):
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerFast,
-        cutter: Cutter,
+        aligner: WordAligner,
         name: str,
         *,
         head: str | None = None,
@@ -54,14 +54,14 @@ class _PieceModel(OpenVocabulary):
         Args:
             model: returns ``logits`` (B, L, V).
             tokenizer: as saved beside it.
-            cutter: the same tokeniser as scoring sees it.
+            aligner: the same tokeniser as scoring sees it.
             name: in tables.
             head: attribute of the output layer, run only where something is predicted; None: run everywhere.
             longest: tokens that the network takes, those around the text included; None: any number.
         """
         self.model = model.eval()
         self.tokenizer = tokenizer
-        self.cutter = cutter
+        self.aligner = aligner
         self.name = name
         self.longest = longest
         self._whole_words = isinstance(tokenizer.backend_tokenizer.model, WordLevel)
@@ -96,7 +96,7 @@ class CausalPieceModel(_PieceModel):
         Raises:
             InputError: there is no such token.
         """
-        marks: Marks = self.cutter.marks
+        marks: Marks = self.aligner.marks
         if before is not None:
             token = getattr(self.tokenizer, f"{before}_token", None) if before in _NAMED else before
             number = self.tokenizer.get_vocab().get(token) if token is not None else None
@@ -105,15 +105,15 @@ class CausalPieceModel(_PieceModel):
             marks = marks._replace(before=(int(number),))
         if not end:
             marks = marks._replace(after=())
-        changed, cutter = copy(self), copy(self.cutter)
-        cutter.marks = marks  # type: ignore[misc]
-        changed.cutter, changed.chosen_before = cutter, before
+        changed, aligner = copy(self), copy(self.aligner)
+        aligner.marks = marks  # type: ignore[misc]
+        changed.aligner, changed.chosen_before = aligner, before
         return changed
 
     @property
     def reading(self) -> str:
         """How words are scored, for signatures: the correction, and the tokens around a text, by number."""
-        return reading_of(self.cutter)
+        return reading_of(self.aligner)
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
@@ -125,7 +125,7 @@ class CausalPieceModel(_PieceModel):
             InputError: a sentence is longer than the model's positions, the frame counts the first word or the
                 end and there is no token for it, or a word's pieces do not show where it begins.
         """
-        return score_causal_words(self.model, self._predictor, self.cutter, sentences, frame, longest=self.longest)
+        return score_causal_words(self.model, self._predictor, self.aligner, sentences, frame, longest=self.longest)
 
     @property
     def alphabet(self) -> Alphabet:
@@ -134,7 +134,7 @@ class CausalPieceModel(_PieceModel):
         Raises:
             InputError: the tokeniser has no token for the beginning or the end of a text.
         """
-        before, after, _, _ = self.cutter.marks
+        before, after, _, _ = self.aligner.marks
         if not before or not after:
             raise InputError(f"{self.name} has no token to begin or to end a sentence with, so none can be drawn")
         size = int(self.model.get_input_embeddings().weight.shape[0])
@@ -150,12 +150,12 @@ class CausalPieceModel(_PieceModel):
 
     def stepper(self) -> NetworkStepper:
         """Log probabilities of its next piece, for one batch of text at a time."""
-        return NetworkStepper(self.model, self.cutter.marks.before[0])
+        return NetworkStepper(self.model, self.aligner.marks.before[0])
 
     @property
     def around(self) -> tuple[int, int]:
         """How many tokens stand before a text and after it: 1 or 0 each."""
-        before, after, _, _ = self.cutter.marks
+        before, after, _, _ = self.aligner.marks
         return len(before), len(after)
 
     @cached_property
@@ -180,20 +180,20 @@ class CausalPieceModel(_PieceModel):
             InputError: the tokeniser has no token for the beginning of a text, or a row is longer than the model's
                 positions.
         """
-        budget = batch_budget(len(self.cutter))
-        return row_log_probs(self.model, self._predictor, self.cutter.marks, rows, budget, longest=self.longest)
+        budget = batch_budget(len(self.aligner))
+        return row_log_probs(self.model, self._predictor, self.aligner.marks, rows, budget, longest=self.longest)
 
     def token_steps(self, rows: Sequence[Ints]) -> int:
         """Tokens that `log_probs` of these rows runs the network at, the one before each and padding included."""
-        return row_steps(self.cutter.marks, rows, batch_budget(len(self.cutter)))
+        return row_steps(self.aligner.marks, rows, batch_budget(len(self.aligner)))
 
-    def walker(self) -> NetworkWalker:
+    def incremental_scorer(self) -> NetworkScorer:
         """Begin to read texts piece by piece.
 
         Raises:
             InputError: the tokeniser has no token for the beginning of a text.
         """
-        return NetworkWalker(self._memory(self.model), self.cutter.marks, longest=self.longest)
+        return NetworkScorer(self._memory(self.model), self.aligner.marks, longest=self.longest)
 
     @cached_property
     def _memory(self) -> type[KeyValues] | type[FixedStates] | type[WholeTexts]:
@@ -208,7 +208,7 @@ class MaskedPieceModel(_PieceModel):
     @property
     def reading(self) -> str:
         """How words are scored, for signatures: the variant, and the tokens around a text, by number."""
-        before, after, _, _ = self.cutter.marks
+        before, after, _, _ = self.aligner.marks
         return f"pieces/pll-word-l2r/before={numbers(before)}/after={numbers(after)}"
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
@@ -219,7 +219,7 @@ class MaskedPieceModel(_PieceModel):
         Raises:
             InputError: a sentence is longer than the model's positions, or the tokeniser has no mask.
         """
-        return score_masked_words(self.model, self._predictor, self.cutter, sentences, frame, longest=self.longest)
+        return score_masked_words(self.model, self._predictor, self.aligner, sentences, frame, longest=self.longest)
 
 
 @contextmanager

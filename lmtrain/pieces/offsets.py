@@ -23,8 +23,8 @@ from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Marks, Pieces
 from truesource.lmtrain.whole_words import parts_of
 
 
-class OffsetCutter:
-    """A fast tokeniser as a `Cutter`: sentences are cut as whole texts, and pieces found again by their offsets."""
+class OffsetAligner:
+    """A fast tokeniser as a `WordAligner`: it segments whole sentences and assigns pieces to words by their offsets."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, objective: Objective) -> None:
         self._tokenizer = tokenizer
@@ -56,7 +56,7 @@ class OffsetCutter:
     def __len__(self) -> int:
         return self._size
 
-    def cut(self, sentences: Sequence[Sequence[str]]) -> Pieces:
+    def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
         """The pieces of the words of each sentence.
 
         Raises:

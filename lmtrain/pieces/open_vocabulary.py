@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from truesource.generator.language_model import LogDistributions
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.word_aligner import Cutter
+from truesource.lmtrain.pieces.word_aligner import WordAligner
 
 
 class OpenVocabulary:
@@ -46,10 +46,10 @@ class OpenVocabulary:
         raise InputError(f"{self.name} {self._why}; it can be scored")
 
 
-def reading_of(cutter: Cutter) -> str:
+def reading_of(aligner: WordAligner) -> str:
     """How a causal model of pieces scores words: the correction, and the tokens around a text, by number."""
-    before, after, _, _ = cutter.marks
-    corrected = "pieces" if cutter.begins is None else "pieces/bow"
+    before, after, _, _ = aligner.marks
+    corrected = "pieces" if aligner.begins is None else "pieces/bow"
     return f"{corrected}/bos={numbers(before)}/eos={numbers(after)}"
 
 

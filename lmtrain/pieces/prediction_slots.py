@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores, assemble_scores
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.word_aligner import Cutter, Flags, Ints, Pieces
+from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Pieces, WordAligner
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +40,8 @@ class Slots(NamedTuple):
         return cls(int(first[-1]), first, segments, words, opens)
 
 
-def cut_words(
-    cutter: Cutter, sentences: Sequence[Sequence[str]], frame: ScoringFrame, *, longest: int | None = None
+def align_words(
+    aligner: WordAligner, sentences: Sequence[Sequence[str]], frame: ScoringFrame, *, longest: int | None = None
 ) -> Pieces:
     """The pieces of sentences whose words a causal model of pieces can score.
 
@@ -49,7 +49,7 @@ def cut_words(
         InputError: the frame counts something that the tokeniser has no token for, a sentence has more than
             ``longest`` tokens, or a word's pieces do not show where it begins.
     """
-    before, after, _, _ = cutter.marks
+    before, after, _, _ = aligner.marks
     if frame.first and not before:
         raise InputError(
             "the tokeniser has no token for the beginning of a text, so nothing predicts the first word;"
@@ -58,10 +58,10 @@ def cut_words(
         )
     if frame.eos and not after:
         raise InputError("the tokeniser has no token for the end of a text; use a frame without it, such as paper")
-    pieces = cutter.cut(sentences)
+    pieces = aligner.align(sentences)
     check_piece_counts(pieces, len(before), longest)
-    if cutter.begins is not None:
-        _check_marks(pieces, cutter.begins, sentences)
+    if aligner.begins is not None:
+        _check_marks(pieces, aligner.begins, sentences)
     return pieces
 
 

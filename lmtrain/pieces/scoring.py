@@ -35,20 +35,20 @@ from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, log_probs_at, slot_log_probs
 from truesource.lmtrain.pieces.prediction_slots import (
     Slots,
+    align_words,
     assemble_words,
     by_sentence,
     check_piece_counts,
-    cut_words,
     first_words,
 )
-from truesource.lmtrain.pieces.word_aligner import Cutter
+from truesource.lmtrain.pieces.word_aligner import WordAligner
 from truesource.lmtrain.scoring import batch_budget
 
 
 def score_causal_words(
     model: nn.Module,
     predictor: OpenPredictor,
-    cutter: Cutter,
+    aligner: WordAligner,
     sentences: Sequence[Sequence[str]],
     frame: ScoringFrame,
     *,
@@ -63,26 +63,26 @@ def score_causal_words(
         InputError: the frame counts something that the tokeniser has no token for, or a sentence has more
             than ``longest`` tokens.
     """
-    pieces = cut_words(cutter, sentences, frame, longest=longest)
+    pieces = align_words(aligner, sentences, frame, longest=longest)
     slots = Slots.of(pieces)
     with meter("score", len(pieces.words)) as bar:
         values, boundary = slot_log_probs(
             model,
             predictor,
-            cutter.marks,
+            aligner.marks,
             pieces.rows(),
-            batch_budget(len(cutter)),
-            begins=cutter.begins,
+            batch_budget(len(aligner)),
+            begins=aligner.begins,
             opens=slots.opens,
             advance=bar.advance,
         )
-    return assemble_words(pieces, slots, values, boundary, frame, ends=bool(cutter.marks.after))
+    return assemble_words(pieces, slots, values, boundary, frame, ends=bool(aligner.marks.after))
 
 
 def score_masked_words(
     model: nn.Module,
     predictor: OpenPredictor,
-    cutter: Cutter,
+    aligner: WordAligner,
     sentences: Sequence[Sequence[str]],
     frame: ScoringFrame,
     *,
@@ -95,10 +95,10 @@ def score_masked_words(
     Raises:
         InputError: the tokeniser has no mask, or a sentence has more than ``longest`` tokens.
     """
-    before, after, mask, pad = cutter.marks
+    before, after, mask, pad = aligner.marks
     if mask is None:
         raise InputError("the tokeniser has no mask token, so no word can be scored with this masked model")
-    pieces = cutter.cut(sentences)
+    pieces = aligner.align(sentences)
     check_piece_counts(pieces, len(before) + len(after), longest)
     starts, bounds, sentence = pieces.starts, pieces.bounds, pieces.sentence
     counted = np.ones(len(pieces.counts), dtype=bool)
@@ -113,7 +113,7 @@ def score_masked_words(
     sizes = np.diff(bounds) + len(before) + len(after)
     values = np.zeros(len(word))
     with predictor(model) as predict, meter("score, one mask at a time", len(wanted)) as bar:
-        for some in by_length(sizes[sentence[word[wanted]]], batch_budget(len(cutter))):
+        for some in by_length(sizes[sentence[word[wanted]]], batch_budget(len(aligner))):
             targets = wanted[some]
             table, own = pack([rows[i] for i in sentence[word[targets]]], pad)
             column = np.arange(table.shape[1])

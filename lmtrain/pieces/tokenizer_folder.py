@@ -18,7 +18,7 @@ _NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_
 _USUAL = ("<|endoftext|>", "<s>", "</s>", "<unk>", "<pad>", "<mask>", "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-class _Token(BaseModel):
+class _SpecialToken(BaseModel):
     model_config = STRICT
 
     content: str
@@ -32,8 +32,8 @@ class _Config(BaseModel):
     tokenizer_class: str | None = None
     do_lower_case: bool | None = None
     added_tokens_decoder: dict[str, Any] | None = None
-    extra_special_tokens: list[str | _Token] | dict[str, str | _Token] | None = None
-    additional_special_tokens: list[str | _Token] | None = None
+    extra_special_tokens: list[str | _SpecialToken] | dict[str, str | _SpecialToken] | None = None
+    additional_special_tokens: list[str | _SpecialToken] | None = None
 
     def special(self) -> list[str]:
         """The special tokens that it names."""
@@ -41,7 +41,7 @@ class _Config(BaseModel):
         listed = [*(extra.values() if isinstance(extra, dict) else extra), *(self.additional_special_tokens or [])]
         named = [(self.model_extra or {}).get(name) for name in _NAMES]
         texts = [entry.get("content") if isinstance(entry, dict) else entry for entry in named]
-        texts += [entry.content if isinstance(entry, _Token) else entry for entry in listed]
+        texts += [entry.content if isinstance(entry, _SpecialToken) else entry for entry in listed]
         return [text for text in texts if isinstance(text, str)]
 
 

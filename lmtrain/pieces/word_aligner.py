@@ -55,7 +55,7 @@ class Marks(NamedTuple):
     pad: int  #: fills shorter rows on the right
 
 
-class Cutter(Protocol):
+class WordAligner(Protocol):
     """A tokeniser as scoring sees it."""
 
     @property
@@ -71,7 +71,7 @@ class Cutter(Protocol):
 
     def __len__(self) -> int: ...
 
-    def cut(self, sentences: Sequence[Sequence[str]]) -> Pieces:
+    def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
         """The pieces of the words of each sentence.
 
         Raises:

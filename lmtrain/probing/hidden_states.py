@@ -137,12 +137,12 @@ class _Text:
             rows = words.encode(sentences)
             marks = Marks((words.bos,), (words.eos,) if masked else (), None, words.pad)
             return cls(rows, np.ones(sum(map(len, rows)), dtype=np.int64), marks, masked, len(words), sentences)
-        pieces = model.cutter.cut(sentences)
-        before, after, mask, pad = model.cutter.marks
+        pieces = model.aligner.align(sentences)
+        before, after, mask, pad = model.aligner.marks
         after = after if masked else ()
         check_piece_counts(pieces, len(before) + len(after), model.longest)
         marks = Marks(before, after, mask, pad)
-        return cls(pieces.rows(), pieces.counts, marks, masked, len(model.cutter), sentences)
+        return cls(pieces.rows(), pieces.counts, marks, masked, len(model.aligner), sentences)
 
     def words(self, sentences: Ints) -> Ints:
         """Numbers of the words of some sentences, in their order."""

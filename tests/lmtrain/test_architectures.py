@@ -16,13 +16,13 @@ from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES, architecture_of
 from truesource.lmtrain.architectures.adaptive import usual_cutoffs
-from truesource.lmtrain.architectures.states import States
+from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import causal_batch, masked_batch
 from truesource.lmtrain.heads import TargetHead, predictor
 from truesource.lmtrain.model_registry import OURS, TAKES
 from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 CAUSAL = [name for name, found in ARCHITECTURES.items() if found.objective == "causal"]
 MASKED = [name for name, found in ARCHITECTURES.items() if found.objective == "masked"]
@@ -52,7 +52,7 @@ def random_network(config: ModelConfig) -> Any:
     """Untrained, with large weights, so that every position has a distribution of its own."""
     architecture = ARCHITECTURES[config.architecture]
     torch.manual_seed(0)
-    network = architecture.build(config, Vocabulary(build_tokenizer([WORDS], objective=architecture.objective)))
+    network = architecture.build(config, WordVocabulary(build_tokenizer([WORDS], objective=architecture.objective)))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -177,7 +177,7 @@ def test_without_asking_ours_keep_nothing(key: str) -> None:
 
 
 def test_states_are_picked_by_number_or_by_mask() -> None:
-    states = States([torch.arange(6).reshape(2, 3), torch.arange(3)[None]], dim=1)
+    states = RecurrentStates([torch.arange(6).reshape(2, 3), torch.arange(3)[None]], dim=1)
     kept = states.tensors[0]
     states.batch_select_indices(torch.tensor([False, True, True]))
     assert [tensor.tolist() for tensor in states.tensors] == [[[1, 2], [4, 5]], [[1, 2]]]
@@ -194,7 +194,7 @@ def test_padded_batches_give_what_single_ones_give(key: str) -> None:
     """As training and scoring pad them: causal models without an attention mask, masked ones with it."""
     network = NETWORKS[key]
     objective = architecture_of(network.config.model_type).objective  # type: ignore[union-attr]
-    vocabulary = Vocabulary(build_tokenizer([WORDS], objective=objective))
+    vocabulary = WordVocabulary(build_tokenizer([WORDS], objective=objective))
     rows = [row.numpy() for row in (tokens(1, 8)[0], tokens(1, 1, seed=1)[0], tokens(1, 5, seed=2)[0])]
 
     def batch_of(some: list[Any]) -> dict[str, torch.Tensor]:
@@ -279,7 +279,7 @@ def test_adaptive_logits_are_log_probabilities(key: str) -> None:
 
 def test_training_an_adaptive_softmax_makes_no_full_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     network = NETWORKS["adaptive, special"]
-    batch = causal_batch([np.array([5, 8, 12]), np.array([16, 7])], Vocabulary(build_tokenizer([WORDS])))
+    batch = causal_batch([np.array([5, 8, 12]), np.array([16, 7])], WordVocabulary(build_tokenizer([WORDS])))
     with predictor(network, "head") as predict:
         full = torch.nn.functional.cross_entropy(predict(network, batch), batch["targets"], reduction="none")
 
@@ -300,7 +300,7 @@ def test_training_an_adaptive_softmax_makes_no_full_rows(monkeypatch: pytest.Mon
 def test_in_a_distributed_run_every_cluster_has_a_gradient() -> None:
     """Also one that no target of the batch is in, which gradients of several processes could not be summed without."""
     network = NETWORKS["adaptive, special"]
-    batch = causal_batch([np.array([5, 6])], Vocabulary(build_tokenizer([WORDS])))
+    batch = causal_batch([np.array([5, 6])], WordVocabulary(build_tokenizer([WORDS])))
 
     def gradients() -> list[torch.Tensor | None]:
         network.zero_grad()
@@ -322,7 +322,7 @@ def test_in_a_distributed_run_every_cluster_has_a_gradient() -> None:
 
 @pytest.mark.parametrize("key", ["gpt2", "lstm", "bert"])
 def test_the_loss_of_the_others_is_the_cross_entropy(key: str) -> None:
-    network, vocabulary = NETWORKS[key], Vocabulary(build_tokenizer([WORDS]))
+    network, vocabulary = NETWORKS[key], WordVocabulary(build_tokenizer([WORDS]))
     batch = causal_batch([np.array([5, 8, 12]), np.array([16, 7])], vocabulary)
     with predictor(network, ARCHITECTURES[key].head) as predict, torch.no_grad():
         each = predict.loss(network, batch, reduction="none")

@@ -48,7 +48,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> CausalPieceModel:
 
 
 def by_hand(model: CausalPieceModel, tokens: list[int], *, end: bool) -> float:
-    (eos,) = model.cutter.marks.after or (model.tokenizer.eos_token_id,)
+    (eos,) = model.aligner.marks.after or (model.tokenizer.eos_token_id,)
     with torch.no_grad():
         logits = model.model(input_ids=torch.tensor([[eos, *tokens]])).logits[0].double()
     log_p = torch.log_softmax(logits, dim=-1)
@@ -59,19 +59,19 @@ def by_hand(model: CausalPieceModel, tokens: list[int], *, end: bool) -> float:
 def test_a_text_after_the_end_of_another(model: CausalPieceModel, end: bool) -> None:
     tokens = model.tokenizer(TEXT, add_special_tokens=False)["input_ids"]
     with pytest.raises(InputError, match="say what comes before a text, commonly its end: --before eos"):
-        model.walker()
+        model.incremental_scorer()
     for before in ("eos", END):
         told = model.around_texts(before=before, end=end)
         assert told.around == (1, int(end))
         assert told.chosen_before == before
         expected = by_hand(model, tokens, end=end)
         assert told.log_probs([np.array(tokens)])[0] == pytest.approx(expected, abs=1e-5)
-        walker = told.walker()
-        at, total = np.array([walker.begin()]), 0.0
+        scorer = told.incremental_scorer()
+        at, total = np.array([scorer.begin()]), 0.0
         for token in tokens:
-            total += walker.log_prob(at, np.array([token])).item()
-            at = walker.extend(at, np.array([token]))
-        assert total + walker.log_end(at).item() == pytest.approx(expected, abs=1e-5)
+            total += scorer.log_prob(at, np.array([token])).item()
+            at = scorer.extend(at, np.array([token]))
+        assert total + scorer.log_end(at).item() == pytest.approx(expected, abs=1e-5)
     assert model.around == (0, 1)  # itself unchanged
     assert model.chosen_before is None
 
@@ -85,7 +85,7 @@ def test_words_are_scored_after_what_was_chosen(model: CausalPieceModel) -> None
     tokens = model.tokenizer("the", add_special_tokens=False)["input_ids"]
     found = told.score([["the"]], frame)
     assert found.log_prob.sum() == pytest.approx(by_hand(told, tokens, end=True), abs=1e-5)
-    (number,) = told.cutter.marks.before
+    (number,) = told.aligner.marks.before
     assert f"bos={number}" in told.reading and told.reading != model.reading
 
 

@@ -33,7 +33,7 @@ from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
-from truesource.lmtrain.pieces.offsets import OffsetCutter
+from truesource.lmtrain.pieces.offsets import OffsetAligner
 from truesource.lmtrain.quiet import no_bars
 
 LINES = ["the cat sat on the mat", "theatre cats sat there", "a cat , said the catty mat", "naïve cafés 日本"] * 2
@@ -172,7 +172,7 @@ LOOKS: dict[str, tuple[Callable[[], PreTrainedTokenizerFast], Callable[[str], bo
 def test_pieces_that_begin_a_word_are_found(kind: str) -> None:
     make, begins = LOOKS[kind]
     tokenizer = make()
-    found = OffsetCutter(tokenizer, "causal").begins
+    found = OffsetAligner(tokenizer, "causal").begins
     assert found is not None
     for piece, number in tokenizer.get_vocab().items():
         assert found[number] == begins(piece), piece
@@ -182,14 +182,14 @@ def test_marks_at_the_ends_of_words_need_no_correction(tmp_path: Path) -> None:
     tokenizer = end_of_word()
     model = load_model(save(tmp_path / "m", gpt2(tokenizer), tokenizer), device="cpu")
     assert isinstance(model, CausalPieceModel)
-    assert model.cutter.begins is None
+    assert model.aligner.begins is None
     assert model.reading == "pieces/bos=1/eos=1"
     check(model, TEXT, None)
 
 
 def check(model: CausalPieceModel, sentences: list[list[str]], begins: list[int] | None) -> None:
     """Scores from the definition: whole texts cut by the tokeniser, words found by what they decode to."""
-    (bos,), (eos,), _, _ = model.cutter.marks
+    (bos,), (eos,), _, _ = model.aligner.marks
     expected = []
     for sentence in sentences:
         text = " ".join(sentence)
@@ -235,7 +235,7 @@ def test_byte_fallback_pieces(tmp_path: Path) -> None:
     network = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SMALL))
     model = load_model(save(tmp_path / "llama", network, tokenizer), device="cpu")
     assert isinstance(model, CausalPieceModel)
-    found = model.cutter.begins
+    found = model.aligner.begins
     assert found is not None
     sentences = [s for s in TEXT if " ".join(s).isascii()]
     check(model, sentences, np.flatnonzero(found).tolist())
@@ -317,7 +317,7 @@ def test_without_a_token_for_the_start_the_first_word_has_to_be_left_out(tmp_pat
     frame = ScoringFrame(first=False)
     scores = model.score([*TEXT, []], frame)
     assert scores.position.tolist() == [i for s in TEXT for i in range(1, len(s) + 1)]
-    begins = model.cutter.begins  # type: ignore[union-attr]
+    begins = model.aligner.begins  # type: ignore[union-attr]
     with torch.no_grad():
         ids = tokenizer("the cat")["input_ids"]
         log_probs = torch.log_softmax(network.eval()(torch.tensor([ids])).logits[0].double(), -1)

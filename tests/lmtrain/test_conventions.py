@@ -99,7 +99,7 @@ class CountingStart:
     def __len__(self) -> int:
         return len(V)
 
-    def cut(self, sentences: Sequence[Sequence[str]]) -> Pieces:
+    def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
         ids = [V.bos if word == "<bos>" else V.ids[word] for sentence in sentences for word in sentence]
         lengths = np.array([len(sentence) for sentence in sentences])
         return Pieces(np.array(ids), np.ones(len(ids), dtype=np.int64), lengths, np.zeros(len(ids), dtype=bool))
@@ -194,7 +194,7 @@ def test_products_of_pieces_are_not_probabilities_of_words() -> None:
     """
     begins = [n for n, piece in P.tokens.items() if piece[0] == "▁" or n == P.eos]
     scores = PIECE_MODEL.score(TEXT, DEFAULT)
-    cut = P.cut(TEXT)
+    cut = P.align(TEXT)
     done, largest = 0, 0.0
     for i, row in enumerate(P.encode(TEXT)):
         table = log_probs(PIECE_NETWORK, [P.bos, *row.tolist()])

@@ -17,10 +17,10 @@ from truesource.lmtrain.data import (
     one_mask_batch,
     random_masks,
 )
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(20)]
-VOCABULARY = Vocabulary(build_tokenizer([WORDS]))
+VOCABULARY = WordVocabulary(build_tokenizer([WORDS]))
 V = VOCABULARY
 
 

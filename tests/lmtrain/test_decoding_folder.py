@@ -138,8 +138,8 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
             done.append(write(*args))
             return done[-1]
         sample_builder._Drawing.write = killed
-        sample_builder.make_samples({str(model)!r}, 130, Decoding("nucleus", top_p=0.9), {str(tmp_path / "s")!r}, seed=3,
-                            shard_size=40)
+        sample_builder.make_samples({str(model)!r}, 130, Decoding("nucleus", top_p=0.9), {str(tmp_path / "s")!r},
+                                    seed=3, shard_size=40)
     """
     env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=env)

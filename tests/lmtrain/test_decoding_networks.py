@@ -19,7 +19,7 @@ from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import CausalModel
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 CAUSAL = [name for name, architecture in ARCHITECTURES.items() if architecture.objective == "causal"]
@@ -31,7 +31,7 @@ def random_model(architecture: str) -> CausalModel:
     sizes = {} if architecture in ("lstm", "gated_cnn") else {"heads": 2, "max_positions": 10}
     torch.manual_seed(0)
     config = ModelConfig(architecture=architecture, layers=2, dim=16, **sizes)
-    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -83,7 +83,7 @@ def test_a_stepper_goes_on_as_the_network_reads(architecture: str) -> None:
     model = random_model(architecture)
     stepper, generator = model.stepper(), torch.Generator().manual_seed(0)
     found = stepper.start(5)
-    rows = torch.full((5, 1), Vocabulary(model.tokenizer).bos)
+    rows = torch.full((5, 1), WordVocabulary(model.tokenizer).bos)
     for parents in ([0, 1, 2, 3, 4], [4, 0, 0, 2], [0, 1, 2, 3], [3], [0, 0, 0], [2, 1]):
         with torch.inference_mode():
             whole = model.model(input_ids=rows).logits[:, -1].double().log_softmax(dim=1)

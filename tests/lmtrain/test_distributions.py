@@ -16,7 +16,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.models import CausalModel, MaskedModel
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 ANY_LENGTH = ("gated_cnn", "lstm")
 WORDS = [f"w{i}" for i in range(7)]
@@ -30,7 +30,7 @@ def random_model(architecture: str) -> CausalModel | MaskedModel:
     sizes = {} if architecture in ANY_LENGTH else {"heads": 2, "max_positions": 10}
     config = ModelConfig(architecture=architecture, layers=2, dim=16, **sizes)
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

@@ -16,7 +16,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters, training_cost
 from truesource.lmtrain.model_registry import MASKED, TAKES
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.training import train
 
 WORDS = [f"w{i}" for i in range(40)]
@@ -44,7 +44,7 @@ class OneLayer(nn.Module):
 
 
 def batch(rows: int, length: int) -> dict[str, Tensor]:
-    vocabulary = Vocabulary(build_tokenizer([WORDS]))
+    vocabulary = WordVocabulary(build_tokenizer([WORDS]))
     return causal_batch([np.arange(5, 4 + length)] * rows, vocabulary)
 
 
@@ -59,7 +59,7 @@ def test_one_linear_layer_is_counted_by_hand() -> None:
 
 def gpt2(layers: int, dim: int, heads: int = 2, dropout: float = 0.1) -> nn.Module:
     config = ModelConfig(layers=layers, dim=dim, heads=heads, max_positions=64, dropout=dropout)
-    network: nn.Module = ARCHITECTURES["gpt2"].build(config, Vocabulary(build_tokenizer([WORDS])))
+    network: nn.Module = ARCHITECTURES["gpt2"].build(config, WordVocabulary(build_tokenizer([WORDS])))
     return network
 
 

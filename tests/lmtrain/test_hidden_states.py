@@ -19,7 +19,7 @@ from truesource.lmtrain.model_registry import TAKES
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.probing import hidden_states as module
 from truesource.lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.training import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -37,7 +37,7 @@ def build(architecture: str, layers: int = 2) -> tuple[PreTrainedModel, PreTrain
         architecture=architecture, layers=layers, dim=8, **{k: v for k, v in given.items() if k in TAKES[architecture]}
     )
     torch.manual_seed(1)
-    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -48,7 +48,7 @@ def build(architecture: str, layers: int = 2) -> tuple[PreTrainedModel, PreTrain
 def test_the_vectors_are_the_networks_own_sentence_by_sentence(architecture: str) -> None:
     network, tokenizer = build(architecture)
     found = hidden_states(as_language_model(network, tokenizer, "m"), SENTENCES)
-    words = Vocabulary(tokenizer)
+    words = WordVocabulary(tokenizer)
     masked = architecture in MASKED
     assert sorted(found) == [0, 1, 2]
     rows = []
@@ -64,7 +64,7 @@ def test_the_vectors_are_the_networks_own_sentence_by_sentence(architecture: str
 def test_hidden_states_of_transformers_are_as_transformers_gives_them() -> None:
     network, tokenizer = build("gpt2")
     found = hidden_states(as_language_model(network, tokenizer, "m"), [["w0", "w1"]])
-    ids = torch.tensor([[2, *Vocabulary(tokenizer).encode([["w0", "w1"]])[0].tolist()]])
+    ids = torch.tensor([[2, *WordVocabulary(tokenizer).encode([["w0", "w1"]])[0].tolist()]])
     with torch.no_grad():
         vectors = network.transformer.wte(ids) + network.transformer.wpe(torch.arange(3))[None]
         last = network.transformer(input_ids=ids).last_hidden_state
@@ -114,9 +114,9 @@ def test_a_word_of_pieces_is_its_last_piece_or_their_mean(architecture: str, tmp
     folder = save_piece_model(tmp_path / "m", text, "bpe", 14, architecture=architecture)
     model = load_model(folder, device="cpu")
     last, mean = (hidden_states(model, text[:2], pooling=how, layers=[1]) for how in ("last", "mean"))
-    pieces = model.cutter.cut(text[:2])
+    pieces = model.aligner.align(text[:2])
     assert pieces.counts.max() > 1
-    before, after, *_ = model.cutter.marks
+    before, after, *_ = model.aligner.marks
     for number, (start, stop) in enumerate([(0, 2), (2, 5)]):
         row = [*before, *pieces.rows()[number].tolist(), *(after if architecture == "bert" else ())]
         with torch.no_grad():

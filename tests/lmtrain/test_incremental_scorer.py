@@ -27,15 +27,14 @@ from transformers import (
 from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
-from truesource.generator.piece_model import PieceWalker, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.models import as_language_model
-from truesource.lmtrain.pieces import incremental_scorer as walkers
+from truesource.lmtrain.pieces import incremental_scorer, models
 from truesource.lmtrain.pieces import kv_cache as memories
-from truesource.lmtrain.pieces import models
-from truesource.lmtrain.pieces.incremental_scorer import NetworkWalker
+from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, Store, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.word_aligner import Ints, Marks
@@ -96,33 +95,33 @@ def plain(network: PreTrainedModel, text: Row) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", [*CAUSAL, *others()])
-def test_a_walker_reads_as_the_network_does(name: str) -> None:
+def test_a_scorer_reads_as_the_network_does(name: str) -> None:
     """Rows of different lengths, repeated and dropped in any order, contexts asked late or never."""
     network = made(name)
     kind = memory_of(network)
     assert kind is {"lstm": FixedStates, "gated_cnn": FixedStates, "mamba": WholeTexts}.get(name, KeyValues)
-    walker: PieceWalker = NetworkWalker(kind(network), V.marks)
+    scorer: IncrementalScorer = NetworkScorer(kind(network), V.marks)
     rng = np.random.default_rng(0)
-    texts: dict[int, Row] = {walker.begin(): ()}
+    texts: dict[int, Row] = {scorer.begin(): ()}
     for turn in range(7):
         parents = rng.choice(list(texts), size=9)
         tokens = rng.integers(5, SIZE, size=9)
         if turn % 2:
-            found = walker.log_prob(parents, tokens)
+            found = scorer.log_prob(parents, tokens)
             expected = [float(plain(network, texts[p])[t]) for p, t in zip(parents.tolist(), tokens, strict=True)]
             assert found.dtype == np.float64
             assert found == pytest.approx(expected, abs=1e-10)
-        numbers = walker.extend(parents, tokens)
+        numbers = scorer.extend(parents, tokens)
         texts |= {n: (*texts[p], t) for n, p, t in zip(*(x.tolist() for x in (numbers, parents, tokens)), strict=True)}
         assert len(set(texts.values())) == len(texts)  # one context a text
         if turn in (3, 5):
             kept = rng.permutation(list(texts))[:6]
-            walker.keep(kept)
+            scorer.keep(kept)
             texts = {number: texts[number] for number in kept.tolist()}
     numbers = np.array([*texts])
     assert len({*map(len, texts.values())}) > 2
     expected = [float(plain(network, text)[V.eos]) for text in texts.values()]
-    assert walker.log_end(numbers) == pytest.approx(expected, abs=1e-10)
+    assert scorer.log_end(numbers) == pytest.approx(expected, abs=1e-10)
 
 
 class NoCache(PreTrainedModel):
@@ -161,7 +160,7 @@ def test_networks_that_return_no_cache_read_whole_texts(name: str) -> None:
     assert memory_of(network) is WholeTexts
     model: TokenisedModel = piece_model(network)
     rows = [np.array(row, dtype=np.int64) for row in ([5, 7, 6], [], [9], [8, 5, 5, 10])]
-    found, expected = walked(model.walker(), rows), model.log_probs(rows)
+    found, expected = walked(model.incremental_scorer(), rows), model.log_probs(rows)
     assert found == pytest.approx(expected, abs=1e-5)
     text = (5, 7, 6, V.eos)
     assert expected[0] == pytest.approx(sum(float(plain(network, text[:i])[t]) for i, t in enumerate(text)), abs=1e-5)
@@ -187,7 +186,7 @@ def test_whole_texts_are_the_sum_of_their_pieces(name: str) -> None:
     found = model.log_probs(rows)
     assert found.dtype == np.float64
     assert found == pytest.approx(expected, abs=1e-10)
-    assert walked(model.walker(), rows) == pytest.approx(found, abs=1e-10)
+    assert walked(model.incremental_scorer(), rows) == pytest.approx(found, abs=1e-10)
     assert not len(model.log_probs([]))
     assert (model.around, model.longest) == ((1, 1), None)
 
@@ -200,30 +199,30 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert piece_model(network).log_probs(rows) == pytest.approx(whole, abs=1e-10)
     monkeypatch.setattr(memories, "NUMBERS", 1)
     for kind in (KeyValues, WholeTexts):
-        walker = NetworkWalker(kind(network), V.marks)
-        at = np.full(len(rows), walker.begin())
+        scorer = NetworkScorer(kind(network), V.marks)
+        at = np.full(len(rows), scorer.begin())
         total = np.zeros(len(rows))
         for place in range(9):
             going = np.array([i for i, row in enumerate(rows) if place < len(row)])
             tokens = np.array([rows[i][place] for i in going])
-            total[going] += walker.log_prob(at[going], tokens)
-            at[going] = walker.extend(at[going], tokens)
-        assert total + walker.log_end(at) == pytest.approx(whole, abs=1e-10)
+            total[going] += scorer.log_prob(at[going], tokens)
+            at[going] = scorer.extend(at[going], tokens)
+        assert total + scorer.log_end(at) == pytest.approx(whole, abs=1e-10)
 
 
 @pytest.mark.parametrize("together", [1, memories.NUMBERS])
 def test_tokens_together_have_the_sum_of_their_probabilities(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walkers, "TOGETHER", together)  # logits at once
-    walker = NetworkWalker(KeyValues(made("gpt2")), V.marks)
-    begin = np.full(4, walker.begin())
-    contexts = np.append(walker.extend(begin, np.array([5, 6, 5, 9])), begin[0])
+    monkeypatch.setattr(incremental_scorer, "TOGETHER", together)  # logits at once
+    scorer = NetworkScorer(KeyValues(made("gpt2")), V.marks)
+    begin = np.full(4, scorer.begin())
+    contexts = np.append(scorer.extend(begin, np.array([5, 6, 5, 9])), begin[0])
     some = np.array([7, 20, 5])
-    expected = [np.logaddexp.reduce(walker.log_prob(np.full(3, context), some)) for context in contexts]
-    steps = walker.steps
-    assert walker.log_any(contexts, some) == pytest.approx(expected, abs=1e-12)
-    assert walker.steps == steps
-    assert walker.log_any(contexts, np.arange(SIZE)) == pytest.approx(np.zeros(5), abs=1e-12)
-    assert not len(walker.log_any(contexts[:0], some))
+    expected = [np.logaddexp.reduce(scorer.log_prob(np.full(3, context), some)) for context in contexts]
+    steps = scorer.steps
+    assert scorer.log_any(contexts, some) == pytest.approx(expected, abs=1e-12)
+    assert scorer.steps == steps
+    assert scorer.log_any(contexts, np.arange(SIZE)) == pytest.approx(np.zeros(5), abs=1e-12)
+    assert not len(scorer.log_any(contexts[:0], some))
 
 
 class Sizes:
@@ -253,16 +252,16 @@ def test_steps_of_whole_texts_count_padding(budget: int, monkeypatch: pytest.Mon
 
 def test_steps_of_a_network_that_reads_whole_texts_again_count_padding() -> None:
     network = shaken(without_cache()["own"]())
-    walker = NetworkWalker(WholeTexts(network), V.marks)
+    scorer = NetworkScorer(WholeTexts(network), V.marks)
     ran = Sizes(network)
-    begin = np.array([walker.begin()] * 2)
-    one = walker.extend(begin, np.array([5, 6]))
-    two = walker.extend(one, np.array([7, 8]))
-    walker.log_end(np.append(two[:1], one[1]))
-    assert ran.total == walker.steps == 1 + 2 * 2 + 3  # <bos>, two texts of 2 tokens, one of 3
-    three = walker.extend(two[:1], np.array([9]))
-    walker.log_end(np.append(three, two[1]))
-    assert ran.total == walker.steps == 8 + 2 * 4  # one text of 4 tokens; one of 3, padded
+    begin = np.array([scorer.begin()] * 2)
+    one = scorer.extend(begin, np.array([5, 6]))
+    two = scorer.extend(one, np.array([7, 8]))
+    scorer.log_end(np.append(two[:1], one[1]))
+    assert ran.total == scorer.steps == 1 + 2 * 2 + 3  # <bos>, two texts of 2 tokens, one of 3
+    three = scorer.extend(two[:1], np.array([9]))
+    scorer.log_end(np.append(three, two[1]))
+    assert ran.total == scorer.steps == 8 + 2 * 4  # one text of 4 tokens; one of 3, padded
 
 
 class Counting:
@@ -286,26 +285,26 @@ class Counting:
 
 def test_every_token_is_run_once_and_only_when_it_is_asked_for() -> None:
     memory = Counting(KeyValues(made("gpt2")))
-    walker = NetworkWalker(memory, V.marks)
-    start = np.full(3, walker.begin())
-    assert (walker.steps, walker.begin()) == (0, start[0])
-    one = walker.extend(start, np.array([5, 6, 5]))
-    assert (one[0], walker.steps) == (one[2], 0)
-    walker.log_prob(start, np.array([5, 6, 7]))
-    assert (walker.steps, memory.calls) == (1, [1])  # <bos>, once
-    two = walker.extend(one, np.array([7, 7, 8]))
-    walker.log_prob(one, np.array([7, 7, 8]))
-    assert (walker.steps, memory.calls) == (3, [1, 2])
-    walker.log_end(np.concatenate([start, two[:1]]))
-    assert (walker.steps, memory.calls) == (4, [1, 2, 1])  # the others of ``two`` were not asked for
-    three = walker.extend(two, np.array([9, 9, 9]))
-    four = walker.extend(three[1:], np.array([5, 6]))
-    walker.keep(np.concatenate([four, two[:1]]))
-    walker.log_end(np.concatenate([four, four, two[:1]]))
-    assert (walker.steps, memory.calls) == (10, [1, 2, 1, 2, 2, 2])  # two, three and four of two rows
-    walker.log_end(four)
-    assert walker.steps == 10
-    assert not len(walker.log_prob(four[:0], four[:0])) and not len(walker.extend(four[:0], four[:0]))
+    scorer = NetworkScorer(memory, V.marks)
+    start = np.full(3, scorer.begin())
+    assert (scorer.steps, scorer.begin()) == (0, start[0])
+    one = scorer.extend(start, np.array([5, 6, 5]))
+    assert (one[0], scorer.steps) == (one[2], 0)
+    scorer.log_prob(start, np.array([5, 6, 7]))
+    assert (scorer.steps, memory.calls) == (1, [1])  # <bos>, once
+    two = scorer.extend(one, np.array([7, 7, 8]))
+    scorer.log_prob(one, np.array([7, 7, 8]))
+    assert (scorer.steps, memory.calls) == (3, [1, 2])
+    scorer.log_end(np.concatenate([start, two[:1]]))
+    assert (scorer.steps, memory.calls) == (4, [1, 2, 1])  # the others of ``two`` were not asked for
+    three = scorer.extend(two, np.array([9, 9, 9]))
+    four = scorer.extend(three[1:], np.array([5, 6]))
+    scorer.keep(np.concatenate([four, two[:1]]))
+    scorer.log_end(np.concatenate([four, four, two[:1]]))
+    assert (scorer.steps, memory.calls) == (10, [1, 2, 1, 2, 2, 2])  # two, three and four of two rows
+    scorer.log_end(four)
+    assert scorer.steps == 10
+    assert not len(scorer.log_prob(four[:0], four[:0])) and not len(scorer.extend(four[:0], four[:0]))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "lstm"])
@@ -320,26 +319,26 @@ def test_what_is_forgotten_is_freed(name: str, monkeypatch: pytest.MonkeyPatch) 
         stores.append(store)
 
     monkeypatch.setattr(Store, "__init__", note)
-    walker = piece_model(network).walker()
+    scorer = piece_model(network).incremental_scorer()
     held = stores[-2:]  # of the memory and of the logits
-    at = np.full(4, walker.begin())
+    at = np.full(4, scorer.begin())
     rng = np.random.default_rng(0)
     texts: list[Row] = [()] * 4
     for _ in range(25):
         tokens = rng.integers(5, SIZE, size=12)
         parents = np.repeat(at, 3)
-        weights = walker.log_prob(parents, tokens)
+        weights = scorer.log_prob(parents, tokens)
         chosen = np.argsort(-weights)[:4]
-        new = walker.extend(parents, tokens)
+        new = scorer.extend(parents, tokens)
         texts = [(*texts[i // 3], int(tokens[i])) for i in chosen]
         at = new[chosen]
-        walker.keep(at)
+        scorer.keep(at)
         assert len(held[1]) <= 4
         assert len(held[0]) <= (4 * len(texts[0]) if name == "gpt2" else 4)
         with pytest.raises(KeyError):
-            walker.log_end(parents[~np.isin(parents, at)])
-    assert walker.log_end(at) == pytest.approx([float(plain(network, text)[V.eos]) for text in texts], abs=1e-10)
-    assert walker.steps <= 1 + 25 * 4
+            scorer.log_end(parents[~np.isin(parents, at)])
+    assert scorer.log_end(at) == pytest.approx([float(plain(network, text)[V.eos]) for text in texts], abs=1e-10)
+    assert scorer.steps <= 1 + 25 * 4
 
 
 def test_positions_that_padding_would_shift_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,36 +367,36 @@ def test_texts_beyond_the_positions_are_refused() -> None:
     assert np.isfinite(values).all()
     with pytest.raises(InputError, match="text 2 has 30 pieces, but the model takes at most 29; leave it out"):
         model.log_probs([fits[1], np.full(30, 7)])
-    walker = model.walker()
-    at = np.array([walker.begin()])
+    scorer = model.incremental_scorer()
+    at = np.array([scorer.begin()])
     total = 0.0
     for _ in range(29):
-        total += walker.log_prob(at, np.array([7])).item()
-        at = walker.extend(at, np.array([7]))
-    assert total + walker.log_end(at).item() == pytest.approx(values[0], abs=1e-10)
+        total += scorer.log_prob(at, np.array([7])).item()
+        at = scorer.extend(at, np.array([7]))
+    assert total + scorer.log_end(at).item() == pytest.approx(values[0], abs=1e-10)
     with pytest.raises(InputError, match="a text has 30 pieces, but the model takes at most 29"):
-        walker.extend(at, np.array([7]))
+        scorer.extend(at, np.array([7]))
 
 
 def test_tokens_around_a_text() -> None:
     network = made("lstm")
-    endless = NetworkWalker(FixedStates(network), Marks((V.bos,), (), None, V.pad))
+    endless = NetworkScorer(FixedStates(network), Marks((V.bos,), (), None, V.pad))
     at = endless.extend(np.full(2, endless.begin()), np.array([5, 6]))
     assert endless.log_end(at).tolist() == [0.0, 0.0]
     assert endless.steps == 0
 
-    class Cutter(SubwordVocabulary):
+    class WordAligner(SubwordVocabulary):
         def __init__(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
             super().__init__(TOKENIZER)
             self.marks = Marks(before, after, None, V.pad)
 
-    model = CausalPieceModel(network, TOKENIZER, Cutter((V.bos,), ()), "m")
+    model = CausalPieceModel(network, TOKENIZER, WordAligner((V.bos,), ()), "m")
     row = np.array([5, 9, 6])
     expected = sum(float(plain(network, (5, 9, 6)[:i])[token]) for i, token in enumerate(row))
     assert model.log_probs([row, row[:0]]) == pytest.approx([expected, 0.0], abs=1e-10)
     assert model.around == (1, 0)
-    bare = CausalPieceModel(network, TOKENIZER, Cutter((), (V.eos,)), "m")
-    for ask in (lambda: bare.log_probs([row]), bare.walker):
+    bare = CausalPieceModel(network, TOKENIZER, WordAligner((), (V.eos,)), "m")
+    for ask in (lambda: bare.log_probs([row]), bare.incremental_scorer):
         with pytest.raises(InputError, match="no token for the beginning of a text, so nothing predicts the first"):
             ask()
 
@@ -409,9 +408,9 @@ def test_damaged_weights_are_noticed() -> None:
     model = piece_model(network)
     with pytest.raises(InputError, match="logits are not finite"):
         model.log_probs([np.array([5])])
-    walker = model.walker()
+    scorer = model.incremental_scorer()
     with pytest.raises(InputError, match="logits are not finite"):
-        walker.log_end(np.array([walker.begin()]))
+        scorer.log_end(np.array([scorer.begin()]))
 
 
 def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
@@ -421,6 +420,6 @@ def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
     model = piece_model(made("gpt2"))
     read = model.pieces.read("the cat sat")
     ids = model.pieces.inventory.ids[read.cut]
-    assert ids.tolist() == V.cut([["the", "cat", "sat"]]).ids.tolist()
+    assert ids.tolist() == V.align([["the", "cat", "sat"]]).ids.tolist()
     scores = model.score([["the", "cat", "sat"]], ScoringFrame())
     assert model.log_probs([ids]).item() == pytest.approx(scores.log_prob.sum(), abs=1e-10)

@@ -17,7 +17,7 @@ from truesource.lmtrain import scoring
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 
@@ -28,7 +28,7 @@ def random_model(architecture: str) -> CausalModel | MaskedModel:
     tokenizer = build_tokenizer([WORDS], objective=objective)
     config = ModelConfig(architecture=architecture, layers=2, heads=2, dim=16, max_positions=10)
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -45,7 +45,7 @@ def one_by_one(
     model: CausalModel | MaskedModel, sentences: list[list[str]], frame: ScoringFrame
 ) -> list[tuple[int, int, float]]:
     """(sentence, position, log probability), each from a forward pass of its own."""
-    v = Vocabulary(model.tokenizer)
+    v = WordVocabulary(model.tokenizer)
     rows = []
     for s, sentence in enumerate(sentences):
         ids = [v.ids.get(word, v.unk) for word in sentence]
@@ -191,7 +191,7 @@ def test_folders_without_a_usable_model_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "deberta"])
 def test_local_start_looks_at_the_neighbours(architecture: str) -> None:
     """Each first-layer head of a fresh model attends most, of other places, to the word at its own offset."""
-    vocabulary = Vocabulary(build_tokenizer([WORDS], objective="masked"))
+    vocabulary = WordVocabulary(build_tokenizer([WORDS], objective="masked"))
     config = ModelConfig(
         architecture=architecture, layers=2, heads=4, dim=128, max_positions=32, dropout=0.0, local_start=True
     )

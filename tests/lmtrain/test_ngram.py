@@ -25,7 +25,7 @@ from truesource.lmtrain.ngram.model import NgramModel
 from truesource.lmtrain.ngram.smoothing import Smoothing, adjust, discounts
 from truesource.lmtrain.ngram.stream import read_stream
 from truesource.lmtrain.ngram.trie import count_ngrams
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 Sentences = list[list[str]]
 WORDS = st.sampled_from([*"abcdef"])
@@ -49,7 +49,7 @@ def fit(
     discount: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None = None,
 ) -> NgramModel:
     tokenizer = build_tokenizer(corpus, min_count=min_count)
-    v = Vocabulary(tokenizer)
+    v = WordVocabulary(tokenizer)
     trie = count_ngrams(read_stream(corpus, v), order, n_tokens=len(v), bos=v.bos, eos=v.eos)
     trie.check()
     return NgramModel(adjust(trie, kind), kind, tokenizer, "n", discount=discount)
@@ -63,7 +63,7 @@ def reference(model: NgramModel, corpus: Sentences) -> Mle:
 
 def spelled(model: NgramModel) -> list[tuple[str, ...]]:
     """Every n-gram of the trie, in its order."""
-    trie, tokens = model.estimate.trie, Vocabulary(model.tokenizer).tokens
+    trie, tokens = model.estimate.trie, WordVocabulary(model.tokenizer).tokens
     found: list[tuple[str, ...]] = [()] * len(trie.word)
     for node in range(int(trie.level[-1])):
         for child in range(trie.start[node], trie.start[node + 1]):
@@ -128,7 +128,7 @@ def test_expectations_agree_wherever_they_are_asked(
     texts = data.draw(st.lists(st.lists(st.sampled_from([*"abcdefz"]), min_size=n, max_size=n), min_size=1, max_size=4))
     truth = reference(model, corpus)
     events = [*model.vocabulary, UNK, EOS]
-    v = Vocabulary(model.tokenizer)
+    v = WordVocabulary(model.tokenizer)
     columns = [*v.word_ids.tolist(), v.unk, v.eos]
     stepper: Stepper = model.stepper()
     stepped = stepper.start(len(texts))
@@ -199,7 +199,7 @@ def test_the_order_of_sentences_and_their_form_do_not_matter() -> None:
     corpus = language(200, 3)
     one, two = fit(corpus, 4, "mle").estimate.trie, fit(corpus[::-1], 4, "mle").estimate.trie
     coded = CodedSentences.of(corpus)
-    v = Vocabulary(build_tokenizer(corpus))
+    v = WordVocabulary(build_tokenizer(corpus))
     three = count_ngrams(read_stream(coded, v), 4, n_tokens=len(v), bos=v.bos, eos=v.eos)
     for name in ("level", "start", "word", "suffix", "count"):
         assert np.array_equal(getattr(one, name), getattr(two, name))

@@ -26,7 +26,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, assemble_scores
-from truesource.generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, Ints, LatticeScorer, TokenisedModel
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.decoding.decode import StepwiseModel, draw
@@ -141,9 +141,9 @@ def test_whole_texts_and_walks_are_those_of_a_dictionary(
     rows = [row for row in truth.v.encode([*texts, *corpus[:2]]) if truth.v.unk not in row]
     expected = [truth.log_prob(row) for row in rows]
     assert model.log_probs(rows) == pytest.approx(expected, abs=1e-10)
-    walker: PieceWalker = model.walker()
-    assert walked(walker, rows) == pytest.approx(expected, abs=1e-10)
-    assert walker.steps == sum(map(len, rows))
+    scorer: IncrementalScorer = model.incremental_scorer()
+    assert walked(scorer, rows) == pytest.approx(expected, abs=1e-10)
+    assert scorer.steps == sum(map(len, rows))
     assert (model.around, model.longest) == ((1, 1), None)
 
 
@@ -170,13 +170,13 @@ def test_contexts_are_what_the_model_remembers(order: int, smoothing: Smoothing)
     v = SubwordVocabulary(model.tokenizer)
     truth = Reference(model, CORPUS_OF_CUTS)
     pieces = np.arange(5, len(v))
-    walker = model.walker()
-    contexts, texts = np.array([walker.begin()]), [()]
+    scorer = model.incremental_scorer()
+    contexts, texts = np.array([scorer.begin()]), [()]
     seen: dict[int, set[tuple[str, ...]]] = {}
     for _ in range(3):
         parents = np.repeat(np.arange(len(contexts)), len(pieces))
         tokens = np.tile(pieces, len(contexts))
-        after = walker.extend(contexts[parents], tokens)
+        after = scorer.extend(contexts[parents], tokens)
         texts = [(*texts[i], v.tokens[t]) for i, t in zip(parents.tolist(), tokens.tolist(), strict=True)]
         for context, text in zip(after.tolist(), texts, strict=True):
             seen.setdefault(context, set()).add((BOS, *text)[1 - order :] if order > 1 else ())
@@ -188,19 +188,19 @@ def test_contexts_are_what_the_model_remembers(order: int, smoothing: Smoothing)
     assert len(seen) <= len(endings)
     assert sum(map(len, seen.values())) == len(endings)  # an ending never has two contexts
     numbers = np.array([*seen])
-    p = np.exp(walker.log_prob(np.repeat(numbers, len(pieces)), np.tile(pieces, len(numbers))))
-    totals = p.reshape(len(numbers), -1).sum(axis=1) + np.exp(walker.log_end(numbers))
+    p = np.exp(scorer.log_prob(np.repeat(numbers, len(pieces)), np.tile(pieces, len(numbers))))
+    totals = p.reshape(len(numbers), -1).sum(axis=1) + np.exp(scorer.log_end(numbers))
     if smoothing == "kneser_ney":
         assert totals == pytest.approx(np.ones(len(numbers)), abs=1e-10)
     else:
         assert set(np.round(totals, 10)) <= {0.0, 1.0}
     specials = [v.pad, v.unk, v.bos, v.mask]
-    assert (walker.log_prob(np.repeat(numbers, 4), np.tile(specials, len(numbers))) == -np.inf).all()
+    assert (scorer.log_prob(np.repeat(numbers, 4), np.tile(specials, len(numbers))) == -np.inf).all()
     for text, context in zip(texts[:20], contexts[:20].tolist(), strict=True):
         expected = log(truth.p(EOS, [*text]))
-        assert walker.log_end(np.array([context])).item() == pytest.approx(expected, abs=1e-10)
-    walker.keep(numbers[:1])
-    assert walker.begin() == model.walker().begin()
+        assert scorer.log_end(np.array([context])).item() == pytest.approx(expected, abs=1e-10)
+    scorer.keep(numbers[:1])
+    assert scorer.begin() == model.incremental_scorer().begin()
 
 
 def cuts(model: NgramPieceModel, text: str) -> Iterator[tuple[int, ...]]:
@@ -230,21 +230,21 @@ def test_sums_over_cuts_by_merged_contexts(order: int, smoothing: Smoothing) -> 
     rows = [np.array(cut) for cut in cuts(model, text)]
     expected = logsumexp(model.log_probs(rows))
     spelling = "".join(MARKER + word for word in text.split())
-    walker = model.walker()
-    states: list[dict[int, float]] = [{walker.begin(): 0.0}, *({} for _ in spelling)]
+    scorer = model.incremental_scorer()
+    states: list[dict[int, float]] = [{scorer.begin(): 0.0}, *({} for _ in spelling)]
     for at in range(len(spelling)):
         for number, piece in v.tokens.items():
             if number < 5 or not spelling.startswith(piece, at):
                 continue
             contexts, token = np.array([*states[at]], dtype=np.int64), np.full(len(states[at]), number)
-            gains = walker.log_prob(contexts, token) + np.array([*states[at].values()])
+            gains = scorer.log_prob(contexts, token) + np.array([*states[at].values()])
             target = states[at + len(piece)]
-            for context, gain in zip(walker.extend(contexts, token).tolist(), gains, strict=True):
+            for context, gain in zip(scorer.extend(contexts, token).tolist(), gains, strict=True):
                 target[context] = float(np.logaddexp(target.get(context, -np.inf), gain))
     last = states[-1]
-    found = logsumexp(walker.log_end(np.array([*last])) + np.array([*last.values()]))
+    found = logsumexp(scorer.log_end(np.array([*last])) + np.array([*last.values()]))
     assert found == pytest.approx(expected, abs=1e-10)
-    assert walker.steps < sum(map(len, rows))
+    assert scorer.steps < sum(map(len, rows))
 
 
 @given(corpus=CORPUS, order=st.integers(1, 4), kind=st.sampled_from(SMOOTHINGS), seed=st.integers(0, 99))
@@ -261,7 +261,7 @@ def test_masses_are_sums_over_their_tokens(corpus: Sentences, order: int, kind: 
     seen = model.reader.seen[nodes] | (kind == "kneser_ney")
     assert found[nodes][seen] == pytest.approx(expected[seen], abs=1e-12)
     if len(tokens):
-        together = np.exp(model.walker().log_any(nodes, tokens))
+        together = np.exp(model.incremental_scorer().log_any(nodes, tokens))
         assert together == pytest.approx(expected, abs=1e-12)  # unseen contexts too: nothing is expected after them
 
 
@@ -308,16 +308,16 @@ class Source:
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_a_finished_folder_comes_back(kind: Any, smoothing: Smoothing, tmp_path: Path) -> None:
     config = ModelConfig(architecture="ngram", order=3, smoothing=smoothing, tokenizer=kind, vocab_size=14)
-    probed: list[object] = []
+    monitored: list[object] = []
 
-    def probe(model: object) -> dict[str, float]:
-        probed.append(model)
+    def monitor(model: object) -> dict[str, float]:
+        monitored.append(model)
         return {"looked": 1.0}
 
-    made = train(Source(), config, None, tmp_path / "m", seed=1, probe=probe)  # type: ignore[arg-type]
+    made = train(Source(), config, None, tmp_path / "m", seed=1, monitor=monitor)  # type: ignore[arg-type]
     again = train(Source(), config, None, tmp_path / "n", seed=2)
     assert isinstance(made, NgramPieceModel) and isinstance(again, NgramPieceModel)
-    assert isinstance(probed[0], NgramPieceModel)
+    assert isinstance(monitored[0], NgramPieceModel)
     assert (tmp_path / "m" / "ngram.npz").read_bytes() == (tmp_path / "n" / "ngram.npz").read_bytes()
     assert made.name == f"ngram-3-{smoothing.replace('_', '-')}-{kind}14"
     assert (made.objective, made.vocabulary, made.reading) == ("causal", None, "pieces/bow/bos=2/eos=3")
@@ -376,7 +376,9 @@ def test_what_a_model_of_pieces_cannot_say_or_read(tmp_path: Path) -> None:
     assert not len(model.log_probs([]))
     assert model.score([], ScoringFrame()).n_sentences == 0
     empty: Ints = np.zeros(0, dtype=np.int64)
-    assert model.log_probs([empty]) == pytest.approx(model.walker().log_end(np.array([model.walker().begin()])))
+    assert model.log_probs([empty]) == pytest.approx(
+        model.incremental_scorer().log_end(np.array([model.incremental_scorer().begin()]))
+    )
 
 
 def test_presets_take_either_tokeniser() -> None:
@@ -397,15 +399,15 @@ def uniform_builder(model: NgramPieceModel) -> LatticeBuilder:
 
 
 class StepByStep:
-    """A walker that hides from `exact_sum` that its model passes over whole lattices."""
+    """A scorer that hides from `exact_sum` that its model passes over whole lattices."""
 
-    def __init__(self, walker: PieceWalker) -> None:
-        self._walker = walker
+    def __init__(self, scorer: IncrementalScorer) -> None:
+        self._scorer = scorer
 
     def __getattr__(self, name: str) -> Any:
         if name == "sum_paths":
             raise AttributeError(name)
-        return getattr(self._walker, name)
+        return getattr(self._scorer, name)
 
 
 class Stepwise:
@@ -414,8 +416,8 @@ class Stepwise:
     def __init__(self, model: NgramPieceModel) -> None:
         self._model = model
 
-    def walker(self) -> Any:
-        return StepByStep(self._model.walker())
+    def incremental_scorer(self) -> Any:
+        return StepByStep(self._model.incremental_scorer())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -434,7 +436,7 @@ def test_one_pass_over_a_lattice_finds_what_steps_find(
     document = found.documents[0]
     results: list[Any] = []
     for reader in (model, Stepwise(model)):
-        assert isinstance(reader.walker(), LatticeWalker) == (reader is model)
+        assert isinstance(reader.incremental_scorer(), LatticeScorer) == (reader is model)
         try:
             results.append(exact_sum(reader, document, Settings(most_prefixes=most)))
         except InputError as error:

@@ -258,8 +258,8 @@ def test_networks_need_training_settings(tmp_path: Path) -> None:
 
 
 def test_a_probe_is_asked_once(tmp_path: Path) -> None:
-    train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0, probe=lambda model: {"n": float(len(model.vocabulary))})
+    train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0, monitor=lambda model: {"n": float(len(model.vocabulary))})
     assert json.loads((tmp_path / "m" / "metrics.jsonl").read_text())["n"] == 1.0
     with pytest.raises(InputError, match="found kl to be inf"):
-        train([["a"]], UNSMOOTHED, None, tmp_path / "n", seed=0, probe=lambda model: {"kl": math.inf})
+        train([["a"]], UNSMOOTHED, None, tmp_path / "n", seed=0, monitor=lambda model: {"kl": math.inf})
     assert not (tmp_path / "n").exists()

@@ -55,11 +55,11 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def loss(model: TrainedModel) -> dict[str, float]:
-    """A probe that is as rude as it can be: it draws from all random states, and leaves the model in training mode."""
+    """The rudest monitor: it draws from all random states, and leaves the model in training mode."""
     torch.rand(3)
     np.random.rand(3)  # noqa: NPY002
     assert not model.model.training
-    found = {"loss_of_probe": -float(model.score(Source().sentences("dev"), ScoringFrame()).log_prob.mean())}
+    found = {"loss_of_monitor": -float(model.score(Source().sentences("dev"), ScoringFrame()).log_prob.mean())}
     torch.manual_seed(5)
     return found
 
@@ -67,7 +67,7 @@ def loss(model: TrainedModel) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("finished") / "model"
-    train(Source(), MODEL, TRAINING, out, seed=3, probe=loss)
+    train(Source(), MODEL, TRAINING, out, seed=3, monitor=loss)
     return out
 
 
@@ -111,7 +111,7 @@ def test_each_snapshot_is_a_model(finished: Path) -> None:
         )
         scores = model.score(Source().sentences("dev"), ScoringFrame())
         assert rows[step]["dev_loss"] == pytest.approx(-scores.log_prob.mean(), abs=1e-5)
-        assert rows[step]["loss_of_probe"] == pytest.approx(rows[step]["dev_loss"], abs=1e-5)
+        assert rows[step]["loss_of_monitor"] == pytest.approx(rows[step]["dev_loss"], abs=1e-5)
     last = load_file(found[-1][1] / "model.safetensors")
     assert all(torch.equal(value, last[key]) for key, value in load_file(finished / "model.safetensors").items())
 
@@ -130,12 +130,12 @@ def test_a_run_that_was_killed_leaves_the_same_snapshots(
     out = tmp_path / "model"
     monkeypatch.setattr(LossTrainer, "compute_loss", dies)
     with pytest.raises(SystemExit):
-        train(Source(), MODEL, TRAINING, out, seed=3, probe=loss)
+        train(Source(), MODEL, TRAINING, out, seed=3, monitor=loss)
     kept = tmp_path / "model.partial" / "snapshots"
     (kept / ".step-000008.1-ab.partial").mkdir()  # killed while writing
     (kept / "step-000010").mkdir()  # of a step after the last checkpoint
     monkeypatch.setattr(LossTrainer, "compute_loss", whole)
-    train(Source(), MODEL, TRAINING, out, seed=3, probe=loss)
+    train(Source(), MODEL, TRAINING, out, seed=3, monitor=loss)
     assert digests(out) == digests(finished)
     assert metrics(out) == metrics(finished)
 
@@ -155,8 +155,8 @@ def test_a_run_stopped_by_the_clock_keeps_its_last_step(tmp_path: Path) -> None:
 
 
 def test_a_probe_that_finds_nothing_finite_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the probe found kl to be inf at step 0"):
-        train(Source(), MODEL, TRAINING, tmp_path / "model", seed=3, probe=lambda model: {"kl": float("inf")})
+    with pytest.raises(InputError, match="the oracle monitor measured kl as inf at step 0"):
+        train(Source(), MODEL, TRAINING, tmp_path / "model", seed=3, monitor=lambda model: {"kl": float("inf")})
 
 
 def test_damaged_snapshots_are_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
-from truesource.lmtrain.tokenizer import SPECIALS, Vocabulary
+from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary
 
 WORDS = [
     "the",
@@ -51,7 +51,7 @@ def test_special_tokens_come_first_and_every_word_begins_with_the_marker(kind: s
     assert (vocabulary.pad, vocabulary.unk, vocabulary.bos, vocabulary.eos, vocabulary.mask) == (0, 1, 2, 3, 4)
     assert len(vocabulary) <= 70
     assert any(len(piece) > 2 and not piece.startswith(MARKER) for piece in vocabulary.tokens.values())
-    pieces = vocabulary.cut([WORDS])
+    pieces = vocabulary.align([WORDS])
     first = np.zeros(len(pieces.ids), dtype=bool)
     first[pieces.starts[:-1]] = True
     assert np.array_equal(vocabulary.begins[pieces.ids], first)
@@ -66,7 +66,7 @@ def test_special_tokens_come_first_and_every_word_begins_with_the_marker(kind: s
 def test_the_text_comes_back(kind: str, sentences: list[list[str]]) -> None:
     """From our pieces, and from the saved tokeniser called on the text, which cuts it in the same way."""
     tokenizer, vocabulary = TOKENIZERS[kind], SubwordVocabulary(TOKENIZERS[kind])
-    pieces = vocabulary.cut(sentences)
+    pieces = vocabulary.align(sentences)
     assert not pieces.unreadable.any()
     assert pieces.words.tolist() == [len(sentence) for sentence in sentences]
     assert pieces.counts.sum() == len(pieces.ids)
@@ -97,12 +97,12 @@ def test_any_words_of_the_train_split_come_back(kind: str, sentences: list[list[
 )
 def test_words_that_the_pieces_cannot_spell_are_flagged(kind: str, word: str) -> None:
     vocabulary = SubwordVocabulary(TOKENIZERS[kind])
-    pieces = vocabulary.cut([["cat", word, "the"]])
+    pieces = vocabulary.align([["cat", word, "the"]])
     assert pieces.unreadable.tolist() == [False, True, False]
     ids = pieces.ids[pieces.starts[1] : pieces.starts[2]]
     assert vocabulary.unk in ids
     assert not set(ids.tolist()) & {vocabulary.pad, vocabulary.bos, vocabulary.eos, vocabulary.mask}
-    assert pieces.counts[0] == vocabulary.cut([["cat"]]).counts[0]
+    assert pieces.counts[0] == vocabulary.align([["cat"]]).counts[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -156,7 +156,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
 
 
 def test_the_settings_choose_the_tokeniser() -> None:
-    assert isinstance(encoder_of(make_tokenizer(ModelConfig(), TEXT, "causal")), Vocabulary)
+    assert isinstance(encoder_of(make_tokenizer(ModelConfig(), TEXT, "causal")), WordVocabulary)
     for kind in KINDS:
         config = ModelConfig(tokenizer=kind, vocab_size=60)  # type: ignore[arg-type]
         made = make_tokenizer(config, TEXT, "causal")

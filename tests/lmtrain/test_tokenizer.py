@@ -10,26 +10,26 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.tokenizer import SPECIALS, Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary, build_tokenizer
 
 TEXT = [["b", "a", "b"], ["c", "a", "-LRB-"], ["``", "b"]]
 
 
 def test_frequent_words_come_first_and_ties_in_order_of_code_points() -> None:
-    vocabulary = Vocabulary(build_tokenizer(TEXT))
+    vocabulary = WordVocabulary(build_tokenizer(TEXT))
     assert vocabulary.words == ("b", "a", "-LRB-", "``", "c")
     assert [vocabulary.tokens[i] for i in range(5)] == list(SPECIALS)
     assert len(vocabulary) == 10
 
 
 def test_rare_words_are_unknown() -> None:
-    vocabulary = Vocabulary(build_tokenizer(TEXT, min_count=2))
+    vocabulary = WordVocabulary(build_tokenizer(TEXT, min_count=2))
     assert vocabulary.words == ("b", "a")
     assert vocabulary.encode([["a", "c", "zzz"]])[0].tolist() == [6, vocabulary.unk, vocabulary.unk]
 
 
 def test_a_special_token_as_a_word_is_an_unknown_word() -> None:
-    vocabulary = Vocabulary(build_tokenizer(TEXT))
+    vocabulary = WordVocabulary(build_tokenizer(TEXT))
     assert vocabulary.encode([list(SPECIALS)])[0].tolist() == [vocabulary.unk] * 5
 
 
@@ -53,7 +53,7 @@ _words = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), mi
 @given(st.lists(st.lists(_words, min_size=1, max_size=6), min_size=1, max_size=6))
 def test_the_tokeniser_and_the_look_up_agree(sentences: list[list[str]]) -> None:
     tokenizer = build_tokenizer(sentences)
-    vocabulary = Vocabulary(tokenizer)
+    vocabulary = WordVocabulary(tokenizer)
     sentences = [*sentences, ["unheard-of", *sentences[0]]]
     for sentence, ids in zip(sentences, vocabulary.encode(sentences), strict=True):
         assert tokenizer(" ".join(sentence), add_special_tokens=False)["input_ids"] == ids.tolist()
@@ -66,4 +66,4 @@ def test_saved_and_loaded_it_adds_the_marks_of_its_objective(tmp_path: Path) -> 
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         assert tokenizer("b zzz")["input_ids"] == expected
         assert tokenizer.decode([5, 6]) == "b a"
-        assert Vocabulary(tokenizer).words == ("b", "a", "-LRB-", "``", "c")
+        assert WordVocabulary(tokenizer).words == ("b", "a", "-LRB-", "``", "c")

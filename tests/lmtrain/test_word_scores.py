@@ -34,7 +34,7 @@ BOS, EOS, PAD = 0, 1, 2
 
 
 class Spelt:
-    """A cutter whose words name their pieces: ``▁a+b`` is the pieces ``▁a`` and ``b``."""
+    """An aligner whose words name their pieces: ``▁a+b`` is the pieces ``▁a`` and ``b``."""
 
     marks = Marks((BOS,), (EOS,), None, PAD)
     begins = np.array([piece.startswith("▁") or piece == "<eos>" for piece in PIECES])
@@ -42,7 +42,7 @@ class Spelt:
     def __len__(self) -> int:
         return len(PIECES)
 
-    def cut(self, sentences: Sequence[Sequence[str]]) -> Pieces:
+    def align(self, sentences: Sequence[Sequence[str]]) -> Pieces:
         cuts = [[PIECES.index(piece) for piece in word.split("+")] for sentence in sentences for word in sentence]
         return Pieces(
             np.array([i for cut in cuts for i in cut], dtype=np.int64),
@@ -317,7 +317,7 @@ def test_scores_do_not_depend_on_the_batches(
 def test_a_sentence_longer_than_the_positions_is_named(model: CausalPieceModel | MaskedPieceModel, most: int) -> None:
     """``Ω`` is two pieces: the marker and <unk>; they count like all others."""
     long = ["Ω"] * (most // 2) + ["cat"] * (most % 2)
-    assert SubwordVocabulary(model.tokenizer).cut([["cat"]]).counts.tolist() == [1]
+    assert SubwordVocabulary(model.tokenizer).align([["cat"]]).counts.tolist() == [1]
     model.score([long], ScoringFrame(unk="skip"))
     with pytest.raises(InputError, match=f"sentence 2 has {most + 1} pieces, but the model takes at most {most}"):
         model.score([["cat"], [*long, "cat"]], ScoringFrame())
@@ -335,7 +335,7 @@ def test_every_architecture_saved_and_loaded_scores_words(architecture: str, tmp
     assert isinstance(made, CausalPieceModel | MaskedPieceModel)
     sentences = [WORDS[:3], [], WORDS[2:6]]
     expected = made.score(sentences, ScoringFrame())
-    whole = type(made)(network, tokenizer, made.cutter, "whole").score(sentences, ScoringFrame())
+    whole = type(made)(network, tokenizer, made.aligner, "whole").score(sentences, ScoringFrame())
     assert whole.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
     save_model(tmp_path / "m", network, tokenizer)
     loaded = load_model(tmp_path / "m", device="cpu")

@@ -1,4 +1,4 @@
-"""Documents of toy models, repeated estimates of them, and walkers that write down what they read."""
+"""Documents of toy models, repeated estimates of them, and scorers that write down what they read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from piece_models import AB_PIECES, ToyPieceModel, ToyWalker, toy_inventory
+from piece_models import AB_PIECES, ToyPieceModel, ToyScorer, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
@@ -41,14 +41,14 @@ def z_score(values: Floats, expected: float = 1.0) -> float:
 
 
 class RecordingModel(ToyPieceModel):
-    """Remembers, for its last walker, every text that was read."""
+    """Remembers, for its last scorer, every text that was read."""
 
-    def walker(self) -> ToyWalker:
-        self.last = _RecordingWalker(self)
+    def incremental_scorer(self) -> ToyScorer:
+        self.last = _RecordingScorer(self)
         return self.last
 
 
-class _RecordingWalker(ToyWalker):
+class _RecordingScorer(ToyScorer):
     def __init__(self, model: ToyPieceModel) -> None:
         super().__init__(model)
         self.texts: list[tuple[int, ...]] = []

@@ -148,8 +148,8 @@ class ToyPieceModel:
     def token_steps(self, rows: Sequence[Ints]) -> int:
         return sum(len(row) + self.around[0] for row in rows)
 
-    def walker(self) -> ToyWalker:
-        return ToyWalker(self)
+    def incremental_scorer(self) -> ToyScorer:
+        return ToyScorer(self)
 
     def brute_log_p(self, spelling: str) -> float:
         """Log of the sum of P over all cuts."""
@@ -161,7 +161,7 @@ class ToyPieceModel:
         return {cut: self.log_prob_of(ids[list(cut)].tolist()) for cut in cuts_of(self.pieces.inventory, spelling)}
 
 
-class ToyWalker:
+class ToyScorer:
     """Remembers texts; equal memories of a model of finite order are one context, other contexts are all new."""
 
     def __init__(self, model: ToyPieceModel) -> None:

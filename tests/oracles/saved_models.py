@@ -10,7 +10,7 @@ import torch
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.subwords import SubwordKind, build_subword_tokenizer
-from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
 
@@ -20,7 +20,7 @@ def save_model(folder: Path, architecture: str = "gpt2", seed: int = 0) -> Path:
     tokenizer = build_tokenizer([WORDS], objective=ARCHITECTURES[architecture].objective)
     torch.manual_seed(seed)
     config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=10)
-    network = ARCHITECTURES[architecture].build(config, Vocabulary(tokenizer))
+    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -44,7 +44,7 @@ def save_piece_model(
     tokenizer = build_subword_tokenizer(sentences, kind, vocab_size, objective=shape.objective)
     torch.manual_seed(seed)
     config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=max_positions)
-    network = shape.build(config, Vocabulary(tokenizer))
+    network = shape.build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

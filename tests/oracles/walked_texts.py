@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.generator.piece_model import Ints, PieceWalker
+from truesource.generator.piece_model import IncrementalScorer, Ints
 
 
-def walked(walker: PieceWalker, rows: Sequence[Ints] | Sequence[Sequence[int]]) -> list[float]:
+def walked(scorer: IncrementalScorer, rows: Sequence[Ints] | Sequence[Sequence[int]]) -> list[float]:
     """Log probability of each row of tokens and the end after it, nats, one row after the other."""
     found = []
     for row in rows:
-        at, total = np.array([walker.begin()]), 0.0
+        at, total = np.array([scorer.begin()]), 0.0
         for token in row:
-            total += walker.log_prob(at, np.array([token])).item()
-            at = walker.extend(at, np.array([token]))
-        found.append(total + walker.log_end(at).item())
+            total += scorer.log_prob(at, np.array([token])).item()
+            at = scorer.extend(at, np.array([token]))
+        found.append(total + scorer.log_end(at).item())
     return found

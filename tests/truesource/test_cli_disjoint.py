@@ -43,7 +43,7 @@ def test_each_verb_is_exact_or_says_that_it_is_not(here: Path, command: Command)
     exactly = f"|given:2..8|disjoint:{excluded['eval'].part}|eos:in|"
     uncorrected = "|given:2..8|disjoint:uncorrected|eos:in|"
 
-    train = ("train", "b", "-o", "model", *SMALL, *STEPS, "--oracle", "toy.npz", "--probe-sentences", 30)
+    train = ("train", "b", "-o", "model", *SMALL, *STEPS, "--oracle", "toy.npz", "--oracle-monitor-sentences", 30)
     done = command(*train)
     assert done.code == 0
     said = " ".join(done.err.split())

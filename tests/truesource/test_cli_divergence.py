@@ -33,7 +33,7 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from truesource.lmtrain.architectures import ARCHITECTURES
     from truesource.lmtrain.config import ModelConfig
-    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):
@@ -41,7 +41,7 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tokenizer = build_tokenizer([["the", "a", "dog", "cat", "walk", "sees"]], objective=architecture.objective)
         torch.manual_seed(0)
         network = architecture.build(
-            ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12), Vocabulary(tokenizer)
+            ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12), WordVocabulary(tokenizer)
         )
         network.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)

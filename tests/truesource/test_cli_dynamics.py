@@ -61,7 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     from truesource.lmtrain.architectures import ARCHITECTURES
     from truesource.lmtrain.config import ModelConfig
-    from truesource.lmtrain.tokenizer import Vocabulary, build_tokenizer
+    from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):
@@ -70,7 +70,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for step in STEPS:
             torch.manual_seed(step)
             shape = ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12)
-            network = architecture.build(shape, Vocabulary(tokenizer))
+            network = architecture.build(shape, WordVocabulary(tokenizer))
             last = step == STEPS[-1]
             for target in (folder / name / f"snapshots/step-{step:06d}", folder / name)[: 1 + last]:
                 network.save_pretrained(target)

@@ -106,7 +106,7 @@ def test_the_dev_loss_is_the_score_per_piece(trained: Path) -> None:
     assert isinstance(model, CausalPieceModel)
     sentences = Corpus.load(trained / "corpus").sentences("dev")
     last = json.loads((trained / "gpt2" / "metrics.jsonl").read_text().splitlines()[-1])
-    pieces = len(model.cutter.cut(sentences).ids) + len(sentences)
+    pieces = len(model.aligner.align(sentences).ids) + len(sentences)
     total = model.score(sentences, ScoringFrame()).log_prob.sum()
     assert last["dev_loss"] == pytest.approx(-total / pieces, abs=1e-4)
     assert isinstance(load_model(trained / "bert", device="cpu"), MaskedPieceModel)
@@ -177,7 +177,7 @@ def test_a_checkpoint_made_elsewhere(trained: Path, command: Command, tmp_path: 
     model = load_model(tmp_path / "theirs", device="cpu")
     assert isinstance(model, CausalPieceModel)
     held = Corpus.load(trained / "corpus").sentences("eval")
-    predicted = len(model.cutter.cut(held).ids) + len(held)
+    predicted = len(model.aligner.align(held).ids) + len(held)
     uniform = predicted * math.log(len(tokenizer)) / found["tokens"]["value"]
     assert math.log(found["ppl"]["value"]) == pytest.approx(uniform, rel=0.02)
     (tmp_path / "theirs" / "tokenizer.json").unlink()

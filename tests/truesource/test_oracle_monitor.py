@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from truesource.config.run import RunConfig
+from truesource.config.sources import ModelEntry
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.oracle_monitor import OracleProbe
+from truesource.evaluation.oracle_monitor import OracleMonitor
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -32,7 +33,7 @@ TINY += [f"--set=training.{k}={v}" for k, v in {"max_steps": 4, "batch_tokens": 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A grammar and a corpus of it."""
-    made = tmp_path_factory.mktemp("probe")
+    made = tmp_path_factory.mktemp("monitor")
     pcfg = PCFG.from_text(GRAMMAR)
     pcfg.save(made / "toy.npz")
     Corpus.sample(pcfg, {"train": 80, "dev": 30}, seed=1, path=made / "corpus", lengths=LengthRange(2, 5))
@@ -48,7 +49,7 @@ def test_the_command_compares_with_the_grammar_while_it_trains(
 ) -> None:
     if "bpe" in settings[-1]:
         settings = [*settings, "--set=model.vocab_size=12"]
-    options = ["--oracle", folder / "toy.npz", "--probe-sentences", 20]
+    options = ["--oracle", folder / "toy.npz", "--oracle-monitor-sentences", 20]
     done = command("train", folder / "corpus", "-o", tmp_path / "model", *settings, *TINY, *options)
     assert (done.code, done.err) == (0, "")
     rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
@@ -64,11 +65,11 @@ def test_the_command_compares_with_the_grammar_while_it_trains(
 
 def test_the_truth_is_as_good_as_itself(folder: Path) -> None:
     pcfg, corpus = PCFG.load(folder / "toy.npz"), Corpus.load(folder / "corpus")
-    probe = OracleProbe.on_corpus(pcfg, corpus, sentences=10)
+    monitor = OracleMonitor.on_corpus(pcfg, corpus, sentences=10)
     oracle: Any = Oracle(pcfg, lengths=corpus.lengths)
-    assert probe(oracle)["relative_ppl"] == pytest.approx(1.0, abs=1e-12)
+    assert monitor(oracle)["relative_ppl"] == pytest.approx(1.0, abs=1e-12)
     free: Any = Oracle(pcfg)  # of another length condition
-    assert probe(free)["relative_ppl"] > 1.001
+    assert monitor(free)["relative_ppl"] > 1.001
 
 
 @pytest.mark.parametrize("vocabulary", [None, "ab", "abcd"])
@@ -80,14 +81,14 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
     splits = {"train": 25, "dev": 40}
     corpus = Corpus.sample(law, splits, seed=3, path=tmp_path / "c", lengths=lengths, overlap="disjoint")
     model: Any = Oracle(law, objective, lengths=lengths, vocabulary=vocabulary)
-    probe = OracleProbe.on_corpus(law, corpus)
-    found = probe(model)
-    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=probe.excluded)
+    monitor = OracleMonitor.on_corpus(law, corpus)
+    found = monitor(model)
+    wanted = compare(model, law, corpus.sentences("dev"), lengths=lengths, excluded=monitor.excluded)
     assert "|disjoint:" in wanted.signature
     relative = wanted.measures["relative_ppl"].value
     assert relative > 1.001
     assert found["relative_ppl"] == pytest.approx(relative, rel=1e-6)
-    assert probe(model) == found
+    assert monitor(model) == found
     assert found.get("kl", 0.0) == pytest.approx(0.0, abs=1e-6)
 
 
@@ -97,7 +98,7 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
         ("text.txt", [], "a text has no dev split"),
         (
             "corpus",
-            ["--probe-split", "test"],
+            ["--oracle-monitor-split", "test"],
             "no split 'test' to compare the model with the truth on; it has train, dev",
         ),
     ],
@@ -111,27 +112,40 @@ def test_where_there_is_nothing_to_compare_on(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_corpus_without_sentences_to_probe_on(folder: Path) -> None:
+def test_a_corpus_without_sentences_to_compare_on(folder: Path) -> None:
     with pytest.raises(InputError, match="no sentences to compare"):
-        OracleProbe(PCFG.load(folder / "toy.npz"), [], lengths=None)
+        OracleMonitor(PCFG.load(folder / "toy.npz"), [], lengths=None)
 
 
-def test_a_run_needs_dev_sentences_to_probe_on() -> None:
-    with pytest.raises(ValueError, match=r"needs a split dev for models with probe: true"):
+def test_a_run_needs_dev_sentences_to_compare_on() -> None:
+    with pytest.raises(ValueError, match=r"needs a split dev for models with oracle_monitor: true"):
         RunConfig(
             name="x",
             treebank={"embedded": "english"},
             corpus={"splits": {"train": 5, "eval": 5}},
-            models=[{"name": "m", "preset": "tiny", "probe": True}],
+            models=[{"name": "m", "preset": "tiny", "oracle_monitor": True}],
         )
 
 
-def test_a_stage_whose_model_is_probed_depends_on_the_grammar() -> None:
+def test_a_stage_whose_model_has_a_monitor_depends_on_the_grammar() -> None:
     from truesource.stages import train
 
     config = RunConfig(name="x", treebank={"embedded": "english"}, models=[{"name": "m", "preset": "tiny"}])
     run: Any = SimpleNamespace(config=config, outputs={"corpus": "1", "grammar": "2"})
     entry = config.models[0]
     assert "grammar" not in train.inputs(run, entry)
-    probed = train.inputs(run, entry.model_copy(update={"probe": True}))
-    assert (probed["grammar"], probed["probe_sentences"]) == ("2", 200)
+    monitored = train.inputs(run, entry.model_copy(update={"oracle_monitor": True}))
+    assert (monitored["grammar"], monitored["probe_sentences"]) == ("2", 200)
+
+
+def test_earlier_names_of_the_keys_are_read_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    entry = ModelEntry.model_validate({"name": "m", "preset": "tiny", "probe": True, "probe_sentences": 7})
+    assert (entry.oracle_monitor, entry.oracle_monitor_sentences) == (True, 7)
+    assert caplog.messages == [
+        "the configuration key probe is now called oracle_monitor",
+        "the configuration key probe_sentences is now called oracle_monitor_sentences",
+    ]
+    assert ModelEntry.model_validate(entry.model_dump()) == entry
+    assert len(caplog.messages) == 2
+    with pytest.raises(ValueError, match="probe is the earlier name of oracle_monitor; give only oracle_monitor"):
+        ModelEntry.model_validate({"name": "m", "preset": "tiny", "probe": True, "oracle_monitor": True})

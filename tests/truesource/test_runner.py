@@ -38,7 +38,7 @@ corpus: {lengths: 1..9, splits: {train: 120, dev: 20, eval: 40}, shard_size: 60}
 models:
   - name: c
     preset: tiny
-    probe: true
+    oracle_monitor: true
     model: {dim: 16, heads: 2, layers: 1}
     training: {max_steps: 12, eval_every: 4, checkpoint_every: 4, batch_tokens: 64}
 """
@@ -170,9 +170,9 @@ def test_only_what_depends_on_a_change_is_made_again(override: str, again: list[
 
 def test_a_model_more_leaves_the_others_alone(copy: Path) -> None:
     models = (
-        "models=[{name: c, preset: tiny, probe: true, model: {dim: 16, heads: 2, layers: 1}, training: {max_steps: 12,"
-        " eval_every: 4, checkpoint_every: 4, batch_tokens: 64}}, {name: m, preset: tiny, model: {architecture: bert,"
-        " dim: 16, heads: 2, layers: 1}, training: {max_steps: 3, batch_tokens: 64}}]"
+        "models=[{name: c, preset: tiny, oracle_monitor: true, model: {dim: 16, heads: 2, layers: 1}, training: {"
+        "max_steps: 12, eval_every: 4, checkpoint_every: 4, batch_tokens: 64}}, {name: m, preset: tiny, model: {"
+        "architecture: bert, dim: 16, heads: 2, layers: 1}, training: {max_steps: 3, batch_tokens: 64}}]"
     )
     assert run(copy, models) == ["train:m", "score:m", "report"]
 

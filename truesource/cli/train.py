@@ -27,8 +27,10 @@ def command(
     oracle: Annotated[
         Path | None, typer.Option("--oracle", help="The grammar of the corpus: compare with it during training.")
     ] = None,
-    probe_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: sentences to compare on.")] = 200,
-    probe_split: Annotated[str, typer.Option(help="With --oracle: the split they are of.")] = "dev",
+    oracle_monitor_sentences: Annotated[
+        int, typer.Option(min=1, help="With --oracle: number of sentences to compare on.")
+    ] = 200,
+    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: the split they are from.")] = "dev",
     seed: Seed = 1,
     force: Force = False,
 ) -> None:
@@ -80,24 +82,30 @@ def command(
             remove_used_up(output)
         claim_folder(output, force=force)
     source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
-    probe = None
+    monitor = None
     if oracle is not None:
         from truesource.cli.inputs import explain_truth
-        from truesource.evaluation.oracle_monitor import OracleProbe
+        from truesource.evaluation.oracle_monitor import OracleMonitor
         from truesource.grammar.pcfg import PCFG
 
         if not isinstance(source, Corpus):
             raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
         pcfg = PCFG.load(oracle)
-        probe = OracleProbe.on_corpus(pcfg, source, split=probe_split, sentences=probe_sentences)
+        monitor = OracleMonitor.on_corpus(pcfg, source, split=oracle_monitor_split, sentences=oracle_monitor_sentences)
         explain_truth(
-            corpus, probe_split, pcfg, source.lengths, source.lengths, probe.excluded, uncorrected="kl, js and tv"
+            corpus,
+            oracle_monitor_split,
+            pcfg,
+            source.lengths,
+            source.lengths,
+            monitor.excluded,
+            uncorrected="kl, js and tv",
         )
     from truesource.lmtrain.distributed import is_main_process
     from truesource.lmtrain.training import train
 
     shape, training = entry.resolve()
-    trained = train(source, shape, training, output, seed=seed, probe=probe, force=force)
+    trained = train(source, shape, training, output, seed=seed, monitor=monitor, force=force)
     if not is_main_process():
         return
     echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")

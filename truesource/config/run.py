@@ -51,8 +51,8 @@ class RunConfig(Section):
                 f"evaluation.tokenisation.before and end are for networks, and {counted[0]} counts n-grams of pieces;"
                 " leave them out, or the model"
             )
-        if any(model.probe for model in self.models) and "dev" not in self.corpus.splits:
-            raise ValueError("corpus.splits needs a split dev for models with probe: true")
+        if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
+            raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
         if self.corpus.lengths is not None:
             longest = self.corpus.lengths.high
             for entry in self.models:

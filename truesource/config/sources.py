@@ -134,12 +134,13 @@ _IDLE = (
 class ModelEntry(Section):
     """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it."""
 
+    renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     preset: str | None = None
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
-    probe: bool = False  #: compare it with the grammar during training, at every line of metrics.jsonl
-    probe_sentences: int = Field(200, ge=1)  #: on so many sentences of the split dev
+    oracle_monitor: bool = False  #: compare it with the grammar during training, at every line of metrics.jsonl
+    oracle_monitor_sentences: int = Field(200, ge=1)  #: number of sentences of the split dev to compare on
 
     @model_validator(mode="after")
     def _settings_are_known(self) -> Self:

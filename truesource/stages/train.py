@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Full settings, seed, corpus."""
     shape, training = model.resolve()
-    probe = {"probe_sentences": model.probe_sentences, "grammar": run.outputs["grammar"]} if model.probe else {}
+    compared: dict[str, Any] = {}
+    if model.oracle_monitor:  # the key of finished stages stays as it was, so that they are not made again
+        compared = {"probe_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
     return {
-        **probe,
+        **compared,
         "model": shape.model_dump(mode="json"),
         "training": None if training is None else training.model_dump(mode="json"),
         "seed": run.config.seed,
@@ -26,12 +28,14 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write the model folder."""
-    from truesource.evaluation.oracle_monitor import OracleProbe
+    from truesource.evaluation.oracle_monitor import OracleMonitor
     from truesource.lmtrain.training import train
 
     shape, training = model.resolve()
     out = run.folder / "models" / model.name
-    probe = OracleProbe.on_corpus(run.pcfg, run.corpus, sentences=model.probe_sentences) if model.probe else None
-    train(run.corpus, shape, training, out, seed=run.config.seed, probe=probe, force=True)
+    monitor = None
+    if model.oracle_monitor:
+        monitor = OracleMonitor.on_corpus(run.pcfg, run.corpus, sentences=model.oracle_monitor_sentences)
+    train(run.corpus, shape, training, out, seed=run.config.seed, monitor=monitor, force=True)
     weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

@@ -30,7 +30,7 @@ def block_importance(model: TokenisedModel, document: Document, settings: Settin
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)
     n = settings.particles
-    context, position = np.full(n, walk.walker.begin()), np.zeros(n, dtype=np.int64)
+    context, position = np.full(n, walk.scorer.begin()), np.zeros(n, dtype=np.int64)
     log_w, log_p = np.zeros(n), np.zeros(n)
     cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
     for end in walk.blocks.ends:
@@ -52,5 +52,5 @@ def block_importance(model: TokenisedModel, document: Document, settings: Settin
     bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
     return Estimate(
         "block", found.log_p, narrowed(bound, model, document), found.relative_variance, found.ess,
-        found.max_share, log_sum(log_p[first]), walk.walker.steps, walk.scored,
+        found.max_share, log_sum(log_p[first]), walk.scorer.steps, walk.scored,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document, Est
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
-from truesource.generator.piece_model import Ints, LatticeWalker, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, Ints, LatticeScorer, TokenisedModel
 from truesource.grammar.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
@@ -107,7 +107,7 @@ def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> 
     The P of the beginnings that fill the window before the text is over is ``log_dropped``.
 
     Args:
-        model: read through its `walker`; contexts that are no longer needed are forgotten.
+        model: read through its `incremental_scorer`; contexts that are no longer needed are forgotten.
         document: with the lattice of its cuts.
         settings: ``most_prefixes`` is the most contexts that may be visited.
 
@@ -125,10 +125,10 @@ def sum_over_contexts(
 ) -> ExactSum:
     """`exact_sum` at a cost found out on the way; beginnings may be left whose P sum to exp(spare) in all, nats."""
     lattice = document.lattice
-    walker = reader(model, document)
+    scorer = reader(model, document)
     tokens = model.pieces.inventory.ids[lattice.piece]
-    if spare == -math.inf and isinstance(walker, LatticeWalker):
-        return _in_one_pass(walker, lattice, tokens, settings)
+    if spare == -math.inf and isinstance(scorer, LatticeScorer):
+        return _in_one_pass(scorer, lattice, tokens, settings)
     by_source = np.argsort(lattice.source, kind="stable")
     leaving = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 2))
     target = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
@@ -136,7 +136,7 @@ def sum_over_contexts(
     none = np.full(1, -1)
     back: list[tuple[Ints, Ints]] = []  # at each position, the state before and the last arc of every state
     waiting: list[list[States]] = [[] for _ in range(lattice.n + 1)]
-    waiting[0].append(States(np.array([walker.begin()]), zero, zero, zero, none, none))
+    waiting[0].append(States(np.array([scorer.begin()]), zero, zero, zero, none, none))
     budget = Budget(spare)
     visited = made = 0
     for position in range(lattice.n + 1):
@@ -145,8 +145,8 @@ def sum_over_contexts(
         visited += len(states)
         if visited > settings.most_prefixes:
             raise _too_many(settings)
-        if isinstance(walker, WithinWindow) and position < lattice.n:
-            full = walker.full(states.context)
+        if isinstance(scorer, WithinWindow) and position < lattice.n:
+            full = scorer.full(states.context)
             budget.lose(states.log_p[full])
             states = states.where(~full)
         back.append((states.before, states.arc))
@@ -158,23 +158,23 @@ def sum_over_contexts(
         for low in range(0, pairs, CHUNK):
             pair = np.arange(low, min(low + CHUNK, pairs))
             source, arc = pair // len(arcs), arcs[pair % len(arcs)]
-            new = _extended(walker, states, source, arc, tokens[arc], budget, share)
+            new = _extended(scorer, states, source, arc, tokens[arc], budget, share)
             made += len(new)
             ends = target[new.arc]
             for end in np.unique(ends).tolist():
                 waiting[end].append(new.where(ends == end))
             if made > FORGET:
                 here = states.context[(low + CHUNK) // len(arcs) :]
-                walker.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
+                scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
                 made = 0
     at_end = np.empty(len(states))
     for low in range(0, len(states), CHUNK):
-        walker.keep(np.unique(states.context[low:]))
-        at_end[low : low + CHUNK] = walker.log_end(states.context[low : low + CHUNK])
+        scorer.keep(np.unique(states.context[low:]))
+        at_end[low : low + CHUNK] = scorer.log_end(states.context[low : low + CHUNK])
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(-math.inf, None, -math.inf, None, budget.log_dropped, visited, walker.steps)
+        return ExactSum(-math.inf, None, -math.inf, None, budget.log_dropped, visited, scorer.steps)
     at_end = at_end[possible]
     weights = states.log_p[possible] + at_end
     log_p = log_sum(weights)
@@ -188,23 +188,23 @@ def sum_over_contexts(
         max(log_p - mean, 0.0),
         budget.log_dropped,
         visited,
-        walker.steps,
+        scorer.steps,
     )
 
 
-def _in_one_pass(walker: PieceWalker, lattice: Lattice, tokens: Ints, settings: Settings) -> ExactSum:
+def _in_one_pass(scorer: IncrementalScorer, lattice: Lattice, tokens: Ints, settings: Settings) -> ExactSum:
     """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
-    assert isinstance(walker, LatticeWalker)
-    found = walker.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
+    assert isinstance(scorer, LatticeScorer)
+    found = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
     visited = len(found.context)
     if visited > settings.most_prefixes:
         raise _too_many(settings)
     last = slice(int(found.first[lattice.n]), int(found.first[lattice.n + 1]))
-    at_end = walker.log_end(found.context[last])
+    at_end = scorer.log_end(found.context[last])
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(-math.inf, None, -math.inf, None, -math.inf, visited, walker.steps)
+        return ExactSum(-math.inf, None, -math.inf, None, -math.inf, visited, scorer.steps)
     weights = (found.log_p[last] + at_end)[possible]
     log_p = log_sum(weights)
     mean = float(np.exp(weights - log_p) @ (found.mean[last] + at_end)[possible])
@@ -216,16 +216,16 @@ def _in_one_pass(walker: PieceWalker, lattice: Lattice, tokens: Ints, settings: 
         arcs.append(int(found.arc[state]))
         state = int(found.before[state])
     best = np.array(arcs[::-1], dtype=np.int64)
-    return ExactSum(log_p, best, float(log_best[winner]), max(log_p - mean, 0.0), -math.inf, visited, walker.steps)
+    return ExactSum(log_p, best, float(log_best[winner]), max(log_p - mean, 0.0), -math.inf, visited, scorer.steps)
 
 
 def remembers_all(model: TokenisedModel) -> bool:
     """Whether the contexts of a model never become equal: one piece read over and over leads to ever new ones."""
-    walker = model.walker()
+    scorer = model.incremental_scorer()
     token = model.pieces.inventory.ids[:1]
-    before, context = -1, walker.begin()
+    before, context = -1, scorer.begin()
     for _ in range(PROBE if model.longest is None else min(PROBE, model.longest - model.around[0])):
-        before, context = context, int(walker.extend(np.array([context]), token)[0])
+        before, context = context, int(scorer.extend(np.array([context]), token)[0])
     return before != context
 
 
@@ -246,14 +246,14 @@ def _too_many(settings: Settings) -> TooManyContextsError:
 
 
 def _extended(
-    walker: PieceWalker, states: States, at: Ints, arcs: Ints, tokens: Ints, budget: Budget, share: float
+    scorer: IncrementalScorer, states: States, at: Ints, arcs: Ints, tokens: Ints, budget: Budget, share: float
 ) -> States:
     """The states that arcs lead to, each from the state beside it; those left out that are too improbable."""
-    step = walker.log_prob(states.context[at], tokens)
+    step = scorer.log_prob(states.context[at], tokens)
     check_numbers(step)
     kept = budget.keeps(states.log_p[at] + step, share)
     at, arcs, tokens, step = at[kept], arcs[kept], tokens[kept], step[kept]
-    context = walker.extend(states.context[at], tokens) if len(at) else at
+    context = scorer.extend(states.context[at], tokens) if len(at) else at
     return States(context, states.log_p[at] + step, states.mean[at] + step, states.log_best[at] + step, at, arcs)
 
 

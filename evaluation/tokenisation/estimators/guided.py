@@ -32,12 +32,12 @@ def guided(model: TokenisedModel, document: Document, settings: Settings) -> Est
     """
     lattice, n = document.lattice, settings.samples
     rng = np.random.default_rng(settings.seed)
-    walker = reader(model, document)
+    scorer = reader(model, document)
     tokens, stop = model.pieces.inventory.ids[lattice.piece], arc_ends(lattice)
     by_source = np.argsort(lattice.source, kind="stable")
     first = np.searchsorted(lattice.source[by_source], np.arange(lattice.n + 1))
     degree = np.diff(first)
-    context, position = np.full(n, walker.begin(), dtype=np.int64), np.zeros(n, dtype=np.int64)
+    context, position = np.full(n, scorer.begin(), dtype=np.int64), np.zeros(n, dtype=np.int64)
     log_w, log_p = np.zeros(n), np.zeros(n)
     cut = np.zeros(n, dtype=np.int64)  # equal numbers: the same pieces
     scored = 0
@@ -47,7 +47,7 @@ def guided(model: TokenisedModel, document: Document, settings: Settings) -> Est
         there = columns < degree[places[:, 1]][:, None]
         arcs = by_source[(first[places[:, 1]][:, None] + columns)[there]]
         table = np.full(there.shape, -math.inf)
-        table[there] = walker.log_prob(np.repeat(places[:, 0], there.sum(axis=1)), tokens[arcs])
+        table[there] = scorer.log_prob(np.repeat(places[:, 0], there.sum(axis=1)), tokens[arcs])
         check_numbers(table)
         scored += len(arcs)
         arc_table = np.full(there.shape, -1, dtype=np.int64)
@@ -61,17 +61,17 @@ def guided(model: TokenisedModel, document: Document, settings: Settings) -> Est
             arc = arc_table[of, column]
             log_w[on] += sums[of]
             log_p[on] += table[of, column]
-            context[on] = extend(walker, context[on], tokens[arc])
+            context[on] = extend(scorer, context[on], tokens[arc])
             position[on] = stop[arc]
             cut[on] = cut.max() + 1 + unique_pairs(cut[on], arc)[1]
         context, position, cut = context[alive], position[alive], cut[alive]
         log_w, log_p = log_w[alive], log_p[alive]
-        walker.keep(np.unique(context))
-    ends = walker.log_end(context)
+        scorer.keep(np.unique(context))
+    ends = scorer.log_end(context)
     check_numbers(ends)
     _, different = np.unique(cut, return_index=True)
     found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
     return Estimate(
         "guided", found.log_p, narrowed("unbiased", model, document), found.relative_variance, found.ess,
-        found.max_share, log_sum((log_p + ends)[different]), walker.steps, scored,
+        found.max_share, log_sum((log_p + ends)[different]), scorer.steps, scored,
     )  # fmt: skip

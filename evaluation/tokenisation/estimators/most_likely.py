@@ -13,7 +13,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document, Set
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.piece_model import Ints, PieceWalker, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, Ints, TokenisedModel
 
 BATCH = 64  #: beginnings that go on at once
 
@@ -47,25 +47,25 @@ def most_likely_cut(model: TokenisedModel, document: Document, settings: Setting
     Raises:
         InputError: the model's window is too short for the tokeniser's own cut.
     """
-    walker = reader(model, document)
-    search = _Search(walker, document.lattice, model.pieces.inventory.ids[document.lattice.piece])
+    scorer = reader(model, document)
+    search = _Search(scorer, document.lattice, model.pieces.inventory.ids[document.lattice.piece])
     search.follow(document.best)
     search.beam(settings.particles)
     proven = search.bound(settings.most_prefixes)
-    return MostLikelyCut(np.array(search.arcs, dtype=np.int64), search.log_p, proven, walker.steps)
+    return MostLikelyCut(np.array(search.arcs, dtype=np.int64), search.log_p, proven, scorer.steps)
 
 
 class _Search:
     """The best cut found so far, and ways to find better ones."""
 
-    def __init__(self, walker: PieceWalker, lattice: Lattice, tokens: Ints) -> None:
+    def __init__(self, scorer: IncrementalScorer, lattice: Lattice, tokens: Ints) -> None:
         self.arcs: tuple[int, ...] = ()
         self.log_p = -math.inf
-        self._walker, self._tokens, self._n = walker, tokens, lattice.n
+        self._scorer, self._tokens, self._n = scorer, tokens, lattice.n
         self._stop = arc_ends(lattice).tolist()
         by_source = np.argsort(lattice.source, kind="stable")
         self._leaving = np.split(by_source, np.searchsorted(lattice.source[by_source], np.arange(1, lattice.n + 1)))
-        self._start = walker.begin()
+        self._start = scorer.begin()
 
     def follow(self, arcs: Ints) -> None:
         """Score one cut."""
@@ -73,8 +73,8 @@ class _Search:
         log_p = 0.0
         for arc in arcs.tolist():
             token = self._tokens[[arc]]
-            log_p += float(self._walker.log_prob(context, token)[0])
-            context = extend(self._walker, context, token)
+            log_p += float(self._scorer.log_prob(context, token)[0])
+            context = extend(self._scorer, context, token)
         self._offer([_Beginning(log_p, tuple(arcs.tolist()), -1)], context)
 
     def beam(self, width: int) -> None:
@@ -111,7 +111,7 @@ class _Search:
         read = [x for x in some if x.arcs]
         context = np.full(len(some), self._start)
         context[[bool(x.arcs) for x in some]] = extend(
-            self._walker, np.array([x.context for x in read], dtype=np.int64), self._tokens[[x.arcs[-1] for x in read]]
+            self._scorer, np.array([x.context for x in read], dtype=np.int64), self._tokens[[x.arcs[-1] for x in read]]
         )
         ended = np.array([self._reach(x) == self._n for x in some])
         self._offer([x for x, end in zip(some, ended, strict=True) if end], context[ended])
@@ -126,7 +126,7 @@ class _Search:
             return []
         arcs = [self._leaving[self._reach(x)] for x, _ in alive]
         before = np.repeat([at for _, at in alive], [len(leaving) for leaving in arcs])
-        log_p = self._walker.log_prob(before, self._tokens[np.concatenate(arcs)])
+        log_p = self._scorer.log_prob(before, self._tokens[np.concatenate(arcs)])
         check_numbers(log_p)
         steps = np.split(log_p, np.cumsum([len(leaving) for leaving in arcs])[:-1])
         return [
@@ -140,7 +140,7 @@ class _Search:
         """Whole cuts and the contexts after them."""
         if not cuts:
             return
-        ends = self._walker.log_end(context)
+        ends = self._scorer.log_end(context)
         check_numbers(ends)
         for cut, end in zip(cuts, ends.tolist(), strict=True):
             if cut.log_p + end > self.log_p or not self.arcs:
@@ -150,4 +150,4 @@ class _Search:
         return int(self._stop[x.arcs[-1]]) if x.arcs else 0
 
     def _keep(self, needed: list[_Beginning]) -> None:
-        self._walker.keep(np.unique([self._start, *(x.context for x in needed)]))
+        self._scorer.keep(np.unique([self._start, *(x.context for x in needed)]))

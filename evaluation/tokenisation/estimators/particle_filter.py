@@ -73,7 +73,7 @@ class Filter:
 
     def run(self) -> Iterator[Particles]:
         """The particles after each block; they may be none where the model gives probability zero to all of them."""
-        now = Particles.at(self.walk.walker.begin(), 0, self.filters)
+        now = Particles.at(self.walk.scorer.begin(), 0, self.filters)
         *inner, last = self.walk.blocks.ends
         for end in inner:
             now = self.through(now, end, reduce=True)
@@ -145,7 +145,7 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
     return Estimate(
         name, totals.log_p, bound, 0.0 if bound == "exact" else totals.relative_variance,
         totals.ess if several else None, totals.max_share if several else None, float(log_lower),
-        walk.walker.steps, walk.scored, degrees=filters.filters - 1 if several else None,
+        walk.scorer.steps, walk.scored, degrees=filters.filters - 1 if several else None,
     )  # fmt: skip
 
 

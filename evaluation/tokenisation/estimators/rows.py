@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.piece_model import Floats, Ints, PieceWalker
+from truesource.generator.piece_model import Floats, IncrementalScorer, Ints
 
 
 def unique_pairs(one: Ints, two: Ints) -> tuple[Ints, Ints]:
@@ -13,12 +13,12 @@ def unique_pairs(one: Ints, two: Ints) -> tuple[Ints, Ints]:
     return pairs, of.reshape(-1)
 
 
-def extend(walker: PieceWalker, contexts: Ints, tokens: Ints) -> Ints:
+def extend(scorer: IncrementalScorer, contexts: Ints, tokens: Ints) -> Ints:
     """(R,) contexts each continued by a piece; equal pairs are run once."""
     if not len(contexts):
         return contexts
     pairs, of = unique_pairs(contexts, tokens)
-    return walker.extend(pairs[:, 0], pairs[:, 1])[of]
+    return scorer.extend(pairs[:, 0], pairs[:, 1])[of]
 
 
 def drawn(log_weights: Floats, rng: np.random.Generator) -> Ints:

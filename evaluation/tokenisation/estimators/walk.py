@@ -41,7 +41,7 @@ class BlockWalk:
         """Prepare to read.
 
         Args:
-            model: read through its walker.
+            model: read through its scorer.
             document: the text.
             settings: ``candidates``, and ``b`` of the tails.
             tail: whether cuts that are not listed may be drawn.
@@ -49,7 +49,7 @@ class BlockWalk:
         Raises:
             InputError: the model's window is too short for the tokeniser's own cut.
         """
-        self.walker = reader(model, document)
+        self.scorer = reader(model, document)
         self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
         self.whole = True  #: whether no cut of any block met so far was left out
         self.scored = 0  #: cuts of blocks scored, each in its context
@@ -103,13 +103,13 @@ class BlockWalk:
         """(K,) contexts after some ways, given by number; all contexts but these, and ``kept``, are forgotten."""
         context = moves.before[rows].copy()
         on = np.flatnonzero(moves.token[rows] >= 0)
-        context[on] = extend(self.walker, context[on], moves.token[rows][on])
-        self.walker.keep(np.unique(context if kept is None else np.concatenate([context, kept])))
+        context[on] = extend(self.scorer, context[on], moves.token[rows][on])
+        self.scorer.keep(np.unique(context if kept is None else np.concatenate([context, kept])))
         return context
 
     def score_ends(self, context: Ints) -> Floats:
         """(K,) log probability that the text ends after each context, nats."""
-        log_p = self.walker.log_end(context) if len(context) else np.empty(0)
+        log_p = self.scorer.log_end(context) if len(context) else np.empty(0)
         check_numbers(log_p)
         return log_p
 
@@ -120,8 +120,8 @@ class BlockWalk:
         for depth in range(tokens.shape[1]):
             on = np.flatnonzero((tokens[:, depth] >= 0) & (log_p > -math.inf))
             if depth:
-                here[on] = extend(self.walker, here[on], tokens[on, depth - 1])
-            log_p[on] += self.walker.log_prob(here[on], tokens[on, depth])
+                here[on] = extend(self.scorer, here[on], tokens[on, depth - 1])
+            log_p[on] += self.scorer.log_prob(here[on], tokens[on, depth])
         check_numbers(log_p)
         return log_p, here
 

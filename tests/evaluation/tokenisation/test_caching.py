@@ -172,7 +172,7 @@ def test_token_scores_are_those_of_the_model_and_share_beginnings(order: int | N
     for row, found in zip(rows, token_log_probs(model, rows), strict=True):
         assert found == pytest.approx(truth(row.tolist()), abs=1e-12)
     walks = []
-    plain = model.walker
-    model.walker = lambda: walks.append(plain()) or walks[-1]  # type: ignore[assignment, func-returns-value]
+    plain = model.incremental_scorer
+    model.incremental_scorer = lambda: walks.append(plain()) or walks[-1]  # type: ignore[assignment, func-returns-value]
     token_log_probs(model, [INVENTORY.ids[[3, 1, 2]], INVENTORY.ids[[3, 1, 2, 2]], INVENTORY.ids[[3, 1, 2]]])
     assert walks[0].steps == 1 + 3  # <bos>, and each of the shared pieces once

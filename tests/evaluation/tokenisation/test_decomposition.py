@@ -32,7 +32,7 @@ from truesource.evaluation.tokenisation.respelling import respell
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceWalker
+from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, PieceInventory
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -91,8 +91,8 @@ class GrammarModel:
     def token_steps(self, rows: Sequence[Ints]) -> int:
         return sum(len(row) + 1 for row in rows)
 
-    def walker(self) -> PieceWalker:
-        raise AssertionError("the best cuts need no walker")
+    def incremental_scorer(self) -> IncrementalScorer:
+        raise AssertionError("the best cuts need no scorer")
 
 
 WHOLE = dict.fromkeys(WORDS, 1.0)

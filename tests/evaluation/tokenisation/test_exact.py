@@ -10,7 +10,7 @@ import pytest
 from enumerated_cuts import log_sum
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyWalker, toy_inventory
+from piece_models import AB_PIECES, BOS, FIRST_NUMBER, ToyPieceModel, ToyScorer, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
@@ -171,7 +171,7 @@ def test_too_many_contexts_are_refused_before_a_network_is_run() -> None:
 def test_contexts_that_are_no_longer_needed_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     held = []
 
-    class Watched(ToyWalker):
+    class Watched(ToyScorer):
         def keep(self, contexts: np.ndarray) -> None:
             super().keep(contexts)
             held.append(self.held)
@@ -181,7 +181,7 @@ def test_contexts_that_are_no_longer_needed_are_forgotten(monkeypatch: pytest.Mo
     expected = exact_sum(model, document, SETTINGS)
     monkeypatch.setattr(module, "FORGET", 0)
     monkeypatch.setattr(module, "CHUNK", 7)
-    monkeypatch.setattr(model, "walker", lambda: Watched(model))
+    monkeypatch.setattr(model, "incremental_scorer", lambda: Watched(model))
     found = exact_sum(model, document, SETTINGS)
     assert found.log_p == pytest.approx(expected.log_p, abs=1e-12)
     assert found.steps == expected.steps

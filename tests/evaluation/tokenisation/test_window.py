@@ -323,19 +323,19 @@ def test_losses_of_words_leave_out_draws_that_do_not_fit() -> None:
         assert np.isfinite(values[:5]).all() and not np.isfinite(values[5:]).any()
 
 
-def test_the_walker_is_the_model_within_the_window() -> None:
+def test_the_scorer_is_the_model_within_the_window() -> None:
     model = narrow(2, order=1)  # it remembers nothing: all of its contexts are one
-    walker = WithinWindow.of(model)
-    begin = np.full(2, walker.begin())
-    one = walker.extend(begin, INVENTORY.ids[:2])
-    two = walker.extend(one, INVENTORY.ids[:2])
+    scorer = WithinWindow.of(model)
+    begin = np.full(2, scorer.begin())
+    one = scorer.extend(begin, INVENTORY.ids[:2])
+    two = scorer.extend(one, INVENTORY.ids[:2])
     assert len(set(begin.tolist()) | set(one.tolist()) | set(two.tolist())) == 3
     expected = [model.expects([])[int(token)] for token in INVENTORY.ids[:2]]
-    assert walker.log_prob(one, INVENTORY.ids[:2]).tolist() == expected
-    assert walker.log_prob(two, INVENTORY.ids[:2]).tolist() == [-math.inf] * 2
-    assert walker.log_any(two, INVENTORY.ids[:2]) == pytest.approx([log_sum(expected)] * 2, abs=1e-12)
-    assert np.isfinite(walker.log_end(two)).all()
-    assert walker.full(np.concatenate([one, two])).tolist() == [False, False, True, True]
+    assert scorer.log_prob(one, INVENTORY.ids[:2]).tolist() == expected
+    assert scorer.log_prob(two, INVENTORY.ids[:2]).tolist() == [-math.inf] * 2
+    assert scorer.log_any(two, INVENTORY.ids[:2]) == pytest.approx([log_sum(expected)] * 2, abs=1e-12)
+    assert np.isfinite(scorer.log_end(two)).all()
+    assert scorer.full(np.concatenate([one, two])).tolist() == [False, False, True, True]
     with pytest.raises(ValueError, match="longer than the window"):
-        walker.extend(two, INVENTORY.ids[:2])
-    assert not len(walker.log_prob(two[:0], two[:0]))
+        scorer.extend(two, INVENTORY.ids[:2])
+    assert not len(scorer.log_prob(two[:0], two[:0]))
