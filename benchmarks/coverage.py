@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from truesource.embedded import english
@@ -38,10 +37,10 @@ from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tokenisation.estimators.estimate import Settings, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 from truesource.generator.frame import ScoringFrame
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 Cell = tuple[Sequence[object], list[bool]]  #: source, size and measure; which intervals hold
 Part = Callable[[int, int, Sequence[int], str], Iterator[Cell]]
 WANTED = (0.93, 0.97)
@@ -91,8 +90,8 @@ class Source:
     name: str
     paired: Paired
     unigram: FloatArray  #: (T,) nats
-    first: NDArray[np.int64]  #: (N,) first token of each sentence
-    size: NDArray[np.int64]  #: (N,)
+    first: IntArray  #: (N,) first token of each sentence
+    size: IntArray  #: (N,)
 
     def drawn(self, n: int, rng: np.random.Generator) -> tuple[Paired, FloatArray]:
         """Some sentences, with repeats, as if from an endless source."""

@@ -12,10 +12,10 @@ import time
 
 import numpy as np
 from genlm.grammar import CFG, EarleyLM, Float
-from numpy.typing import NDArray
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.estimate import relative_frequency
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
@@ -88,7 +88,7 @@ def main() -> None:
     begun = time.perf_counter()
     peer = EarleyLM(peer_grammar(pcfg))
     setup = time.perf_counter() - begun
-    wanted: list[tuple[int, int, NDArray[np.float64]]] = []
+    wanted: list[tuple[int, int, FloatArray]] = []
     spent = 0.0
     for i, sentence in enumerate(sentences):
         for j in range(len(sentence) + 1):
@@ -107,7 +107,7 @@ def main() -> None:
     ours = (time.perf_counter() - begun) / tokens
 
     some = sentences[: wanted[-1][0] + 1]
-    rows: dict[tuple[int, int], NDArray[np.float64]] = {}
+    rows: dict[tuple[int, int], FloatArray] = {}
 
     def keep(block: Distributions) -> None:
         for row, members in zip(block.probability, block.members, strict=True):

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.embedded import english
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
@@ -38,7 +38,7 @@ Row = tuple[int, int, float, float]  #: trees, cycles, KL rate, half of its inte
 
 
 def compare(
-    pcfg: PCFG, sentences: Sequence[list[str]], truth: NDArray[np.float64], lengths: NDArray[np.int64]
+    pcfg: PCFG, sentences: Sequence[list[str]], truth: FloatArray, lengths: IntArray
 ) -> tuple[float, float, float, int]:
     """Nats per token (ends of sentences are tokens), KL rate with half of its 95% interval, impossible sentences."""
     found = np.full(len(sentences), -np.inf)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.pcfg import PCFG
 
 PUBLISHED = {"states": 718, "binary": 272_000, "unary": 13_000, "lexical": 2_220_000, "words": 54_497}
@@ -50,7 +50,7 @@ def split_grammar(
         total = np.zeros(states)
         for rules, weight in parts:
             np.add.at(total, rules[:, 0], weight)
-        arrays: list[NDArray[np.int32] | NDArray[np.float64]] = []
+        arrays: list[Int32Array | FloatArray] = []
         for rules, weight in parts:
             arrays += [rules.astype(np.int32), np.log(weight / total[rules[:, 0]])]
         names = tuple(f"{'T' if k >= PHRASES else 'N'}{k}_{i - first[k]}" for i, k in enumerate(label))
@@ -67,9 +67,7 @@ def split_grammar(
     return build(low)
 
 
-def _expand(
-    rng: np.random.Generator, first: NDArray[np.int64], sizes: NDArray[np.int64], arity: int, wanted: int
-) -> NDArray[np.int64]:
+def _expand(rng: np.random.Generator, first: IntArray, sizes: IntArray, arity: int, wanted: int) -> IntArray:
     """Substate rules, about ``wanted`` of them.
 
     Each coarse rule keeps some substates of each of its labels and all their combinations, as a filter on rule

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 COLUMN_LIMIT = 2**31 - 1  #: bytes in one string column of one shard
 
 
-def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], IntArray]:
     """Names as UTF-8, one after the other, and their bounds, (n + 1,)."""
     encoded = [name.encode() for name in names]
     bounds = np.zeros(len(names) + 1, dtype=np.int64)
@@ -23,14 +24,14 @@ def packed(names: tuple[str, ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), bounds
 
 
-def strings(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> pyarrow.Array:
+def strings(data: NDArray[np.uint8], bounds: IntArray) -> pyarrow.Array:
     """UTF-8 bytes, cut at ``bounds`` (n + 1,), as an array of n strings."""
     import pyarrow as pa
 
     return pa.Array.from_buffers(pa.string(), len(bounds) - 1, [None, offsets(bounds).buffers()[1], pa.py_buffer(data)])
 
 
-def offsets(bounds: NDArray[np.int64]) -> pyarrow.Array:
+def offsets(bounds: IntArray) -> pyarrow.Array:
     """Bounds (n + 1,) as Arrow takes them.
 
     Raises:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.arrow_strings import packed
 from truesource.generator.corpus_builder import make_corpus
@@ -19,6 +18,7 @@ from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan
 from truesource.generator.sampler import Sampler
 from truesource.generator.shards import check_trees, read_columns, verify_shards
 from truesource.generator.trees import Reading, read_brackets, read_tree
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.bracketing import escaped
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -180,12 +180,12 @@ class Corpus:
         texts = (table.column("text") for table in self._tables(split, ["text"]))
         return CodedSentences.split(texts, self._key["original_words"])
 
-    def token_counts(self, split: str) -> NDArray[np.int64]:
+    def token_counts(self, split: str) -> IntArray:
         """Tokens of each sentence, its end not counted, (n,)."""
         counts = [table.column("n_tokens").to_numpy() for table in self._tables(split, ["n_tokens"])]
         return np.concatenate(counts).astype(np.int64)
 
-    def log_probs(self, split: str) -> NDArray[np.float64]:
+    def log_probs(self, split: str) -> FloatArray:
         """Log probability of each sentence with its derivation, not conditioned on length, nats, (n,)."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 

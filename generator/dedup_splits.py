@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.plan import Shard
 from truesource.generator.shard_writer import MOST_DRAWS, POOL, Drawing, Hashes, among
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.parallel import Workers, run_each
 from truesource.grammar.progress import meter
@@ -45,7 +45,7 @@ def deal(drawing: Drawing, shards: list[Shard], workers: Workers) -> tuple[list[
     return dealt, {"drawn": drawn, "repeated": drawn - wanted}
 
 
-def _picks(places: NDArray[np.int64], block: int) -> tuple[tuple[int, NDArray[np.bool_]], ...]:
+def _picks(places: IntArray, block: int) -> tuple[tuple[int, BoolArray], ...]:
     picks = []
     for b in np.unique(places // block).tolist():
         kept = np.zeros(block, dtype=np.bool_)
@@ -54,13 +54,13 @@ def _picks(places: NDArray[np.int64], block: int) -> tuple[tuple[int, NDArray[np
     return tuple(picks)
 
 
-def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> NDArray[np.int64]:
+def _first_occurrences(drawing: Drawing, wanted: int, workers: Workers) -> IntArray:
     """Places in the common stream of its first ``wanted`` different sentences, ascending, (wanted,).
 
     What is found does not depend on how many blocks are drawn at once. Raises as `deal`.
     """
     known: Hashes = np.empty(0, dtype=np.uint64)  # sorted
-    places: list[NDArray[np.int64]] = []
+    places: list[IntArray] = []
     have, most = 0, -(-MOST_DRAWS * wanted // drawing.block)  # blocks drawn, and at most
     more = -(-wanted // drawing.block)
     with meter("finding different sentences", total=wanted) as progress:

@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True)
 class Derivations:
     """Derivations as rows of rule numbers in preorder; rules are numbered binary, unary, lexical."""
 
-    rules: NDArray[np.int32]  #: (N,) all rows, one after the other
-    ends: NDArray[np.int64]  #: (n+1,) row i is ends[i]:ends[i+1]
-    n_tokens: NDArray[np.int32]  #: (n,)
-    log_prob: NDArray[np.float64]  #: (n,) nats, of the derivation under the unconditioned grammar
+    rules: Int32Array  #: (N,) all rows, one after the other
+    ends: IntArray  #: (n+1,) row i is ends[i]:ends[i+1]
+    n_tokens: Int32Array  #: (n,)
+    log_prob: FloatArray  #: (n,) nats, of the derivation under the unconditioned grammar
 
     def __len__(self) -> int:
         return len(self.n_tokens)
 
-    def take(self, kept: NDArray[np.bool_]) -> Derivations:
+    def take(self, kept: BoolArray) -> Derivations:
         """Those of ``kept`` (n,), in their order."""
         sizes = np.diff(self.ends)
         ends = np.concatenate([[0], np.cumsum(sizes[kept])])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import Int32Array, IntArray
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 Part = tuple[Sequence[str], NDArray[np.integer], NDArray[np.integer]]
 
 
-class Rows(Sequence[NDArray[np.int64]]):
+class Rows(Sequence[IntArray]):
     """Arrays of whole numbers of different lengths, kept one after the other in one array.
 
     Args:
@@ -23,9 +25,9 @@ class Rows(Sequence[NDArray[np.int64]]):
         lengths: (n,) of the rows; their sum is T.
     """
 
-    def __init__(self, flat: NDArray[np.int32], lengths: NDArray[np.integer]) -> None:
+    def __init__(self, flat: Int32Array, lengths: NDArray[np.integer]) -> None:
         self.flat = flat
-        self.offsets: NDArray[np.int64] = np.zeros(len(lengths) + 1, dtype=np.int64)
+        self.offsets: IntArray = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=self.offsets[1:])
         if self.offsets[-1] != len(flat):
             raise ValueError(f"the rows have {self.offsets[-1]} entries together, but {len(flat)} are given")
@@ -40,7 +42,7 @@ class Rows(Sequence[NDArray[np.int64]]):
         return cls(flat, np.array([len(row) for row in listed], dtype=np.int64))
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> IntArray:
         """Entries of each row, (n,)."""
         return np.diff(self.offsets)
 
@@ -53,10 +55,10 @@ class Rows(Sequence[NDArray[np.int64]]):
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, number: int) -> NDArray[np.int64]: ...
+    def __getitem__(self, number: int) -> IntArray: ...
     @overload
-    def __getitem__(self, number: slice) -> list[NDArray[np.int64]]: ...
-    def __getitem__(self, number: int | slice) -> NDArray[np.int64] | list[NDArray[np.int64]]:
+    def __getitem__(self, number: slice) -> list[IntArray]: ...
+    def __getitem__(self, number: int | slice) -> IntArray | list[IntArray]:
         """One row, or a list of rows."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
@@ -113,11 +115,11 @@ class CodedSentences(Sequence[list[str]]):
         return cls.join(part for column in texts for part in _parts(column, spelling))
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> IntArray:
         """Words of each sentence, (n,)."""
         return self.rows.lengths
 
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> IntArray:
         """How often each of ``words`` occurs."""
         return np.bincount(self.rows.flat, minlength=len(self.words))
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.frame import ScoringFrame
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.errors import InputError
 
 Objective = Literal["causal", "masked"]
@@ -26,10 +26,10 @@ class TokenScores:
     its number stands in ``impossible``, so that no infinity travels. ``log_prob`` is finite throughout.
     """
 
-    log_prob: NDArray[np.float64]  #: (T,) nats
-    sentence: NDArray[np.int32]  #: (T,) number of the sentence in the input
-    position: NDArray[np.int32]  #: (T,) 0 to n; n is the end of the sentence
-    impossible: NDArray[np.int32]  #: numbers of sentences without rows
+    log_prob: FloatArray  #: (T,) nats
+    sentence: Int32Array  #: (T,) number of the sentence in the input
+    position: Int32Array  #: (T,) 0 to n; n is the end of the sentence
+    impossible: Int32Array  #: numbers of sentences without rows
     n_sentences: int  #: how many sentences were given
     frame: ScoringFrame
 
@@ -72,7 +72,7 @@ class LogDistributions:
     """
 
     position: int  #: 0 to n; n is the end of the sentence (causal only)
-    log_prob: NDArray[np.float64]  #: (W, V+2) causal, (W, V+1) masked; nats; -inf where the model expects nothing
+    log_prob: FloatArray  #: (W, V+2) causal, (W, V+1) masked; nats; -inf where the model expects nothing
 
 
 class DistributionModel(LanguageModel, Protocol):
@@ -112,9 +112,7 @@ def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
             )
 
 
-def assemble_scores(
-    rows: Sequence[NDArray[np.float64]], unknown: Sequence[NDArray[np.bool_]], frame: ScoringFrame
-) -> TokenScores:
+def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], frame: ScoringFrame) -> TokenScores:
     """Select the positions that a frame counts from per-sentence log probabilities.
 
     Args:
@@ -124,9 +122,9 @@ def assemble_scores(
 
     A sentence with any entry that is not finite (counted or not) goes to ``impossible`` as a whole.
     """
-    kept: list[NDArray[np.float64]] = []
-    numbers: list[NDArray[np.int32]] = []
-    positions: list[NDArray[np.int32]] = []
+    kept: list[FloatArray] = []
+    numbers: list[Int32Array] = []
+    positions: list[Int32Array] = []
     impossible = []
     for i, (row, unk) in enumerate(zip(rows, unknown, strict=True)):
         if not np.isfinite(row).all():

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
+from truesource.grammar.arrays import FloatArray, IntArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 PieceKind = Literal["unigram", "bpe", "wordpiece"]
 
 
@@ -28,8 +25,8 @@ class PieceInventory:
 
     kind: PieceKind
     pieces: tuple[str, ...]  #: (P,) spellings, all different, none empty
-    ids: Ints  #: (P,) the model's number of each
-    scores: Floats | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
+    ids: IntArray  #: (P,) the model's number of each
+    scores: FloatArray | None  #: (P,) log probabilities of a unigram model, nats; None: the tokeniser has none
     marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
     marker_ends: bool = False
     digest: str = ""  #: of all of the above, for signatures
@@ -54,7 +51,7 @@ class PieceText:
 
     original: str  #: as it was given; words, characters and bytes are counted on it
     spelling: str  #: normalised, in the alphabet of the inventory
-    cut: Ints  #: the tokeniser's own cut, as indices into the inventory's pieces; empty where a part is unreadable
+    cut: IntArray  #: the tokeniser's own cut, as indices into the inventory's pieces; empty where a part is unreadable
     altered: bool  #: whether the tokeniser changes the text (more than writing its marker)
     unreadable: tuple[str, ...]  #: characters, or stretches, that no piece spells; such a text has no probability
 
@@ -97,17 +94,17 @@ class IncrementalScorer(Protocol):
     def begin(self) -> int:
         """The context of the empty text."""
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         """(R,) contexts each continued by one token (the model's numbers); contexts may repeat.
 
         Raises:
             InputError: a text becomes longer than the model's positions.
         """
 
-    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats, float64; costs no steps but those put off."""
 
-    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability that one of some tokens follows each context, nats; as `log_prob` costs.
 
         Args:
@@ -115,10 +112,10 @@ class IncrementalScorer(Protocol):
             tokens: (K,) different ones, at least one, the same after every context.
         """
 
-    def log_end(self, contexts: Ints) -> Floats:
+    def log_end(self, contexts: IntArray) -> FloatArray:
         """(R,) log probability that the text ends after each context, nats; 0 for a model without an end."""
 
-    def keep(self, contexts: Ints) -> None:
+    def keep(self, contexts: IntArray) -> None:
         """Forget all contexts but these."""
 
 
@@ -126,13 +123,13 @@ class IncrementalScorer(Protocol):
 class PathSums:
     """What a pass over a lattice finds: its states, which are a position and a context, in order of position."""
 
-    context: Ints  #: (R,)
-    log_p: Floats  #: (R,) log of the summed probability of the paths that lead there, nats
-    mean: Floats  #: (R,) mean log probability of those paths, each with its share
-    log_best: Floats  #: (R,) that of the most probable of them
-    before: Ints  #: (R,) the state before it on that path; -1 at the beginning
-    arc: Ints  #: (R,) the last arc of that path; -1 at the beginning
-    first: Ints  #: (n+2,) states of position i are first[i] to first[i+1] - 1
+    context: IntArray  #: (R,)
+    log_p: FloatArray  #: (R,) log of the summed probability of the paths that lead there, nats
+    mean: FloatArray  #: (R,) mean log probability of those paths, each with its share
+    log_best: FloatArray  #: (R,) that of the most probable of them
+    before: IntArray  #: (R,) the state before it on that path; -1 at the beginning
+    arc: IntArray  #: (R,) the last arc of that path; -1 at the beginning
+    first: IntArray  #: (n+2,) states of position i are first[i] to first[i+1] - 1
     steps: int  #: token-steps of the pass
 
 
@@ -140,7 +137,7 @@ class PathSums:
 class LatticeScorer(Protocol):
     """A scorer of finite memory that passes over a whole lattice in one call."""
 
-    def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
         """Sum over all paths of a lattice from the empty text on.
 
         Args:
@@ -178,14 +175,14 @@ class TokenisedModel(Protocol):
             InputError: its texts are no joinings of pieces (the message says why).
         """
 
-    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
         """(R,) log probability of each row of tokens (the model's numbers) and the end after it, nats, float64.
 
         Raises:
             InputError: a row is longer than the model's positions.
         """
 
-    def token_steps(self, rows: Sequence[Ints]) -> int:
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
         """Token-steps of `log_probs` of these rows: tokens that the model is run at.
 
         Those before the texts count, and so does padding; n-grams count look-ups.

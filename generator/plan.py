@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.random_streams import random_state
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import capped_mean_length
@@ -98,7 +98,7 @@ class Shard:
     sentences: int
     stream: tuple[int, int]  #: numbers of split and shard: the key of its random numbers
     #: blocks of a common stream and (b,) which sentences of each, in place of a stream of its own
-    picks: tuple[tuple[int, NDArray[np.bool_]], ...] | None = field(default=None, compare=False)
+    picks: tuple[tuple[int, BoolArray], ...] | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:

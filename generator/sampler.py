@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from truesource.generator.derivations import Derivations
 from truesource.generator.random_streams import random_state
 from truesource.generator.trees import Reading, read_tree
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import height_mass
@@ -67,7 +68,7 @@ class Sampler:
         self.logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
         #: ln P(length in range), nats; 0 without a range
         self.log_mass = 0.0
-        self._rows: tuple[NDArray[np.float64], NDArray[np.bool_]] | None = None
+        self._rows: tuple[FloatArray, BoolArray] | None = None
         if lengths is None:
             self._refuse_endless()
             self._options, self._bounds = self._by_parent(0, len(self.left))
@@ -118,7 +119,7 @@ class Sampler:
         listed = ", ".join(str(n) for n in near) or "none that short"
         return f"{name!r} makes no sentence of {lengths} tokens; possible lengths near it: {listed}"
 
-    def _possible(self, high: int) -> NDArray[np.bool_]:
+    def _possible(self, high: int) -> BoolArray:
         """Which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
         parent, left, right = self.pcfg.binary.T
         chains = self.pcfg.exact.unary_closure > 0.0
@@ -131,16 +132,14 @@ class Sampler:
             can[n] = chains[:, bare].any(axis=1)
         return can[:, self.start]
 
-    def _by_parent(self, begin: int, end: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _by_parent(self, begin: int, end: int) -> tuple[Int32Array, IntArray]:
         parents = self.parent[begin:end]
         options = (np.argsort(parents, kind="stable") + begin).astype(np.int32)
         counts = np.bincount(parents, minlength=len(self.pcfg.symbols))
         return options, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @staticmethod
-    def _running(
-        options: NDArray[np.int32], bounds: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _running(options: Int32Array, bounds: IntArray, weights: FloatArray) -> FloatArray:
         from truesource.generator._kernels import derivations as _kernels
 
         return np.asarray(_kernels.row_sums_running(bounds, weights[options]))

@@ -18,6 +18,7 @@ from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Columns, Shard
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, write_json
 from truesource.grammar.records import read_record
@@ -28,7 +29,7 @@ MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new o
 Hashes = NDArray[np.uint64]
 
 
-def among(hashes: Hashes, known: Hashes) -> NDArray[np.bool_]:
+def among(hashes: Hashes, known: Hashes) -> BoolArray:
     """Which of ``hashes`` (n,) are in the sorted ``known``."""
     if len(known) == 0:
         return np.zeros(len(hashes), dtype=np.bool_)

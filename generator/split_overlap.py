@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from truesource.generator.plan import Shard
 from truesource.generator.shard_writer import Drawing, Hashes, among
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.parallel import Workers, run_each
@@ -24,7 +24,7 @@ from truesource.grammar.records import read_record
 
 EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
 
-Task = tuple[Shard, NDArray[np.bool_]]  #: a shard, and which of its sentences occur there for the first time
+Task = tuple[Shard, BoolArray]  #: a shard, and which of its sentences occur there for the first time
 
 
 def shares(hashes: Mapping[str, Hashes], reference: str) -> dict[str, dict[str, float]]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator.arrow_strings import strings
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.tree import Tree
 
 
@@ -23,7 +24,7 @@ class Reading:
     """How nodes are called, and which give their children to the node above."""
 
     names: tuple[str, ...]  #: (S,)
-    dropped: NDArray[np.bool_]  #: (S,); the root and symbols over words stay all the same
+    dropped: BoolArray  #: (S,); the root and symbols over words stay all the same
 
     @classmethod
     def of(cls, symbols: Sequence[str], labels: Sequence[str], *, coarse: bool, binarised: bool) -> Reading:
@@ -53,7 +54,7 @@ def read_tree(codes: Sequence[int], tokens: Sequence[str], reading: Reading) -> 
     return root
 
 
-def read_brackets(table: Any, names: tuple[NDArray[np.uint8], NDArray[np.int64]], dropped: NDArray[np.bool_]) -> Any:
+def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped: BoolArray) -> Any:
     """Penn brackets of every row of a table with columns text and tree, as an array of strings.
 
     Args:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import Int32Array
 from truesource.grammar.pcfg import PCFG
 
 
@@ -30,7 +30,7 @@ def left_recursion(pcfg: PCFG) -> Cycles:
     return _cycles(pcfg, np.concatenate([pcfg.unary, pcfg.binary[:, :2]]))
 
 
-def _cycles(pcfg: PCFG, edges: NDArray[np.int32]) -> Cycles:
+def _cycles(pcfg: PCFG, edges: Int32Array) -> Cycles:
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(np.unique(edges, axis=0).tolist())
     found = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or all(graph.has_edge(s, s) for s in c)]

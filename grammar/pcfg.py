@@ -8,9 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.rules import GrammarRules
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ class PCFG(GrammarRules):
         """
         return self.exact.next_token(prefix, lengths)
 
-    def masked(self, sentence: Sequence[str], position: int) -> NDArray[np.float64]:
+    def masked(self, sentence: Sequence[str], position: int) -> FloatArray:
         """P(word at ``position`` | all other words, and the length), (V,) probabilities.
 
         Raises:

@@ -7,14 +7,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.inference.closure import reachable_from
 from truesource.grammar.pcfg import PCFG
-
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 
 
 class Restricted(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.errors import InputError
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
@@ -37,12 +38,12 @@ class GrammarRules:
     symbols: tuple[str, ...]  #: (S,) names, all different
     terminals: tuple[str, ...]  #: (V,) words, all different
     start: int  #: state every derivation starts from
-    binary: NDArray[np.int32]  #: (R, 3) parent, left child, right child
-    binary_logp: NDArray[np.float64]  #: (R,) nats
-    unary: NDArray[np.int32]  #: (Q, 2) parent, child
-    unary_logp: NDArray[np.float64]  #: (Q,) nats
-    lexical: NDArray[np.int32]  #: (L, 2) parent, word
-    lexical_logp: NDArray[np.float64]  #: (L,) nats
+    binary: Int32Array  #: (R, 3) parent, left child, right child
+    binary_logp: FloatArray  #: (R,) nats
+    unary: Int32Array  #: (Q, 2) parent, child
+    unary_logp: FloatArray  #: (Q,) nats
+    lexical: Int32Array  #: (L, 2) parent, word
+    lexical_logp: FloatArray  #: (L,) nats
     labels: tuple[str, ...]  #: (S,) treebank label each state projects to; ``@...`` was made by binarisation
     meta: Mapping[str, Any] = field(default_factory=dict)  #: how it was made; JSON values; not part of the digest
 
@@ -102,7 +103,7 @@ class GrammarRules:
             )
         self._divide(np.where(used & (np.abs(sums - 1.0) > ROUNDING), sums, 1.0))
 
-    def _divide(self, sums: NDArray[np.float64]) -> None:
+    def _divide(self, sums: FloatArray) -> None:
         """Divide the rules of each symbol by its entry of ``sums`` (S,)."""
         if (sums == 1.0).all():
             return
@@ -113,14 +114,14 @@ class GrammarRules:
         self.__dict__.pop("row_sums", None)
 
     @cached_property
-    def row_sums(self) -> NDArray[np.float64]:
+    def row_sums(self) -> FloatArray:
         """Total rule probability of each symbol, (S,); 1 up to rounding."""
         sums = np.zeros(len(self.symbols))
         for rules, logp in self.tables():
             np.add.at(sums, rules[:, 0], np.exp(logp))
         return sums
 
-    def tables(self) -> tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]:
+    def tables(self) -> tuple[tuple[Int32Array, FloatArray], ...]:
         """Rules and log probabilities of the three kinds: binary, unary, lexical."""
         return (
             (self.binary, self.binary_logp),
@@ -222,7 +223,7 @@ class GrammarRules:
         """Number of each word."""
         return {word: i for i, word in enumerate(self.terminals)}
 
-    def encode(self, sentence: Sequence[str]) -> NDArray[np.int32]:
+    def encode(self, sentence: Sequence[str]) -> Int32Array:
         """Word numbers of a sentence, (n,); -1 for a word the grammar does not have."""
         return np.array([self.word_ids.get(word, -1) for word in sentence], dtype=np.int32)
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from truesource.generator.encoded_sentences import Rows
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder
 
-Ints = NDArray[np.int64]
 #: ``input_ids`` (B, L), ``attention_mask`` (B, L) where something must be hidden, ``positions`` (T,) into
 #: the flattened B * L, ``targets`` (T,) token numbers to predict there
 Batch = dict[str, Tensor]
@@ -31,8 +30,8 @@ POOL_EQUAL = 50  #: the same for batches of equal numbers of sentences, where mo
 
 
 def pack(
-    rows: Sequence[Ints], filler: int, *, before: int | None = None, after: int | None = None
-) -> tuple[Ints, NDArray[np.bool_]]:
+    rows: Sequence[IntArray], filler: int, *, before: int | None = None, after: int | None = None
+) -> tuple[IntArray, BoolArray]:
     """Rows of different lengths as one array (B, L), filled on the right, and where the rows' own entries are."""
     lengths = np.array([len(row) for row in rows])
     left = int(before is not None)
@@ -47,7 +46,7 @@ def pack(
     return table, own
 
 
-def causal_batch(rows: Sequence[Ints], vocabulary: Encoder) -> Batch:
+def causal_batch(rows: Sequence[IntArray], vocabulary: Encoder) -> Batch:
     """``<bos> w1 .. wn`` with targets ``w1 .. wn <eos>``.
 
     Padding stands on the right, where no causal model looks, so there is no attention mask.
@@ -65,7 +64,7 @@ def causal_batch(rows: Sequence[Ints], vocabulary: Encoder) -> Batch:
     }
 
 
-def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: Encoder) -> Batch:
+def masked_batch(rows: Sequence[IntArray], hidden: BoolArray, vocabulary: Encoder) -> Batch:
     """``<bos> w1 .. wn <eos>`` in which the ``hidden`` (B, max n) words are ``<mask>`` and are to be predicted.
 
     A hidden word is always replaced by ``<mask>``, never by another word or itself: scoring masks one
@@ -88,13 +87,13 @@ def masked_batch(rows: Sequence[Ints], hidden: NDArray[np.bool_], vocabulary: En
     return batch
 
 
-def one_mask_batch(rows: Sequence[Ints], places: Ints, vocabulary: Encoder) -> Batch:
+def one_mask_batch(rows: Sequence[IntArray], places: IntArray, vocabulary: Encoder) -> Batch:
     """Like `masked_batch`, with exactly the word ``places[i]`` of row i hidden."""
     width = max(len(row) for row in rows)
     return masked_batch(rows, np.arange(width) == places[:, None], vocabulary)
 
 
-def random_masks(rows: Sequence[Ints], probability: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def random_masks(rows: Sequence[IntArray], probability: float, rng: np.random.Generator) -> BoolArray:
     """Each word hidden with ``probability``, independently; where that hides none, one word at random. (B, max n)."""
     lengths = np.array([len(row) for row in rows])
     width = int(lengths.max())
@@ -105,7 +104,7 @@ def random_masks(rows: Sequence[Ints], probability: float, rng: np.random.Genera
     return hidden
 
 
-def cut(lengths: Ints, order: Ints, budget: int) -> list[Ints]:
+def cut(lengths: IntArray, order: IntArray, budget: int) -> list[IntArray]:
     """Consecutive pieces of ``order`` whose padded size, rows times the longest length, is within ``budget``.
 
     A row longer than ``budget`` stands alone.
@@ -120,7 +119,7 @@ def cut(lengths: Ints, order: Ints, budget: int) -> list[Ints]:
     return pieces
 
 
-def by_length(lengths: Ints, budget: int) -> Iterator[Ints]:
+def by_length(lengths: IntArray, budget: int) -> Iterator[IntArray]:
     """Row numbers in batches of similar length, each within ``budget`` tokens; for scoring."""
     if len(lengths):
         yield from cut(lengths, np.argsort(lengths, kind="stable"), budget)
@@ -131,7 +130,7 @@ class TrainingBatches(Dataset[Batch]):
 
     def __init__(
         self,
-        rows: Sequence[Ints],
+        rows: Sequence[IntArray],
         vocabulary: Encoder,
         objective: Objective,
         config: TrainConfig,
@@ -146,8 +145,8 @@ class TrainingBatches(Dataset[Batch]):
         self._config = config
         self._seed = seed
         self._lengths = self._rows.lengths + (1 if objective == "causal" else 2)
-        self._plans: dict[int, list[Ints]] = {}
-        self._seen: dict[int, Ints] = {}  # tokens of an epoch after each of its batches
+        self._plans: dict[int, list[IntArray]] = {}
+        self._seen: dict[int, IntArray] = {}  # tokens of an epoch after each of its batches
         self._starts = [0]  # number of the first batch of each epoch so far planned
         group = config.accumulation * processes
         if config.max_steps is not None:
@@ -162,13 +161,13 @@ class TrainingBatches(Dataset[Batch]):
     def __len__(self) -> int:
         return self.n_steps * self.group
 
-    def _plan(self, epoch: int) -> list[Ints]:
+    def _plan(self, epoch: int) -> list[IntArray]:
         if epoch not in self._plans:
             rng = np.random.default_rng([self._seed, 0, epoch])
             order = rng.permutation(len(self._rows))
             sentences, tokens = self._config.batch_sentences, self._config.batch_tokens
             pool = max(1, int(POOL * tokens / self._lengths.mean())) if sentences is None else POOL_EQUAL * sentences
-            pieces: list[Ints] = []
+            pieces: list[IntArray] = []
             for start in range(0, len(order), pool):
                 some = order[start : start + pool]
                 some = some[np.argsort(self._lengths[some], kind="stable")]
@@ -218,7 +217,7 @@ class TrainingBatches(Dataset[Batch]):
 
 
 def dev_batches(
-    rows: Sequence[Ints], vocabulary: Encoder, objective: Objective, *, limit: int, budget: int
+    rows: Sequence[IntArray], vocabulary: Encoder, objective: Objective, *, limit: int, budget: int
 ) -> list[Batch]:
     """The batches of the dev loss: the same at every evaluation of every model.
 

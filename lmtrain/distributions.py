@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from truesource.generator.language_model import LogDistributions
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
@@ -55,7 +55,7 @@ def masked_distributions(
         yield LogDistributions(position, _log_softmax(logits, columns))
 
 
-def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[NDArray[np.int64]], int]:
+def _rows(vocabulary: WordVocabulary, sentences: Sequence[Sequence[str]]) -> tuple[list[IntArray], int]:
     lengths = {len(sentence) for sentence in sentences}
     if len(lengths) != 1 or 0 in lengths:
         raise InputError("full distributions are taken of sentences of one length, 1 or more; group them by length")
@@ -83,7 +83,7 @@ def _hidden(model: nn.Module, layer: nn.Module, inputs: Tensor) -> tuple[Tensor,
     return hidden, tuple(rest)
 
 
-def _log_softmax(logits: Tensor, columns: Sequence[int]) -> NDArray[np.float64]:
+def _log_softmax(logits: Tensor, columns: Sequence[int]) -> FloatArray:
     """Log softmax in float64 over everything the model emits, at some columns, (W, E) nats.
 
     A column `NO_TOKEN` is -inf: the model never emits what it has no token for.
@@ -93,5 +93,5 @@ def _log_softmax(logits: Tensor, columns: Sequence[int]) -> NDArray[np.float64]:
     exact[:, numbers == NO_TOKEN] = -torch.inf
     if bool(exact.isnan().any()):
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
-    found: NDArray[np.float64] = exact.cpu().numpy()
+    found: FloatArray = exact.cpu().numpy()
     return found

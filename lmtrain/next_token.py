@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from truesource.grammar.arrays import FloatArray
 
 
 class NextTokenProbabilities(NamedTuple):
     """Probabilities of what follows a prefix; everything together is 1."""
 
-    words: NDArray[np.float64]  #: (V,) probability of each word, in the order of the model's ``vocabulary``
+    words: FloatArray  #: (V,) probability of each word, in the order of the model's ``vocabulary``
     unk: float  #: probability of ``<unk>``
     eos: float  #: probability that the sentence ends
     special: float  #: probability lost on ``<pad>``, ``<bos>`` and ``<mask>``, which no sentence contains

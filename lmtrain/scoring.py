@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
-from truesource.lmtrain.data import Batch, Ints, by_length, causal_batch, one_mask_batch, to_device
+from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary
 
@@ -42,7 +42,7 @@ def check_lengths(sentences: Sequence[Sequence[str]], longest: int | None) -> No
             )
 
 
-def target_log_probs(logits: Tensor, targets: Tensor) -> NDArray[np.float64]:
+def target_log_probs(logits: Tensor, targets: Tensor) -> FloatArray:
     """Log softmax in float64 over everything the model emits, at the targets. (T,), nats."""
     exact = logits.double()
     chosen = exact.gather(1, targets[:, None])[:, 0] - torch.logsumexp(exact, dim=1)
@@ -90,7 +90,7 @@ def score_masked(
     return _framed(values, sentence, position, words, lengths, frame, vocabulary, len(rows))
 
 
-def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> NDArray[np.float64]:
+def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatArray:
     model.eval()
     device = next(model.parameters()).device
     with torch.inference_mode():
@@ -102,8 +102,8 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> NDArra
 
 
 def _counted(
-    position: Ints, words: Ints, length: Ints, frame: ScoringFrame, vocabulary: WordVocabulary
-) -> NDArray[np.bool_]:
+    position: IntArray, words: IntArray, length: IntArray, frame: ScoringFrame, vocabulary: WordVocabulary
+) -> BoolArray:
     """Which positions the frame counts; ``length`` is the number of words of each position's sentence."""
     counted = np.ones(len(position), dtype=bool)
     if not frame.eos:
@@ -116,11 +116,11 @@ def _counted(
 
 
 def _framed(
-    values: NDArray[np.float64],
-    sentence: Ints,
-    position: Ints,
-    words: Ints,
-    lengths: Ints,
+    values: FloatArray,
+    sentence: IntArray,
+    position: IntArray,
+    words: IntArray,
+    lengths: IntArray,
     frame: ScoringFrame,
     vocabulary: WordVocabulary,
     n_sentences: int,

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.decoders import Metaspace as MetaspaceDecoder
 from tokenizers.models import BPE, Unigram, WordLevel
@@ -21,6 +20,7 @@ from tokenizers.trainers import BpeTrainer, Trainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
@@ -151,10 +151,10 @@ class SubwordVocabulary:
         )
         self.pad, self.mask = int(tokenizer.pad_token_id), int(tokenizer.mask_token_id)
         self.marks = Marks((self.bos,), (self.eos,), self.mask, self.pad)
-        self.begins: NDArray[np.bool_] = np.array([piece.startswith(MARKER) for piece, _ in by_number])
+        self.begins: BoolArray = np.array([piece.startswith(MARKER) for piece, _ in by_number])
         self.begins[self.eos] = True
         self._unknown = np.array([numbers[MARKER], self.unk])
-        self._cuts: dict[str, tuple[NDArray[np.int64], bool]] = {}
+        self._cuts: dict[str, tuple[IntArray, bool]] = {}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -170,7 +170,7 @@ class SubwordVocabulary:
             unreadable=np.array([bad for _, bad in cuts], dtype=bool),
         )
 
-    def _cut(self, word: str) -> tuple[NDArray[np.int64], bool]:
+    def _cut(self, word: str) -> tuple[IntArray, bool]:
         ids = self._unknown
         if word.split() == [word] and MARKER not in word:
             ids = np.array([piece.id for piece in self._model.tokenize(MARKER + word)], dtype=np.int64)
@@ -178,7 +178,7 @@ class SubwordVocabulary:
         self._cuts[word] = np.where(special, self.unk, ids), bool(special.any())
         return self._cuts[word]
 
-    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
         """Numbers of the pieces of each sentence, nothing added."""
         return self.align(sentences).rows()
 

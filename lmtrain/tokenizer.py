@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -20,6 +19,7 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 
 NO_TOKEN = -1  #: number of a special token that a tokeniser of others does not have
@@ -51,7 +51,7 @@ class Encoder(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
         """Token numbers of each sentence, nothing added."""
 
 
@@ -137,7 +137,7 @@ class WordVocabulary:
         by_number = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
         self.words: tuple[str, ...] = tuple(word for word, _ in by_number if word not in specials)
         self.ids = {word: number for word, number in by_number if word not in specials}
-        self.word_ids: NDArray[np.int64] = np.array([self.ids[word] for word in self.words], dtype=np.int64)
+        self.word_ids: IntArray = np.array([self.ids[word] for word in self.words], dtype=np.int64)
         self.tokens = {number: word for word, number in by_number}
         self.unk, self.bos, self.eos = (
             int(tokenizer.unk_token_id),
@@ -153,7 +153,7 @@ class WordVocabulary:
         """The words that are unknown where there is no token for unknown ones."""
         return [] if self.unk != NO_TOKEN else [word for word in sentence if word not in self.ids]
 
-    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
         """Numbers of the words of each sentence, unknown ones as ``<unk>``, nothing added."""
         ids, unk = self.ids, self.unk
         return [np.array([ids.get(word, unk) for word in sentence], dtype=np.int64) for sentence in sentences]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
 
@@ -33,10 +33,10 @@ class WholeWords(WordVocabulary):
         special = {*tokenizer.all_special_ids, self.unk, before, after}
         self.ids = {word: number for word, number in by_number if number not in special}
         self.words = tuple(self.ids)
-        self.word_ids: NDArray[np.int64] = np.array([*self.ids.values()], dtype=np.int64)
+        self.word_ids: IntArray = np.array([*self.ids.values()], dtype=np.int64)
         self.tokens = {number: word for word, number in by_number}
 
-    def encode(self, sentences: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
+    def encode(self, sentences: Iterable[Sequence[str]]) -> list[IntArray]:
         """Numbers of the words of each sentence, unknown ones as ``unk``, nothing added.
 
         Raises:

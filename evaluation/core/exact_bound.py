@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score, digest_sentences, signature
@@ -15,6 +15,7 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.measures.paired import unknown_words, words_missing
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective, assemble_scores, check_sentences
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.errors import InputError
@@ -22,7 +23,6 @@ from truesource.grammar.inference.distributions import Distributions, next_token
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 
 

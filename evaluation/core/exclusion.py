@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import digest_sentences
 from truesource.generator.corpus import Corpus
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]
 UNCORRECTED = "uncorrected"  #: in signatures: the split leaves sentences out, the truth does not

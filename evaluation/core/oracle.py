@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
 from truesource.grammar.errors import InputError
@@ -157,14 +157,14 @@ class Oracle:
             return masked_blocks(self._language.exact, batch)
         return next_token_blocks(self._language.exact, batch, self.lengths)
 
-    def columns(self, words: Sequence[str]) -> NDArray[np.int64]:
+    def columns(self, words: Sequence[str]) -> IntArray:
         """For each of ``words``, ``<unk>`` and, if causal, the end: its column in `blocks`; -1 where it has none."""
         known = self._language.word_ids
         found = [known.get(word, -1) for word in (*words, UNKNOWN)]
         return np.array(found + ([len(known)] if self.objective == "causal" else []), dtype=np.int64)
 
     @staticmethod
-    def log_table(block: Distributions, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_table(block: Distributions, columns: IntArray) -> FloatArray:
         """Log probabilities of a block in the order that `columns` gave, (W, E) nats; -inf at zero."""
         table = block.probability[:, columns]
         table[:, columns < 0] = 0.0

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.exact_bound import bound_of_rows
 from truesource.evaluation.core.score import Score, digest_sentences
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import Objective
 from truesource.generator.text import split_words
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import decode_record
 from truesource.grammar.unpacking import read_bytes
 
-FloatArray = NDArray[np.float64]
 REMEDY = "expecting the token scores of Jumelet & Zuidema (2023): JSON of surprisals, or text of masked probabilities"
 LIMIT = 2**30  #: bytes of a file, unpacked
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.records import RECORD_LIMIT, decode_record, read_yaml
@@ -35,7 +35,7 @@ class TagClasses:
     origin: str  #: for signatures
     complete: bool  #: a tag without a class is refused; otherwise it is a class of its own
 
-    def table(self, labels: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+    def table(self, labels: Sequence[str]) -> tuple[tuple[str, ...], FloatArray]:
         """The classes of some tags, in the order of the mapping, and 1 where a tag is in a class, (L, C).
 
         Raises:

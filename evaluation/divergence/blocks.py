@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch
 from truesource.grammar.progress import meter
 
-FloatArray = NDArray[np.float64]
 CELLS = 2**22  #: most numbers in a block of one position (32 MiB); some ten such blocks stand in memory at once
 
 
@@ -25,11 +25,11 @@ class TruthBlock:
     position: int  #: 0 to n; n is the end of the sentence
     members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
     log_prob: NDArray[np.floating]  #: (W, E) ln P, nats
-    observed: NDArray[np.int64]  #: (W,) column of what stands there; -1 where the truth knows no such word
-    whole: NDArray[np.bool_]  #: (W,) whether the truth can make the whole sentence
+    observed: IntArray  #: (W,) column of what stands there; -1 where the truth knows no such word
+    whole: BoolArray  #: (W,) whether the truth can make the whole sentence
     states: FloatArray  #: (W, S) weight of each symbol that the next word may come from
 
-    def rows(self, kept: NDArray[np.int64]) -> TruthBlock:
+    def rows(self, kept: IntArray) -> TruthBlock:
         """Some rows of it."""
         return TruthBlock(
             self.position,
@@ -47,8 +47,8 @@ class Events:
 
     words: tuple[str, ...]
     causal: bool
-    source: NDArray[np.int64]  #: (E,) column of each event in the oracle's blocks; -1: the truth does not have it
-    target: NDArray[np.int64]  #: (V,) or (V+1,) column of each of the oracle's events
+    source: IntArray  #: (E,) column of each event in the oracle's blocks; -1: the truth does not have it
+    target: IntArray  #: (V,) or (V+1,) column of each of the oracle's events
 
     def __len__(self) -> int:
         return len(self.source)

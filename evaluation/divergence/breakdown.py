@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.divergence.contexts import Contexts, Divided
 from truesource.evaluation.divergence.estimate import few
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
+from truesource.grammar.arrays import IntArray
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
 SHARES = ("tv", "agreement")  #: those that are at most 1
@@ -27,7 +27,7 @@ class Row:
     scores: dict[str, Score]  #: none of a group where nothing is finite
 
 
-def by_context(found: Contexts, key: NDArray[np.int64], shared: Mapping[str, object], seed: int) -> list[Row]:
+def by_context(found: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[Row]:
     """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
     values = np.stack([found.column(name) for name in MEASURES], axis=1)
     finite = np.isfinite(values)

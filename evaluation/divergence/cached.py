@@ -11,17 +11,10 @@ from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.divergence.blocks import (
-    Events,
-    FloatArray,
-    TruthBlock,
-    batches_of,
-    events_of,
-    matched,
-    truth_blocks,
-)
+from truesource.evaluation.divergence.blocks import Events, TruthBlock, batches_of, events_of, matched, truth_blocks
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
 from truesource.generator.language_model import DistributionModel
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray
+
 LOW = -24.0  #: ln Q below which all events share the first bin
 BINS = 96  #: a quarter of a nat each
 TOP_BINS = 15  #: equally wide ones, as Guo et al. (2017) use

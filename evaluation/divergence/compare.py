@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
@@ -20,6 +19,7 @@ from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.generator.language_model import DistributionModel, check_sentences
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -39,7 +39,7 @@ class Divergence:
     tables: dict[str, list[Row]]  #: by what was asked for
     reliability: Reliability
     contexts: int  #: that were compared
-    impossible: NDArray[np.int64]  #: sentences that the truth cannot make
+    impossible: IntArray  #: sentences that the truth cannot make
 
     @property
     def excluded(self) -> int:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
-from truesource.evaluation.divergence.blocks import FloatArray, TruthBlock, events_of, paired_blocks
+from truesource.evaluation.divergence.blocks import TruthBlock, events_of, paired_blocks
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.groups import frequency_bands, word_classes
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
 from truesource.generator.language_model import DistributionModel
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import NothingToMeasureError
 
 
@@ -25,10 +25,10 @@ class Contexts:
     values: FloatArray  #: (T, M) columns are `truesource.evaluation.divergence.measures.NAMES`
     truth: FloatArray  #: (T,) ln P of what stands there, nats
     model: FloatArray  #: (T,) ln Q of what stands there, nats; -inf where the model gives it no probability
-    sentence: NDArray[np.int64]  #: (T,) number of the sentence in the input; those of `excluded` do not occur
-    position: NDArray[np.int64]  #: (T,) 0 to n; n is the end of the sentence
-    length: NDArray[np.int64]  #: (T,) words of the sentence
-    excluded: NDArray[np.int64]  #: sentences that the truth cannot make
+    sentence: IntArray  #: (T,) number of the sentence in the input; those of `excluded` do not occur
+    position: IntArray  #: (T,) 0 to n; n is the end of the sentence
+    length: IntArray  #: (T,) words of the sentence
+    excluded: IntArray  #: sentences that the truth cannot make
     n_sentences: int  #: sentences given, the excluded ones too
     reliability: Reliability
     divided: dict[str, Divided]  #: by ``class`` and ``frequency``, where asked for
@@ -38,7 +38,7 @@ class Contexts:
         return self.values[:, NAMES.index(name)]
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> IntArray:
         """Where each kept sentence begins, (K,)."""
         return np.flatnonzero(np.diff(self.sentence, prepend=-1))
 
@@ -54,7 +54,7 @@ class Divided:
     names: tuple[str, ...]  #: (G,)
     share: FloatArray  #: (K, G) expected number of tokens of the group
     part: FloatArray  #: (K, G) sum of P (ln P - ln Q) over the group, nats, where it is finite
-    infinite: NDArray[np.int64]  #: (G,) contexts in which it is infinite; they count in neither of the two
+    infinite: IntArray  #: (G,) contexts in which it is infinite; they count in neither of the two
     tokens: FloatArray  #: (G,) expected number of tokens of the group in all contexts
 
 
@@ -152,12 +152,12 @@ class _Collect:
         self._tokens = np.zeros(len(self._names))
         self._infinite = np.zeros(len(self._names), dtype=np.int64)
 
-    def add(self, sentence: NDArray[np.int64], share: FloatArray, part: FloatArray) -> None:
+    def add(self, sentence: IntArray, share: FloatArray, part: FloatArray) -> None:
         finite = np.isfinite(part)
         self._tokens += share.sum(axis=0)
         self._infinite += (~finite).sum(axis=0)
         np.add.at(self._share, sentence, np.where(finite, share, 0.0))
         np.add.at(self._part, sentence, np.where(finite, part, 0.0))
 
-    def of(self, kept: NDArray[np.bool_]) -> Divided:
+    def of(self, kept: BoolArray) -> Divided:
         return Divided(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens)

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import Score, signature
-from truesource.evaluation.divergence.blocks import FloatArray
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +22,7 @@ class Column:
 
 
 def mean_scores(
-    columns: Mapping[str, Column], sentence: NDArray[np.int64], shared: Mapping[str, object], seed: int
+    columns: Mapping[str, Column], sentence: IntArray, shared: Mapping[str, object], seed: int
 ) -> dict[str, Score]:
     """Mean over contexts of each measure, with its interval.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
-from truesource.evaluation.divergence.blocks import Events, FloatArray, TruthBlock
+from truesource.evaluation.divergence.blocks import Events, TruthBlock
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference.expected import expected_counts
 
-IntArray = NDArray[np.int64]
 END = "(end)"
 RAREST = -7  #: power of ten; rarer words are in one band
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.divergence.calibration import Reliability
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from truesource.grammar.arrays import FloatArray, IntArray
 
 #: Columns of `Rows.values`; P is the truth, Q the model. What a model gives to tokens that no sentence contains
 #: (``special_mass``) counts against it in ``kl``, and is one more event in ``js`` and ``tv``, where the truth has

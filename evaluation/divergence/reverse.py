@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.score import Score, digest_sentences, signature
-from truesource.evaluation.divergence.blocks import FloatArray
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
 from truesource.generator.language_model import DistributionModel
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

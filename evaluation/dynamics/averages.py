@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 ENOUGH = 10  #: sentences; a group that stands in fewer has no interval
 CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more
 WINDOW = 6.0  #: standard deviations of a resampled median on either side of the median
@@ -46,9 +44,7 @@ def enough_sentences(share: FloatArray) -> bool:
     return bool(share.sum() ** 2 >= (ENOUGH - 1e-9) * np.square(share).sum())
 
 
-def group_means(
-    values: FloatArray, groups: Sequence[Members], sentence: NDArray[np.int32], *, seed: int
-) -> Iterator[Means]:
+def group_means(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> Iterator[Means]:
     """Weighted means, a few groups at once, in order; all groups and columns share their resamples.
 
     Args:
@@ -95,9 +91,7 @@ def group_medians(values: FloatArray, groups: Sequence[Members]) -> FloatArray:
     return found
 
 
-def median_intervals(
-    values: FloatArray, groups: Sequence[Members], sentence: NDArray[np.int32], *, seed: int
-) -> FloatArray:
+def median_intervals(values: FloatArray, groups: Sequence[Members], sentence: Int32Array, *, seed: int) -> FloatArray:
     """Their 95% intervals, (2, G), NaN where a group stands in too few sentences.
 
     Values are sorted once. A resample counts how often each sentence is drawn, and only the few values near the median
@@ -137,7 +131,7 @@ class _Window:
     below: FloatArray  #: (N,) weight of smaller values in each sentence
     total: FloatArray  #: (N,) weight of all values in each sentence
 
-    def medians(self, times: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def medians(self, times: FloatArray) -> tuple[FloatArray, BoolArray]:
         """The median where sentence i is drawn ``times[r, i]`` times, and whether it lies in the window, (R,) each."""
         found, known = np.full(len(times), np.nan), np.ones(len(times), dtype=bool)
         step = max(1, CELLS // len(self.values))
@@ -194,7 +188,7 @@ def _slack(half: FloatArray) -> FloatArray:
     return np.asarray(1e-12 * half)
 
 
-def _rows(sentence: NDArray[np.int32]) -> IntArray:
+def _rows(sentence: Int32Array) -> IntArray:
     """Sentences numbered from 0 without gaps, (T,)."""
     return np.asarray(np.cumsum(np.diff(sentence, prepend=-1) != 0) - 1, dtype=np.int64)
 

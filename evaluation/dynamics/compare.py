@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import BothScored
 from truesource.evaluation.core.exclusion import Exclusion
@@ -32,13 +31,13 @@ from truesource.evaluation.dynamics.truth import ExactTable, TruthBeside, truth_
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.frame import preset_frame
 from truesource.generator.language_model import LanguageModel
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.progress import meter
 from truesource.grammar.tree import Tree
 
-FloatArray = NDArray[np.float64]
 THRESHOLD = 0.2  #: nats a token
 
 
@@ -173,7 +172,7 @@ def learning_dynamics(
     )
 
 
-def _all_of(numbers: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _all_of(numbers: Sequence[Int32Array]) -> Int32Array:
     """The sentences that occur in any of the arrays, each once, ascending."""
     return np.unique(np.concatenate(numbers))
 
@@ -206,8 +205,8 @@ class _Known:
     """What groups need to know, found before any model is scored."""
 
     structure: Structure | None  #: of the words of the sentences that the truth can make
-    first: NDArray[np.int64]  #: (N,) number of each given sentence's first word in it
-    bands: tuple[NDArray[np.int64], tuple[str, ...]] | None  #: of word frequency
+    first: IntArray  #: (N,) number of each given sentence's first word in it
+    bands: tuple[IntArray, tuple[str, ...]] | None  #: of word frequency
 
 
 def _known(beside: TruthBeside, settings: Settings) -> _Known:

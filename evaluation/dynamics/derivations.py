@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import tags_of
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.progress import meter
 from truesource.grammar.tree import Tree
 
-FloatArray = NDArray[np.float64]
 #: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
 #: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
 #: posterior.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.table import Curves, Dynamics
 from truesource.evaluation.measures.bootstrap import TAILS
+from truesource.grammar.arrays import FloatArray
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
@@ -166,7 +166,7 @@ def _name(curves: Curves, g: int) -> str:
     return "sentence ends" if name == END else name
 
 
-def _apart(difference: NDArray[np.float64]) -> bool:
+def _apart(difference: FloatArray) -> bool:
     """Whether the 95% interval of a difference, resampled (R,), leaves 0 out."""
     low, high = np.nanquantile(difference, TAILS)
     return bool(low > 0.0 or high < 0.0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.tag_classes import TagClasses
 from truesource.evaluation.divergence.blocks import Events
@@ -15,9 +14,8 @@ from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.averages import Members
 from truesource.evaluation.dynamics.derivations import Structure
 from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.arrays import BoolArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 By = Literal["all", "class", "length", "position", "frequency", "depth"]
 BY: tuple[By, ...] = get_args(By)
 ALL = "all tokens"
@@ -42,7 +40,7 @@ class Places:
     kept: IntArray  #: numbers of those that have a position
 
     @property
-    def is_end(self) -> NDArray[np.bool_]:
+    def is_end(self) -> BoolArray:
         """Which positions are the end of their sentence, (T,)."""
         return np.asarray(self.paired.position == self.length)
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import TAILS
-
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | N
     return stays_below(steps, divergence, half if threshold is None else np.full_like(half, threshold))
 
 
-def milestones(found: Crossings, drawn: Crossings, there: NDArray[np.bool_]) -> list[Milestone]:
+def milestones(found: Crossings, drawn: Crossings, there: BoolArray) -> list[Milestone]:
     """Milestones of G curves with 95% intervals from resampled sentences.
 
     An interval goes from the 2.5% quantile of the checkpoints before to the 97.5% quantile of the checkpoints after.

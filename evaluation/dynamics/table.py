@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
-
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray, Int32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +50,8 @@ class Dynamics:
     tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.derivations.Tags`
     tokens: int
     sentences: int
-    impossible_model: NDArray[np.int32]  #: sentences that a checkpoint cannot make
-    impossible_truth: NDArray[np.int32]  #: sentences that the truth cannot make
+    impossible_model: Int32Array  #: sentences that a checkpoint cannot make
+    impossible_truth: Int32Array  #: sentences that the truth cannot make
     seed: int  #: of the bootstrap
     parts: Mapping[str, object]  #: of every signature
 

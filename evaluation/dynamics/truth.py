@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion
@@ -23,11 +22,10 @@ from truesource.evaluation.dynamics.averages import enough_sentences
 from truesource.evaluation.dynamics.groupings import ALL
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
+
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000
 LEVEL = 0.95
@@ -239,14 +240,14 @@ def _linearised(measure: Measure, sums: FloatArray) -> tuple[FloatArray, FloatAr
     return np.asarray(measure(sums)), np.stack(slopes, axis=1)
 
 
-def _is_normal(influence: FloatArray, sentences: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_normal(influence: FloatArray, sentences: IntArray) -> BoolArray:
     """Whether the normal limit does for each column (N, K) of influences, (K,)."""
     spread = np.square(influence).sum(axis=0) ** 1.5
     skew = np.divide(np.abs((influence**3).sum(axis=0)), spread, out=np.zeros(len(spread)), where=spread > 0.0)
     return np.asarray((sentences >= LARGE) & (skew <= SKEWED))
 
 
-def _normal_ends(value: FloatArray, influence: FloatArray, sentences: NDArray[np.int64]) -> FloatArray:
+def _normal_ends(value: FloatArray, influence: FloatArray, sentences: IntArray) -> FloatArray:
     """Ends (2, K) by the normal limit, with Student's t."""
     half = student.ppf(TAILS[1], sentences - 1) * np.sqrt(np.square(influence).sum(axis=0))
     return np.stack([value - half, value + half])

@@ -11,9 +11,9 @@ from scipy import stats
 from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
-from truesource.evaluation.measures.paired import FloatArray, Paired
+from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.arrays import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
 NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off
 

@@ -13,14 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 DRAWS = 9999
 AT_ONCE = 2**22  #: most numbers held for draws
 
@@ -191,7 +189,7 @@ def mean_against_exact(
     )
 
 
-def atoms(*samples: NDArray[np.float64]) -> tuple[FloatArray, list[IntArray]]:
+def atoms(*samples: FloatArray) -> tuple[FloatArray, list[IntArray]]:
     """The different values of some samples, ascending, and how often each sample has each."""
     values, code = np.unique(np.concatenate(samples), return_inverse=True)
     ends = np.cumsum([len(sample) for sample in samples])[:-1]

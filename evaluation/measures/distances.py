@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray
 
 
 def distances(of: FloatArray, others: FloatArray) -> dict[str, FloatArray]:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.errors import InputError
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Encoded:
         """Sentence of each token, (T,)."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def among(self, rows: IntArray) -> NDArray[np.bool_]:
+    def among(self, rows: IntArray) -> BoolArray:
         """Which tokens stand in the sentences ``rows``, (T,)."""
         chosen = np.zeros(len(self.lengths), dtype=np.bool_)
         chosen[rows] = True

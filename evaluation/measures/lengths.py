@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from truesource.evaluation.measures.integer_corpus import IntArray
-
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
 def length_counts(lengths: IntArray, high: int) -> IntArray:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray
+
 Tail = Literal["upper", "both", "paper"]
 NEAR = 1e-12  #: relative; draws that differ less from the statistic are ties, which count as at least as far
 

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.language_model import TokenScores
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -21,14 +19,14 @@ class Paired:
 
     model: FloatArray  #: (T,) nats
     oracle: FloatArray  #: (T,) nats
-    sentence: NDArray[np.int32]  #: (T,) numbers of the sentences in the input, ascending
-    position: NDArray[np.int32]  #: (T,)
-    impossible_model: NDArray[np.int32]  #: sentences that the model gives probability zero
-    impossible_oracle: NDArray[np.int32]  #: sentences that the oracle gives probability zero
+    sentence: Int32Array  #: (T,) numbers of the sentences in the input, ascending
+    position: Int32Array  #: (T,)
+    impossible_model: Int32Array  #: sentences that the model gives probability zero
+    impossible_oracle: Int32Array  #: sentences that the oracle gives probability zero
     n_sentences: int  #: sentences given, the excluded ones too
 
     @property
-    def excluded(self) -> NDArray[np.int32]:
+    def excluded(self) -> Int32Array:
         """Sentences that either side gives probability zero, ascending."""
         return np.union1d(self.impossible_model, self.impossible_oracle).astype(np.int32)
 

@@ -10,15 +10,14 @@ from collections.abc import Mapping
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.progress import meter
 
-FloatArray = NDArray[np.float64]
 PERMUTATIONS = 999
 RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default
 STATISTICS = ("tv", "linf", "rank_ks")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
-from truesource.evaluation.measures.paired import FloatArray, Paired
+from truesource.evaluation.measures.paired import Paired
+from truesource.grammar.arrays import FloatArray
 
 
 def perplexity(log_prob: FloatArray) -> float:

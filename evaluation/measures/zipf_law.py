@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import NothingToMeasureError
 
-FloatArray = NDArray[np.float64]
 LEAST_TYPES = 3  #: words needed to tell two parameters
 ALPHA = (1e-6, 30.0)  #: where alpha is sought
 STARTS = ((1.0, 0.0), (1.0, 2.7), (1.5, 30.0))  #: (alpha, beta)

@@ -11,13 +11,13 @@ import numpy as np
 from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.discrete_tests import against_exact, between
-from truesource.evaluation.measures.integer_corpus import Encoded, IntArray, encode, permuted
+from truesource.evaluation.measures.integer_corpus import Encoded, encode, permuted
 from truesource.evaluation.measures.lengths import length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.measures.rarefaction import expected_types
-from truesource.evaluation.measures.zipf_law import FloatArray
 from truesource.evaluation.naturalness.ngrams import Agreement, agreement, ngrams
 from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.exact import Variant
 

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from truesource.evaluation.measures.correlation import spearman
-from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
+from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.exact import Variant
 
 HIGHEST = 4  #: longest n-grams counted

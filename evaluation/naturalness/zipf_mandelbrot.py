@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
-from truesource.evaluation.measures.zipf_law import LEAST_TYPES, FloatArray, Law, fit_law, log_pmf, objective
+from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.evaluation.measures.zipf_law import LEAST_TYPES, Law, fit_law, log_pmf, objective
 from truesource.evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 RELEASED_START = (1.2, 2.0)  #: (alpha, beta)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Words
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference.posterior import Posterior, posterior
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Drawn:
         return self.posterior.labels[best] if self.posterior.tags[position, best] >= sure else None
 
     @cached_property
-    def _best(self) -> NDArray[np.int64]:
+    def _best(self) -> IntArray:
         return np.asarray(self.posterior.tags.argmax(axis=1))
 
     @cached_property

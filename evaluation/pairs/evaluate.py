@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from truesource.evaluation.core.score import Score, signature
@@ -18,11 +17,11 @@ from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary,
 from truesource.evaluation.pairs.pair import ALL, Pair
 from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, preferred
 from truesource.generator.language_model import LanguageModel
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))
 IMPOSSIBLE = "impossible"  #: the bin of pairs with a sentence that the grammar cannot make
@@ -88,14 +87,14 @@ class PairEvaluation:
     def _unigram(self) -> FloatArray:
         return np.array([np.nan if p.unigram_log_odds is None else p.unigram_log_odds for p in self.pairs], dtype=float)
 
-    def _grouped(self, sums: FloatArray, own: NDArray[np.bool_]) -> FloatArray:
+    def _grouped(self, sums: FloatArray, own: BoolArray) -> FloatArray:
         return by_source(sums[own], [pair.source for pair, kept in zip(self.pairs, own, strict=True) if kept])
 
     def _scores(self, of: dict[str, str], found: dict[str, Interval]) -> list[tuple[dict[str, str], Score]]:
         told = signature({**self.parts, **of})
         return [(of, Score(name, value.value, told, value.low, value.high)) for name, value in found.items()]
 
-    def _counts(self, own: NDArray[np.bool_]) -> dict[str, int]:
+    def _counts(self, own: BoolArray) -> dict[str, int]:
         return {
             "pairs": int(own.sum()),
             "impossible": int(np.isinf(self.truth[own]).sum()),
@@ -103,17 +102,15 @@ class PairEvaluation:
             "infinite_for_model": int(np.isinf(self.odds[own]).sum()),
         }
 
-    def _strata(self, own: NDArray[np.bool_]) -> dict[tuple[str, str], NDArray[np.bool_]]:
-        members: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    def _strata(self, own: BoolArray) -> dict[tuple[str, str], BoolArray]:
+        members: dict[tuple[str, str], BoolArray] = {}
         for i in np.flatnonzero(own).tolist():
             for name, value in self.pairs[i].strata.items():
                 if value is not None:
                     members.setdefault((name, _group(value)), np.zeros(len(own), dtype=bool))[i] = True
         return dict(sorted(members.items()))
 
-    def _binned(
-        self, of: dict[str, str], sums: FloatArray, own: NDArray[np.bool_]
-    ) -> list[tuple[dict[str, str], Score]]:
+    def _binned(self, of: dict[str, str], sums: FloatArray, own: BoolArray) -> list[tuple[dict[str, str], Score]]:
         found = []
         size = np.abs(self.truth)
         bins = [
@@ -143,7 +140,7 @@ class PairEvaluation:
                 found.append((at, Score("pairs", int(member.sum()), signature({**self.parts, **at}))))
         return found
 
-    def _means(self, values: dict[str, FloatArray], member: NDArray[np.bool_]) -> dict[str, Interval]:
+    def _means(self, values: dict[str, FloatArray], member: BoolArray) -> dict[str, Interval]:
         """Means over some pairs, (P,) values by name."""
         table = np.stack([*values.values(), np.ones(len(member))], axis=1)
         sums = self._grouped(table, member)

@@ -7,14 +7,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.forms import Forms, english_forms, read_forms
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Lexicon:
         return {word: tag for word, (_, tag) in best.items()}
 
     @cached_property
-    def members(self) -> dict[str, NDArray[np.int64]]:
+    def members(self) -> dict[str, IntArray]:
         """Numbers of the words of each tag that have no more frequent tag, ascending."""
         found: dict[str, list[int]] = {}
         for word, tag in self.main_tag.items():
@@ -73,7 +71,7 @@ class Lexicon:
             return read_forms(self.forms_file, self.pcfg.terminals)
         return english_forms(self.tags)
 
-    def alike(self, word: str, tag: str, tolerance: float) -> NDArray[np.int64]:
+    def alike(self, word: str, tag: str, tolerance: float) -> IntArray:
         """Other words of a tag whose unigram log probability differs by at most ``tolerance`` nats, ascending."""
         own = self.pcfg.word_ids[word]
         words = self.members.get(tag, np.empty(0, dtype=np.int64))

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 FRAME = ScoringFrame()  #: every word, and the end of the sentence
 
 
@@ -88,7 +87,7 @@ def _difference(a: FloatArray, b: FloatArray) -> FloatArray:
         return a - b
 
 
-def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> NDArray[np.bool_]:
+def outside_vocabulary(model: LanguageModel, pairs: Sequence[Pair]) -> BoolArray:
     """Which pairs have a word that the model reads as ``<unk>``, (P,)."""
     if model.vocabulary is None:
         return np.zeros(len(pairs), dtype=bool)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
+from truesource.grammar.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 Z = float(norm.ppf(TAILS[1]))
 
 

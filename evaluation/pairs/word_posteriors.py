@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, tables
-
-FloatArray = NDArray[np.float64]
 
 
 class WordPosteriors:

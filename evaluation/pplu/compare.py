@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import BothScored, score_both
 from truesource.evaluation.core.exclusion import Exclusion
@@ -26,11 +25,11 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)
 OF_TRUTH = ("bound", "pplu_bound", "mutual_information", "share_learned")  #: measures that need the grammar
@@ -47,11 +46,11 @@ class UnigramPerplexity:
     log_model: FloatArray  #: (T,) nats
     log_truth: FloatArray | None  #: (T,); None without a grammar
     log_unigram: FloatArray  #: (T,)
-    sentence: NDArray[np.int32]  #: (T,) number in the input
+    sentence: Int32Array  #: (T,) number in the input
     tokens: list[str]  #: (T,) as the truth, or else the model, reads them; ``</s>`` is the end
     unigram: Unigram
-    impossible_model: NDArray[np.int32]  #: sentences that the model gives probability zero
-    impossible_truth: NDArray[np.int32]  #: sentences that the truth gives probability zero; none without a grammar
+    impossible_model: Int32Array  #: sentences that the model gives probability zero
+    impossible_truth: Int32Array  #: sentences that the truth gives probability zero; none without a grammar
     parts: Mapping[str, object]  #: of every signature
 
     @property
@@ -70,12 +69,12 @@ class _Sides:
 
     model: FloatArray
     truth: FloatArray | None
-    sentence: NDArray[np.int32]
-    position: NDArray[np.int32]
+    sentence: Int32Array
+    position: Int32Array
     read: Callable[[Sequence[str]], list[str]]
     words: Sequence[str]  #: that unigram counts are smoothed over
-    impossible_model: NDArray[np.int32]
-    impossible_truth: NDArray[np.int32]
+    impossible_model: Int32Array
+    impossible_truth: Int32Array
     parts: Mapping[str, object]
 
 

@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from truesource.evaluation.pplu.compare import UnigramPerplexity
 from truesource.grammar.errors import InputError
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,14 @@ from itertools import groupby
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.pplu.unigrams import END, Unigram
 from truesource.generator.language_model import DistributionModel, LogDistributions
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Protocol = Literal["skip", "merge", "renormalise"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 ROWS = 64  #: sentences at once

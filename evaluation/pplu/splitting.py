@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense
 

@@ -7,16 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.score import digest_sentences
 from truesource.generator.frame import ScoringFrame
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
 
-FloatArray = NDArray[np.float64]
 END = "</s>"
 SMOOTHING = 0.5  #: added to every count, where that is asked for
 Read = Callable[[Sequence[str]], list[str]]

@@ -7,15 +7,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.probing.measures import cross_entropies, mean_intervals
 from truesource.evaluation.probing.splits import Split
 from truesource.evaluation.probing.trainer import Trainer, Vectors
+from truesource.grammar.arrays import FloatArray, IntArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: shares of the train part after which a new probe is trained
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)
 
@@ -28,7 +26,7 @@ class CodeLength(NamedTuple):
     compression: float  #: ``uniform / bits``
 
 
-def online_code(x: Vectors, targets: Floats, split: Split, trainer: Trainer, *, seed: int) -> CodeLength:
+def online_code(x: Vectors, targets: FloatArray, split: Split, trainer: Trainer, *, seed: int) -> CodeLength:
     """Bits to send the labels of the train part, in blocks, to someone who has the vectors.
 
     Groups (sentences) come in random order, and blocks end where groups do. The first block is sent by a uniform code;
@@ -56,7 +54,7 @@ def online_code(x: Vectors, targets: Floats, split: Split, trainer: Trainer, *, 
     return CodeLength(found, uniform, uniform / found.value)
 
 
-def blocks(group: Ints, rng: np.random.Generator) -> tuple[Ints, list[int]]:
+def blocks(group: IntArray, rng: np.random.Generator) -> tuple[IntArray, list[int]]:
     """Items ordered by a random order of their groups, (N,), and how many are sent after each block."""
     _, number, sizes = np.unique(group, return_inverse=True, return_counts=True)
     place = rng.permutation(len(sizes))

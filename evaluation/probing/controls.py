@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
-def control_labels(keys: Sequence[str], truth: Ints, seed: int) -> Ints:
+def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:
     """A control task (Hewitt and Liang 2019): each word type has one label, drawn from those of the items, (T,).
 
     Only a probe that knows the type by heart can tell it, so accuracy on it says how much a probe can memorise. Types
@@ -23,25 +21,25 @@ def control_labels(keys: Sequence[str], truth: Ints, seed: int) -> Ints:
     return np.array([drawn[key] for key in keys], dtype=np.int64)
 
 
-def random_labels(truth: Ints, seed: int) -> Ints:
+def random_labels(truth: IntArray, seed: int) -> IntArray:
     """For each item a label drawn anew from those of the items, (T,): nothing can tell it."""
     rng = np.random.default_rng([seed, 3])
     return truth[rng.integers(len(truth), size=len(truth))]
 
 
-def one_hot(labels: Ints, n_labels: int) -> Floats:
+def one_hot(labels: IntArray, n_labels: int) -> FloatArray:
     """Hard labels as distributions, (T, C)."""
     table = np.zeros((len(labels), n_labels))
     table[np.arange(len(labels)), labels] = 1.0
     return table
 
 
-def majority_guess(truth: Ints) -> int:
+def majority_guess(truth: IntArray) -> int:
     """The most frequent label; of several, the first."""
     return int(np.bincount(truth).argmax())
 
 
-def identity_guesses(keys: Sequence[str], truth: Ints, train: Ints, test: Ints) -> Ints:
+def identity_guesses(keys: Sequence[str], truth: IntArray, train: IntArray, test: IntArray) -> IntArray:
     """For each test item the most frequent label of its word type in the train part, else of the whole part, (N,)."""
     common = majority_guess(truth[train])
     counts: dict[str, Counter[int]] = {}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import Interval, ends
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
-def word_correlations(label: Floats, truth: Floats, model: Floats, group: Ints) -> dict[str, Interval]:
+def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:
     """Spearman's rho of ln(probe probability of the true label) with three values of the word.
 
     Args:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.probing.coding import online_code
@@ -23,10 +22,9 @@ from truesource.evaluation.probing.measures import group_accuracy, mean_interval
 from truesource.evaluation.probing.splits import By, Split, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.evaluation.probing.trainer import Probe, Trainer, Vectors
+from truesource.grammar.arrays import FloatArray, IntArray
 
 Control = Literal["tokens", "split", "none"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,8 @@ class Options:
 class WordValues(NamedTuple):
     """What the words of the items are worth to grammar and model; NaN where one of them does not score a word."""
 
-    truth: Floats  #: (T,) ln P, nats
-    model: Floats  #: (T,) ln Q, nats
+    truth: FloatArray  #: (T,) ln P, nats
+    model: FloatArray  #: (T,) ln Q, nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,7 @@ class LayerResult:
     layer: int
     measures: dict[str, Interval]
     probe: Probe = field(repr=False)
-    guess: Ints = field(repr=False)  #: (N,) labels of the test items
+    guess: IntArray = field(repr=False)  #: (N,) labels of the test items
     #: of measures of other probes than this, how much those were held back: for signatures
     decays: dict[str, str] = field(repr=False)
 
@@ -95,11 +93,11 @@ class Experiment:
         return self.split if self.options.control == "split" else self.text_split
 
     @cached_property
-    def unit(self) -> Ints:
+    def unit(self) -> IntArray:
         """Number of the word type of each item, of spans of the pair, (T,)."""
         return numbered(self.targets.key)
 
-    def words(self, starts: Ints) -> Ints:
+    def words(self, starts: IntArray) -> IntArray:
         """Numbers of the words that items begin or end with, rising, (W,).
 
         Args:
@@ -108,7 +106,7 @@ class Experiment:
         at = starts[self.targets.sentence]
         return np.unique(np.concatenate([at + self.targets.first, at + self.targets.last]))
 
-    def vectors(self, rows: Vectors, starts: Ints) -> Vectors:
+    def vectors(self, rows: Vectors, starts: IntArray) -> Vectors:
         """The vectors of the items: of words their own, of spans those of both end words, one after the other, (T, D).
 
         Args:
@@ -125,7 +123,7 @@ class Experiment:
         found[:, width:] = rows[last]
         return found
 
-    def train(self, x: Vectors, wanted: Floats, parts: Split) -> Probe:
+    def train(self, x: Vectors, wanted: FloatArray, parts: Split) -> Probe:
         """A probe trained on the train part, its weight decay chosen on the dev part."""
         train, dev = parts.train, parts.dev
         return self._trainer(x[train], wanted[train], x[dev], wanted[dev])

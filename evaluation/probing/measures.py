@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
+from truesource.grammar.arrays import FloatArray, IntArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 _NATS = (0.0, np.inf)
 #: between which values a mean lies; all others are shares
 RANGES = {**dict.fromkeys(("cross_entropy", "entropy", "kl", "bits"), _NATS), "selectivity": (-1.0, 1.0)}
 CELLS = 2**22  #: at most so many counts of resamples stand in memory at once
 
 
-def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Ints, seed: int) -> dict[str, Interval]:
+def probe_measures(
+    log_probs: FloatArray, posterior: FloatArray, truth: IntArray, group: IntArray, seed: int
+) -> dict[str, Interval]:
     """Measures of a probe on test items, means over items, with 95% intervals from groups drawn with replacement.
 
     ``accuracy`` and ``mcc`` are of the most probable label against the one that counts as right;
@@ -44,7 +44,7 @@ def probe_measures(log_probs: Floats, posterior: Floats, truth: Ints, group: Int
     return found
 
 
-def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Interval:
+def group_accuracy(right: FloatArray, unit: IntArray, group: IntArray, seed: int) -> Interval:
     """Mean over units of the accuracy within each, so that a frequent word counts no more than a rare one.
 
     Args:
@@ -58,7 +58,7 @@ def group_accuracy(right: Floats, unit: Ints, group: Ints, seed: int) -> Interva
     return mean_intervals({"": sums[:, 0] / sums[:, 1]}, group[at], seed)[""]
 
 
-def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[str, Interval]:
+def mean_intervals(columns: dict[str, FloatArray], group: IntArray, seed: int) -> dict[str, Interval]:
     """Mean of each column (N,) over items, with 95% intervals over groups."""
     values = np.stack([*columns.values(), np.ones(len(group))], axis=1)
     sums = per_group(values, group)
@@ -69,7 +69,7 @@ def mean_intervals(columns: dict[str, Floats], group: Ints, seed: int) -> dict[s
     return {name: Interval(mean, *ends(*pair)) for name, mean, pair in zip(columns, means, pairs, strict=True)}
 
 
-def per_group(values: Floats, group: Ints) -> Floats:
+def per_group(values: FloatArray, group: IntArray) -> FloatArray:
     """Sums of each column over the items of each group that occurs, (G, K)."""
     _, row = np.unique(group, return_inverse=True)
     sums = np.zeros((int(row.max()) + 1, values.shape[1]))
@@ -77,25 +77,27 @@ def per_group(values: Floats, group: Ints) -> Floats:
     return sums
 
 
-def cross_entropies(log_probs: Floats, posterior: Floats) -> Floats:
+def cross_entropies(log_probs: FloatArray, posterior: FloatArray) -> FloatArray:
     """-sum p ln q of each item, (N,) nats."""
-    crossed: Floats = -np.where(posterior > 0.0, posterior * np.where(posterior > 0.0, log_probs, 0.0), 0.0).sum(axis=1)
+    crossed: FloatArray = -np.where(posterior > 0.0, posterior * np.where(posterior > 0.0, log_probs, 0.0), 0.0).sum(
+        axis=1
+    )
     return crossed
 
 
-def entropies(posterior: Floats) -> Floats:
+def entropies(posterior: FloatArray) -> FloatArray:
     """-sum p ln p of each item, (N,) nats."""
     with np.errstate(divide="ignore"):
         return cross_entropies(np.log(posterior), posterior)
 
 
-def matthews(guess: Ints, truth: Ints, n_labels: int) -> float:
+def matthews(guess: IntArray, truth: IntArray, n_labels: int) -> float:
     """Multiclass Matthews correlation, R_K of Gorodkin (2004), in [-1, 1]; 0 where one side is constant."""
     table = np.concatenate([[np.sum(guess == truth)], np.bincount(guess, minlength=n_labels)])
     return float(_matthews(np.concatenate([table, np.bincount(truth, minlength=n_labels)])[None].astype(np.float64))[0])
 
 
-def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed: int) -> Interval:
+def matthews_interval(guess: IntArray, truth: IntArray, n_labels: int, group: IntArray, seed: int) -> Interval:
     """`matthews` with its 95% interval over groups.
 
     Groups have few labels each, so their counts are sparse; those of resamples are dense, `CELLS` at once.
@@ -118,16 +120,16 @@ def matthews_interval(guess: Ints, truth: Ints, n_labels: int, group: Ints, seed
     return Interval(value, low, high)
 
 
-def _matthews(counts: Floats) -> Floats:
+def _matthews(counts: FloatArray) -> FloatArray:
     """From (R, 1+2C): how many are right, how often each label was predicted, how often it was right to."""
     right, (predicted, true) = counts[:, 0], np.split(counts[:, 1:], 2, axis=1)
     total = true.sum(axis=1)
     above = right * total - (predicted * true).sum(axis=1)
     below = (total**2 - (predicted**2).sum(axis=1)) * (total**2 - (true**2).sum(axis=1))
-    found: Floats = np.divide(above, np.sqrt(below), out=np.zeros(len(counts)), where=below > 0.0)
+    found: FloatArray = np.divide(above, np.sqrt(below), out=np.zeros(len(counts)), where=below > 0.0)
     return found
 
 
-def confusion(guess: Ints, truth: Ints, n_labels: int) -> Ints:
+def confusion(guess: IntArray, truth: IntArray, n_labels: int) -> IntArray:
     """How often each label (row) was taken for each (column), (C, C)."""
     return np.bincount(truth * n_labels + guess, minlength=n_labels**2).reshape(n_labels, n_labels)

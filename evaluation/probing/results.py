@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
 from truesource.evaluation.probing.splits import Split
+from truesource.grammar.arrays import IntArray
 
 CORRELATIONS = ("rho_truth", "rho_model", "rho_difference")
 UNITS = {
@@ -40,7 +40,7 @@ class Probing:
     baselines: Mapping[str, Interval]
     chance: Mapping[str, Interval]  #: random labels, on the best layer
     labels: tuple[str, ...]  #: (C,)
-    confusion: NDArray[np.int64] = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
+    confusion: IntArray = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
     parts: Mapping[str, object]  #: of signatures
     own: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
     notes: tuple[str, ...] = ()  #: what was left out, and why
@@ -108,7 +108,7 @@ def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
     return min(layers, key=lambda found: found.probe.dev_loss)
 
 
-def confusion_of(experiment: Experiment, found: LayerResult) -> NDArray[np.int64]:
+def confusion_of(experiment: Experiment, found: LayerResult) -> IntArray:
     """Right labels by guessed ones in the test part, (C, C)."""
     right = experiment.targets.truth[experiment.split.test]
     return confusion(found.guess, right, len(experiment.targets.labels))
@@ -168,7 +168,7 @@ def _ci(
     experiment: Experiment,
     parts: Split,
     method: Literal["t", "percentile", "jackknife"],
-    items: NDArray[np.int64] | None = None,
+    items: IntArray | None = None,
 ) -> str:
     """What is resampled for intervals over items, the test part by default, and how."""
     unit = "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.probing.targets import Floats, Targets, Truth, used_labels
+from truesource.evaluation.probing.targets import Targets, Truth, used_labels
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
@@ -45,7 +46,7 @@ def span_targets(
     language = oracle.language
     names = [NONE, *(name for name in dict.fromkeys(language.labels) if not name.startswith(INTERMEDIATE))]
     column = {name: i for i, name in enumerate(names)}
-    rows: list[Floats] = []
+    rows: list[FloatArray] = []
     places: list[tuple[int, int, int]] = []
     right: list[int] = []
     ends: list[tuple[str, str]] = []
@@ -101,7 +102,7 @@ def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
     return found
 
 
-def span_posterior(found: Posterior, i: int, j: int, names: Sequence[str]) -> Floats:
+def span_posterior(found: Posterior, i: int, j: int, names: Sequence[str]) -> FloatArray:
     """P(label of the lowest node over words i to j-1), `NONE` for no constituent; (len(names),), sums to one."""
     span = found.span(i, j)
     weight = found.closed[span] * found.bare[span]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import NothingToMeasureError
 
 By = Literal["type", "position"]
-Ints = NDArray[np.int64]
 SHARES = (0.8, 0.1, 0.1)  #: of the items: train, dev, test
 LARGEST = 0.01  #: of all items: more frequent word types are not measured on
 ENOUGH = 2.0  #: times as many words of items as dev and test take must be left to choose from
@@ -23,14 +22,14 @@ class Split:
     """Three parts, none empty."""
 
     by: By
-    train: Ints
-    dev: Ints
-    test: Ints
-    group: Ints  #: (T,) group of each item, in one part only; what is resampled, and what a code transmits at once
+    train: IntArray
+    dev: IntArray
+    test: IntArray
+    group: IntArray  #: (T,) group of each item, in one part only; what is resampled, and what a code transmits at once
 
 
 def split(
-    by: By, keys: Sequence[str], truth: Ints, sentence: Ints, seed: int, *, ends: Sequence[str] | None = None
+    by: By, keys: Sequence[str], truth: IntArray, sentence: IntArray, seed: int, *, ends: Sequence[str] | None = None
 ) -> Split:
     """Divide items in 80/10/10.
 
@@ -78,13 +77,13 @@ def split(
     return Split(by, train, dev, test, group)
 
 
-def numbered(keys: Sequence[str]) -> Ints:
+def numbered(keys: Sequence[str]) -> IntArray:
     """Number of each key, (T,), in the order in which they come first."""
     numbers = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)
 
 
-def _dealt(first: Ints, last: Ints, truth: Ints, rng: np.random.Generator) -> Ints:
+def _dealt(first: IntArray, last: IntArray, truth: IntArray, rng: np.random.Generator) -> IntArray:
     """Part of each type: 0 train, 1 dev, 2 test."""
     other = last != first
     item = np.concatenate([np.arange(len(first)), np.flatnonzero(other)])
@@ -113,7 +112,7 @@ def _dealt(first: Ints, last: Ints, truth: Ints, rng: np.random.Generator) -> In
     return part
 
 
-def _showing(first: Ints, last: Ints, truth: Ints, sizes: Ints) -> Ints:
+def _showing(first: IntArray, last: IntArray, truth: IntArray, sizes: IntArray) -> IntArray:
     """Of each label the types of its most frequent pair of ends; of several, the pair of the more frequent types."""
     pairs, label = first * len(sizes) + last, truth.astype(np.int64)
     found, count = np.unique(np.stack([label, pairs]), axis=1, return_counts=True)
@@ -123,10 +122,10 @@ def _showing(first: Ints, last: Ints, truth: Ints, sizes: Ints) -> Ints:
     return ends[:, order[heads]].ravel()
 
 
-def _cut(sizes: Ints) -> Ints:
+def _cut(sizes: IntArray) -> IntArray:
     """Part of each group in order; every part has one at least."""
     middle = (np.cumsum(sizes) - sizes / 2) / sizes.sum()
-    part: Ints = np.searchsorted(np.cumsum(SHARES)[:-1], middle, side="right").astype(np.int64)
+    part: IntArray = np.searchsorted(np.cumsum(SHARES)[:-1], middle, side="right").astype(np.int64)
     part[0] = 0
     part[-1] = len(SHARES) - 1
     if not (part == 1).any():

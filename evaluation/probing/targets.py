@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import posterior
@@ -20,8 +20,6 @@ from truesource.grammar.progress import meter
 Kind = Literal["tag", "state", "span"]
 Given = Literal["sentence", "left"]
 Truth = Literal["argmax", "sampled"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none
 
@@ -34,11 +32,11 @@ class Targets:
     given: Given
     right: Truth  #: how the label that counts as right is chosen
     labels: tuple[str, ...]  #: (C,)
-    posterior: Floats  #: (T, C) exact; rows sum to one
-    truth: Ints  #: (T,) the label that counts as right
-    sentence: Ints  #: (T,) ascending
-    first: Ints  #: (T,) place of the first word in its sentence
-    last: Ints  #: (T,) place of the last one; of a word, the same
+    posterior: FloatArray  #: (T, C) exact; rows sum to one
+    truth: IntArray  #: (T,) the label that counts as right
+    sentence: IntArray  #: (T,) ascending
+    first: IntArray  #: (T,) place of the first word in its sentence
+    last: IntArray  #: (T,) place of the last one; of a word, the same
     first_word: tuple[str, ...]  #: (T,) type of the first word
     last_word: tuple[str, ...]  #: (T,) type of the last one; of a word, the same
     excluded: tuple[int, ...]  #: sentences that the grammar cannot make
@@ -126,7 +124,7 @@ def word_targets(
     )
 
 
-def used_labels(names: Sequence[str], table: Floats) -> tuple[tuple[str, ...], Floats]:
+def used_labels(names: Sequence[str], table: FloatArray) -> tuple[tuple[str, ...], FloatArray]:
     """The labels that occur, and the posterior over them, (T, C).
 
     Raises:
@@ -142,14 +140,14 @@ def used_labels(names: Sequence[str], table: Floats) -> tuple[tuple[str, ...], F
     return tuple(names[i] for i in used.tolist()), kept / kept.sum(axis=1, keepdims=True)
 
 
-def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: Ints, n_classes: int) -> list[Floats]:
+def _given_left(oracle: Oracle, seen: Sequence[Sequence[str]], classes: IntArray, n_classes: int) -> list[FloatArray]:
     """Posterior of each word's class given the words up to it, (n, C) a sentence; zeros where it is impossible."""
     language = oracle.language
     columns = language.exact.emission.tocsc()
     tables = [np.zeros((len(sentence), n_classes)) for sentence in seen]
     whole = np.zeros(len(seen), dtype=bool)
 
-    def reduce(block: Distributions) -> tuple[Distributions, Floats]:
+    def reduce(block: Distributions) -> tuple[Distributions, FloatArray]:
         found = np.zeros((len(block.members), n_classes))
         for row, word in enumerate(block.observed.tolist()):
             if block.possible[row] and 0 <= word < len(language.terminals):

@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray
+
 Vectors = NDArray[np.floating]
 
 
@@ -22,12 +23,12 @@ class Probe(Protocol):
     def dev_loss(self) -> float:
         """Cross-entropy on the dev part, nats."""
 
-    def log_probs(self, x: Vectors) -> Floats:
+    def log_probs(self, x: Vectors) -> FloatArray:
         """Log probability of each label, (N, C) nats, for vectors (N, D)."""
 
 
 class Trainer(Protocol):
     """Trains one."""
 
-    def __call__(self, x: Vectors, targets: Floats, dev_x: Vectors, dev_targets: Floats) -> Probe:
+    def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:
         """From vectors (N, D) and label probabilities (N, C), and those of a dev part, to choose the decay by."""

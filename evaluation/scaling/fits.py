@@ -14,7 +14,6 @@ from truesource.evaluation.scaling.floor import FloorFit, fit_floor
 from truesource.evaluation.scaling.joint import JointFit, check_joint, fit_joint
 from truesource.evaluation.scaling.losses import Losses, Resampled, groups_of, resample
 from truesource.evaluation.scaling.power_law import (
-    FloatArray,
     PowerLawFit,
     check_points,
     fit_power_law,
@@ -23,6 +22,7 @@ from truesource.evaluation.scaling.power_law import (
     weighted_line,
 )
 from truesource.evaluation.scaling.scatter import Scatter, draw, scatter_of
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 

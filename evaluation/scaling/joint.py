@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.scaling.power_law import FloatArray, PowerLaw, check_points, explained
+from truesource.evaluation.scaling.power_law import PowerLaw, check_points, explained
 from truesource.evaluation.scaling.search import best_fit
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
 LEAST = 6  #: different pairs of N and D

@@ -6,12 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Resampled:
     irreducible: FloatArray  #: (R,)
 
     @property
-    def whole(self) -> NDArray[np.bool_]:
+    def whole(self) -> BoolArray:
         """Replicates in which every reducible loss is above zero, (R,)."""
         return np.asarray(np.isfinite(self.reducible).all(axis=1))
 

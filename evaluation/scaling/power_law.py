@@ -10,14 +10,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 
 from truesource.evaluation.scaling.losses import groups_of
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
-FloatArray = NDArray[np.float64]
 LEAST = 3  #: different x that a power law needs, to be more than a line through its points
 LARGEST = 700.0  #: of the absolute logarithm of a coefficient; the exponential of more is no float64
 _ROUNDING = 1e-24  #: mean squares of residuals that rounding alone leaves

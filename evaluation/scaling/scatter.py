@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from truesource.evaluation.scaling.cells import Cell
 from truesource.evaluation.scaling.losses import groups_of
+from truesource.grammar.arrays import FloatArray
 
-FloatArray = NDArray[np.float64]
 FURTHEST = 50.0  #: most that ln KL is moved: far outside of any 95% interval, and its exponential is a number
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray
 
 
 def best_fit(

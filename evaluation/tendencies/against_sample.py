@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.score import digest_sentences
@@ -19,9 +18,9 @@ from truesource.evaluation.tendencies.measured import Sample, Sizes
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
 from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
 from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
-FloatArray = NDArray[np.float64]
 LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table
 
 

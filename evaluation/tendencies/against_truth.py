@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
-from truesource.evaluation.measures.integer_corpus import IntArray, encode_with_words
+from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.measures.lengths import length_counts, with_rest
 from truesource.evaluation.measures.monte_carlo import judged
 from truesource.evaluation.tendencies.curves import curves_of
@@ -23,10 +22,10 @@ from truesource.evaluation.tendencies.rank_frequency import by_rank_of
 from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 
-FloatArray = NDArray[np.float64]
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from truesource.evaluation.measures.discrete_tests import atoms
-from truesource.evaluation.measures.integer_corpus import IntArray
-from truesource.evaluation.tendencies.findings import Curves, FloatArray
+from truesource.evaluation.tendencies.findings import Curves
 from truesource.evaluation.tendencies.measured import Sample
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 

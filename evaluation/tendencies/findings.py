@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.measures.integer_corpus import IntArray
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
-
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, pooled, to_laws
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
-FloatArray = NDArray[np.float64]
 ENDS = (0.025, 0.975)
 
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.distances import distances
-from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.rarefaction import expected_types
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_rank_of, rank_frequency
 from truesource.evaluation.tendencies.shares import shares
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, pairs_of, type_counts
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

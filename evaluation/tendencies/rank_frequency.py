@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
-from truesource.evaluation.measures.integer_corpus import IntArray
 from truesource.evaluation.measures.zipf_law import fit_law
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.exact import Variant
 
-FloatArray = NDArray[np.float64]
 PAPER_RANKS = 10_000
 _S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
 

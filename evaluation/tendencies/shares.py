@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.integer_corpus import Encoded
+from truesource.grammar.arrays import FloatArray, IntArray
 
 #: tokens that treebanks and tokenisers write for a symbol
 ESCAPED: Mapping[str, str] = {
@@ -47,7 +47,7 @@ def stopwords_among(words: Iterable[str], stopwords: Iterable[str]) -> list[str]
     return [word for word in words if word.lower() in listed]
 
 
-def shares(corpus: Encoded, codes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+def shares(corpus: Encoded, codes: Sequence[int] | IntArray) -> FloatArray:
     """Share of the tokens of every sentence that are of a class, (N,), in [0, 1].
 
     Equal fractions of sentences of different lengths are equal numbers, as those of

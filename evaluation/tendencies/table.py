@@ -7,19 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures import discrete_tests
 from truesource.evaluation.measures.discrete_tests import MeanDifference
-from truesource.evaluation.measures.integer_corpus import IntArray
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
 from truesource.evaluation.measures.permutation import PERMUTATIONS
 from truesource.evaluation.tendencies.findings import Curves, Finding, Tendencies, TruthCurves
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.exact import Variant
 
-FloatArray = NDArray[np.float64]
 Sentences = Sequence[Sequence[str]]
 CHANCE = 99  #: samples of the truth that show what chance does
 LEVEL = 0.05

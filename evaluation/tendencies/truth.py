@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.measures.integer_corpus import Encoded
@@ -14,6 +13,7 @@ from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
@@ -26,7 +26,6 @@ from truesource.grammar.inference.word_types import (
 )
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence
 COVERED = 1.0 - 1e-9  #: of sentences without a length range: share whose lengths are covered
 HABITS = 5000  #: sentences of the truth that show how its text is cut into tokens

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.permutation import PERMUTATIONS
 from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
 from truesource.grammar.errors import InputError
-
-FloatArray = NDArray[np.float64]
 
 
 def gap_at_equal_lengths(first: TypeCounts, second: TypeCounts) -> float | None:

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from truesource.evaluation.measures.discrete_tests import against_exact, between
-from truesource.evaluation.measures.integer_corpus import Encoded, IntArray
+from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 
-FloatArray = NDArray[np.float64]
 LEAST = 20  #: sentences of one length that a distance is taken of
 _BETA = (-5.0, 5.0)
 
@@ -132,7 +131,7 @@ def pairs_of(corpus: Encoded, without: int | None = None) -> IntArray:
     return (corpus.tokens[:-1] * corpus.vocabulary + corpus.tokens[1:])[_inner(corpus, without)]
 
 
-def _inner(corpus: Encoded, without: int | None) -> NDArray[np.bool_]:
+def _inner(corpus: Encoded, without: int | None) -> BoolArray:
     """Which tokens but the last have a neighbour to the right, and neither is the word ``without``, (T-1,)."""
     inner = corpus.sentence[1:] == corpus.sentence[:-1]
     if without is not None:

@@ -15,7 +15,8 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import arc_marginals, best_path
-from truesource.generator.piece_model import Floats, Ints, PieceText
+from truesource.generator.piece_model import PieceText
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
@@ -44,14 +45,14 @@ class Ambiguity:
     texts: tuple[PieceText, ...]
     stretches: TypeSums  #: (S,) sums over the paths of each different stretch
     best: tuple[tuple[str, ...], ...]  #: (S,) the best cut of each
-    best_score: Floats  #: (S,) nats
-    log_partition: Floats  #: (D,) log Z_b, nats
-    entropy: Floats  #: (D,) of Q_b, nats
-    derivative_entropy: Floats  #: (D,) the same as log Z_b - b d(log Z_b)/db, from marginals
-    log_collision: Floats  #: (D,) log of the probability that two cuts are the same, nats
-    log_paths: Floats  #: (D,) log of the number of cuts
-    arcs: Ints  #: (D,) pieces at all places where they can stand
-    own_log_q: Floats  #: (D,) log Q_b of the tokeniser's own cut, nats
+    best_score: FloatArray  #: (S,) nats
+    log_partition: FloatArray  #: (D,) log Z_b, nats
+    entropy: FloatArray  #: (D,) of Q_b, nats
+    derivative_entropy: FloatArray  #: (D,) the same as log Z_b - b d(log Z_b)/db, from marginals
+    log_collision: FloatArray  #: (D,) log of the probability that two cuts are the same, nats
+    log_paths: FloatArray  #: (D,) log of the number of cuts
+    arcs: IntArray  #: (D,) pieces at all places where they can stand
+    own_log_q: FloatArray  #: (D,) log Q_b of the tokeniser's own cut, nats
     below_best: int  #: texts whose own cut scores less than the best one, by more than rounding
     tied: int  #: texts whose own cut is another one than the best found here, with the same score
 
@@ -174,7 +175,7 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     slope = np.add.reduceat(arc_marginals(lattice, b) * lattice.score, first[:-1])
     best, best_score = _best_cuts(builder, lattice, bounds)
 
-    def total(values: Floats) -> Floats:
+    def total(values: FloatArray) -> FloatArray:
         """(D,) of each text, from (S,) of each stretch."""
         return np.bincount(document, weights=values[stretch], minlength=len(texts)).astype(np.float64)
 
@@ -204,7 +205,9 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     )
 
 
-def _best_cuts(builder: LatticeBuilder, lattice: Lattice, bounds: Ints) -> tuple[tuple[tuple[str, ...], ...], Floats]:
+def _best_cuts(
+    builder: LatticeBuilder, lattice: Lattice, bounds: IntArray
+) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
     """The pieces of the best path of every stretch of a joined lattice, and its score."""
     path = best_path(lattice)
     at = np.searchsorted(bounds, lattice.source[path], side="right") - 1

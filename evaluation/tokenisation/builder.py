@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import lattice as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import Floats, Ints, PieceInventory
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.errors import InputError
 
 
 class LatticeBuilder:
     """Finds the pieces of an inventory in texts, and gives each its score."""
 
-    def __init__(self, inventory: PieceInventory, scores: Floats | None = None) -> None:
+    def __init__(self, inventory: PieceInventory, scores: FloatArray | None = None) -> None:
         """Write the pieces into a trie.
 
         Args:
@@ -34,7 +35,7 @@ class LatticeBuilder:
         if scores is None:
             raise InputError(f"the {inventory.kind} pieces have no scores; give uniform or fitted ones")
         self.inventory = inventory
-        self.scores: Floats = np.ascontiguousarray(scores, dtype=np.float64)  #: (P,) of the pieces, nats
+        self.scores: FloatArray = np.ascontiguousarray(scores, dtype=np.float64)  #: (P,) of the pieces, nats
         if self.scores.shape != (len(inventory.pieces),):
             raise ValueError(f"expecting one score for each of {len(inventory.pieces)} pieces")
         refused = np.flatnonzero(~np.isfinite(self.scores))
@@ -62,7 +63,7 @@ class LatticeBuilder:
             raise InputError("there is no text to cut into pieces")
         return self._lattice(spelling, np.array((0, n)))
 
-    def join(self, words: Sequence[str]) -> tuple[Lattice, Ints]:
+    def join(self, words: Sequence[str]) -> tuple[Lattice, IntArray]:
         """The lattice of words written one after the other, with no arc across their bounds.
 
         Returns:
@@ -76,12 +77,10 @@ class LatticeBuilder:
             raise InputError("there is no text to cut into pieces")
         return self._lattice("".join(words), bounds), bounds
 
-    def spells(self, words: Sequence[str]) -> NDArray[np.bool_]:
+    def spells(self, words: Sequence[str]) -> BoolArray:
         """(W,) whether each word is a joining of pieces."""
         bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
-        spelt: NDArray[np.bool_] = kernels.spelt(
-            self._slots, self._pieces, self._classes, _points("".join(words)), bounds
-        )
+        spelt: BoolArray = kernels.spelt(self._slots, self._pieces, self._classes, _points("".join(words)), bounds)
         return spelt
 
     def words(self, spelling: str) -> list[str]:
@@ -94,7 +93,7 @@ class LatticeBuilder:
             return [spelling] if spelling else []
         return self._word.findall(spelling)
 
-    def path(self, lattice: Lattice, pieces: Ints) -> Ints:
+    def path(self, lattice: Lattice, pieces: IntArray) -> IntArray:
         """Arc numbers of a cut given as indices into the inventory's pieces.
 
         Raises:
@@ -113,7 +112,7 @@ class LatticeBuilder:
             arcs[k] = arc
         return arcs
 
-    def _lattice(self, spelling: str, bounds: Ints) -> Lattice:
+    def _lattice(self, spelling: str, bounds: IntArray) -> Lattice:
         first, source, piece, score, stuck = kernels.build_lattice(
             self._slots, self._pieces, self._classes, self.scores, _points(spelling), bounds
         )
@@ -136,7 +135,7 @@ class LatticeBuilder:
         return f"no pieces spell the text from character {stuck + 1} on, {spelling[stuck]!r} in {around!r}"
 
 
-def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.int32]]:
+def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], Int32Array, Int32Array]:
     """Slots and pieces as in `_kernels.lattice`, and the class of each code point; common characters come first."""
     if not all(pieces) or len(set(pieces)) != len(pieces) or not pieces:
         raise InputError("an inventory needs pieces, all different and none empty")
@@ -151,7 +150,7 @@ def _trie(pieces: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int32],
     classes = np.zeros(int(kinds[-1]) + 1, dtype=np.int32)
     classes[kinds] = rank
     slots, ending = kernels.build_trie(rank[inverse], bounds, len(kinds))
-    numbers: NDArray[np.int32] = np.append(np.array(order, dtype=np.int32), np.int32(-1))[ending]
+    numbers: Int32Array = np.append(np.array(order, dtype=np.int32), np.int32(-1))[ending]
     return slots, numbers, classes
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.marginal import checked, exact_count, finite
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 
@@ -21,11 +21,11 @@ class TypeSums:
     """What `truesource.evaluation.tokenisation.marginal` gives, of every word type and of all tokens together."""
 
     words: tuple[str, ...]  #: (U,) word types, in the alphabet of the inventory
-    counts: Ints  #: (U,) tokens of each
-    log_partitions: Floats  #: (U,) log Z_b of each, nats
-    entropies: Floats  #: (U,) nats
-    log_collisions: Floats  #: (U,) log of the sum of Q_b^2, nats
-    log_paths: Floats  #: (U,) log of the number of paths
+    counts: IntArray  #: (U,) tokens of each
+    log_partitions: FloatArray  #: (U,) log Z_b of each, nats
+    entropies: FloatArray  #: (U,) nats
+    log_collisions: FloatArray  #: (U,) log of the sum of Q_b^2, nats
+    log_paths: FloatArray  #: (U,) log of the number of paths
     paths: tuple[int, ...]  #: (U,) the number of paths
 
     @property
@@ -48,7 +48,7 @@ class TypeSums:
         """Log of the number of paths of the whole text."""
         return self._total(self.log_paths)
 
-    def _total(self, values: Floats) -> float:
+    def _total(self, values: FloatArray) -> float:
         return math.fsum((self.counts * values).tolist())
 
 

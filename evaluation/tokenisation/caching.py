@@ -18,7 +18,8 @@ from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import check_window, window_part
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
@@ -134,8 +135,8 @@ def caching(
 
 @dataclass(frozen=True)
 class _Losses:
-    total: Floats  #: (3,) nats, by `CASES`
-    count: Floats  #: (3,) pairs of a word and a sample
+    total: FloatArray  #: (3,) nats, by `CASES`
+    count: FloatArray  #: (3,) pairs of a word and a sample
     occurrences: int
     types: int
 
@@ -147,8 +148,8 @@ class _Sampled:
     words: Sequence[str]
     own: Sequence[int]  #: pieces of each word in T*
     forms: Sequence[Sequence[tuple[int, ...]]]  #: by distinct cut, by word: its pieces
-    loss: Floats  #: (cuts, words) nats
-    times: Ints  #: how often each cut was drawn
+    loss: FloatArray  #: (cuts, words) nats
+    times: IntArray  #: how often each cut was drawn
     impossible: int
 
     def losses(self, *, multiple: bool) -> _Losses:

@@ -16,7 +16,8 @@ from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.token_scores import continued_log_probs
 from truesource.evaluation.tokenisation.window import reader, window_part
-from truesource.generator.piece_model import Floats, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
@@ -29,7 +30,7 @@ class CanonicalMass:
 
     model: str
     run: str  #: label of the run that estimated P(D)
-    share: Floats  #: (N,) of each document, in (0, 1]; 1 where the estimate of P(D) is below P(T*)
+    share: FloatArray  #: (N,) of each document, in (0, 1]; 1 where the estimate of P(D) is below P(T*)
     capped: int  #: documents whose estimate of P(D) was below P(T*), beyond rounding, which is certainly too low
     scores: dict[str, Score]  #: see `canonical_mass`
 
@@ -142,7 +143,7 @@ def _in_context(
     builder: LatticeBuilder,
     lists: dict[str, list[tuple[int, ...]]],
     candidates: int,
-) -> list[tuple[str, tuple[int, ...], list[tuple[int, ...]], Floats]]:
+) -> list[tuple[str, tuple[int, ...], list[tuple[int, ...]], FloatArray]]:
     """For each word with several cuts: the word, the tokeniser's cut, all cuts compared, and their log P, nats."""
     pieces = document.lattice.piece[document.best].tolist()
     source = document.lattice.source[document.best].tolist()

@@ -18,7 +18,8 @@ from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.without_replacement import Method, sample_distinct
-from truesource.generator.piece_model import Ints, PieceInventory
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 
 
@@ -46,7 +47,7 @@ class ConsistentPaths:
         spelling = lattice.spelling
         spelt = [spelling[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         numbers: dict[str, int] = {}
-        self._word: Ints = np.array([numbers.setdefault(word, len(numbers)) for word in spelt], dtype=np.int64)
+        self._word: IntArray = np.array([numbers.setdefault(word, len(numbers)) for word in spelt], dtype=np.int64)
         #: the different words, in order of their first tokens
         self.words = tuple(numbers)
         self._arc = lattice.first[bounds[:-1] + 1]  # (W,) first arc of each token
@@ -109,7 +110,7 @@ class ConsistentPaths:
         bounds = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
         return Paths(arcs.astype(np.int32), bounds, paths.log_q)
 
-    def reduced(self, path: NDArray[Any]) -> Ints:
+    def reduced(self, path: NDArray[Any]) -> IntArray:
         """A consistent path of the whole text as one of the lattice of different words.
 
         Raises:
@@ -119,17 +120,17 @@ class ConsistentPaths:
         token = np.searchsorted(self._arc, arcs, side="right") - 1
         firsts = self._tokens[self._word[token]] == token
         moved = (self._first_arc[self._word] - self._arc)[token]
-        found: Ints = (arcs + moved)[firsts]
+        found: IntArray = (arcs + moved)[firsts]
         whole = self.expanded(Paths.of([found], np.zeros(1))).arcs
         if not np.array_equal(whole, arcs):
             raise InputError("the path to avoid cuts a word in two ways")
         return found
 
-    def _reduced(self, avoid: NDArray[Any] | None) -> Ints | None:
+    def _reduced(self, avoid: NDArray[Any] | None) -> IntArray | None:
         return None if avoid is None else self.reduced(avoid)
 
 
-def _word_bounds(spelling: str, inventory: PieceInventory) -> Ints:
+def _word_bounds(spelling: str, inventory: PieceInventory) -> IntArray:
     """Where words start, and the length of the text (W+1,)."""
     marked = np.array([c == inventory.marker for c in spelling], dtype=np.bool_)
     before, after = marked[:-1], marked[1:]
@@ -137,9 +138,9 @@ def _word_bounds(spelling: str, inventory: PieceInventory) -> Ints:
     return np.concatenate([[0], inner, [len(spelling)]]).astype(np.int64)
 
 
-def _ranges(low: Ints, high: Ints) -> Ints:
+def _ranges(low: IntArray, high: IntArray) -> IntArray:
     """The numbers from each of ``low`` to below its ``high``, one range after the other."""
     sizes = high - low
     ends = np.cumsum(sizes)
-    found: Ints = np.repeat(low - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
+    found: IntArray = np.repeat(low - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
     return found

@@ -16,7 +16,8 @@ from truesource.evaluation.tokenisation.n_best import n_best, own_first
 from truesource.evaluation.tokenisation.perplexity import perplexity
 from truesource.evaluation.tokenisation.results import ONE_BEST, Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
-from truesource.generator.piece_model import Floats, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
@@ -32,7 +33,9 @@ class OrderCurves:
     """Sums over the first k of N cuts of every document, in two orders."""
 
     model: str
-    log_p: dict[Order, Floats]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... cuts, nats
+    log_p: dict[
+        Order, FloatArray
+    ]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... cuts, nats
     one_best: float  #: sum of log P(T*), nats
     words: int
     documents: int
@@ -68,7 +71,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
     """
     if n < 1:
         raise InputError(f"at least one cut is summed, got {n}")
-    totals: dict[Order, Floats] = {order: np.zeros(n) for order in ORDERS}
+    totals: dict[Order, FloatArray] = {order: np.zeros(n) for order in ORDERS}
     one_best, words, left_out = 0.0, 0, 0
     for document in track(documents.documents, f"the {n} best cuts", len(documents)):
         cuts = own_first(document.best, n_best(document.lattice, n).each(), n)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
@@ -17,7 +16,7 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, variance_of
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.expected import unigram
@@ -48,10 +47,10 @@ class Decomposition:
 
     model: str
     run: str  #: label of the run that estimated log P(D)
-    one_best: Floats  #: (M,) -log P(T*), nats
-    marginal: Floats  #: (M,) -log P(D), nats
-    truth: Floats  #: (M,) -log P(D) under the grammar, nats
-    variance: Floats | None  #: (M,) of the estimates of log P(D); 0 where exact, None where some have no error bar
+    one_best: FloatArray  #: (M,) -log P(T*), nats
+    marginal: FloatArray  #: (M,) -log P(D), nats
+    truth: FloatArray  #: (M,) -log P(D) under the grammar, nats
+    variance: FloatArray | None  #: (M,) of the estimates of log P(D); 0 where exact, None where some have no error bar
     sentences: tuple[tuple[tuple[str, ...], ...], ...]  #: (M,) the sentences of each document
     impossible: tuple[int, ...]  #: numbers, among the texts given, of sentences that the grammar cannot make
     altered: tuple[int, ...]  #: of sentences that the tokeniser alters, so that the model reads another string
@@ -62,17 +61,17 @@ class Decomposition:
     excluded: Exclusion | None = None  #: sentences that the texts leave out, and so does the truth
 
     @property
-    def tokenisation_gap(self) -> Floats:
+    def tokenisation_gap(self) -> FloatArray:
         """(M,) nats."""
         return self.one_best - self.marginal
 
     @property
-    def model_gap(self) -> Floats:
+    def model_gap(self) -> FloatArray:
         """(M,) nats."""
         return self.marginal - self.truth
 
     @property
-    def distance(self) -> Floats:
+    def distance(self) -> FloatArray:
         """(M,) one-best NLL - true NLL, nats."""
         return self.one_best - self.truth
 
@@ -82,12 +81,12 @@ class Decomposition:
         return self.evaluation.rounding * math.hypot(*self.marginal.tolist())
 
     @property
-    def words(self) -> Floats:
+    def words(self) -> FloatArray:
         """(M,) words of each document."""
         return np.array([sum(map(len, sentences)) for sentences in self.sentences], dtype=np.float64)
 
     @property
-    def n_sentences(self) -> Floats:
+    def n_sentences(self) -> FloatArray:
         """(M,) sentences of each document."""
         return np.array([len(sentences) for sentences in self.sentences], dtype=np.float64)
 
@@ -163,7 +162,7 @@ class Decomposition:
         return found
 
     def _ratios(
-        self, columns: Mapping[str, Floats], count: Floats, unit: str, seed: int, **more: object
+        self, columns: Mapping[str, FloatArray], count: FloatArray, unit: str, seed: int, **more: object
     ) -> dict[str, Score]:
         """Pooled means with intervals."""
         total = np.stack(list(columns.values()), axis=1)
@@ -184,7 +183,7 @@ class Decomposition:
         found = zip(columns, value.tolist(), intervals.T.tolist(), strict=True)
         return {name: Score(name, x, signed, *ends(*interval)) for name, x, interval in found}
 
-    def _rarest(self) -> NDArray[np.int64]:
+    def _rarest(self) -> IntArray:
         """(M,) power of ten of the least probability of a word in each document."""
         probability = unigram(self.grammar, self.lengths).words
         ids = self.grammar.word_ids
@@ -237,7 +236,7 @@ def decompose(
         )
     _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
 
-    def sums(values: Floats) -> Floats:
+    def sums(values: FloatArray) -> FloatArray:
         return np.bincount(row, values[kept]).astype(np.float64)
 
     errors = [variance_of(estimate) for estimate in evaluation.estimates[run]]
@@ -270,7 +269,7 @@ def true_log_probs(
     *,
     end: bool,
     excluded: Exclusion | None = None,
-) -> Floats:
+) -> FloatArray:
     """(N,) log probability of each sentence under a grammar, nats; -inf where it cannot make it.
 
     Args:

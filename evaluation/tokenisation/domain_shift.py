@@ -14,7 +14,7 @@ from truesource.evaluation.measures.bootstrap import Draws, ci_part, difference,
 from truesource.evaluation.tokenisation.decomposition import Decomposition, decompose, true_log_probs
 from truesource.evaluation.tokenisation.respelling import check_share, respell
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -46,7 +46,7 @@ class SetResult:
 
     name: str
     decomposition: Decomposition  #: against the grammar that the set was drawn from
-    shift: Floats  #: (M,) -log P under the training grammar less that under its own, nats; inf where impossible
+    shift: FloatArray  #: (M,) -log P under the training grammar less that under its own, nats; inf where impossible
     scores: Mapping[str, Score]  #: see `compare_sets`
 
     def records(self) -> list[dict[str, Any]]:
@@ -136,7 +136,7 @@ def compare_sets(
     return results
 
 
-def _shift(found: Decomposition, shift: Floats, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
+def _shift(found: Decomposition, shift: FloatArray, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
     possible = np.isfinite(shift)
     parts: dict[str, object] = {"training-grammar": training.digest[:8], "training-given": lengths or "none"}
     signed = found.evaluation.signed(found.run, unit="share", grammar=found.grammar.digest[:8], **parts)

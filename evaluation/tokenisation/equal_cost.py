@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Settings
@@ -16,7 +15,8 @@ from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsE
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
 from truesource.evaluation.tokenisation.results import ONE_BEST, Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs, numbered, seed_of
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
@@ -34,10 +34,10 @@ BUDGETS = (8, 16, 32, 64, 128)
 class Reference:
     """What log P(D) is taken to be for each document."""
 
-    numbers: Ints  #: (N,) of the documents among the texts given
-    log_p: Floats  #: (N,) nats
-    standard_error: Floats  #: (N,) of ``log_p``, from independent runs, nats; 0 where exact
-    exact: NDArray[np.bool_]  #: (N,)
+    numbers: IntArray  #: (N,) of the documents among the texts given
+    log_p: FloatArray  #: (N,) nats
+    standard_error: FloatArray  #: (N,) of ``log_p``, from independent runs, nats; 0 where exact
+    exact: BoolArray  #: (N,)
     how: str  #: for signatures and captions
 
     @property
@@ -101,7 +101,7 @@ def reference_log_p(model: TokenisedModel, documents: Documents, settings: Setti
     return Reference(np.array(documents.numbers, dtype=np.int64), log_p, error, exact, how)
 
 
-def _reference(model: TokenisedModel, document: Document, settings: Settings, repeats: int) -> tuple[Floats, bool]:
+def _reference(model: TokenisedModel, document: Document, settings: Settings, repeats: int) -> tuple[FloatArray, bool]:
     """The exact log P(D), (1,), or estimates of it, (repeats,), nats; and which of the two."""
     try:
         return np.array([METHODS["exact"].run(model, document, settings).log_p]), True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True)
@@ -16,10 +15,10 @@ class Lattice:
     """
 
     spelling: str  #: n characters
-    first: NDArray[np.int64]  #: (n+2,) arcs that end at position i are first[i] to first[i+1] - 1; none end at 0
-    source: NDArray[np.int32]  #: (A,) where each arc starts
-    piece: NDArray[np.int32]  #: (A,) index into the inventory's pieces
-    score: NDArray[np.float64]  #: (A,) of the piece, nats
+    first: IntArray  #: (n+2,) arcs that end at position i are first[i] to first[i+1] - 1; none end at 0
+    source: Int32Array  #: (A,) where each arc starts
+    piece: Int32Array  #: (A,) index into the inventory's pieces
+    score: FloatArray  #: (A,) of the piece, nats
 
     @property
     def n(self) -> int:

@@ -14,13 +14,13 @@ import numpy as np
 
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 
-def forward(lattice: Lattice, b: float = 1.0) -> Floats:
+def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:
     """(n+1,) log of the sum over paths from 0 to each position, nats; -inf at positions on no path."""
-    found: Floats = kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
+    found: FloatArray = kernels.forward(lattice.first, lattice.source, lattice.score, checked(b))
     finite(found[-1], b)
     return found
 
@@ -42,9 +42,9 @@ def partition_and_entropy(lattice: Lattice, b: float = 1.0) -> tuple[float, floa
     return found
 
 
-def arc_marginals(lattice: Lattice, b: float = 1.0) -> Floats:
+def arc_marginals(lattice: Lattice, b: float = 1.0) -> FloatArray:
     """(A,) probability under Q_b that a path takes each arc, 0 to 1."""
-    marginal: Floats
+    marginal: FloatArray
     marginal, partition = kernels.marginals(
         lattice.first, lattice.source, lattice.score, checked(b), np.array((0, lattice.n)), np.ones(1)
     )
@@ -86,9 +86,9 @@ def exact_count(lattice: Lattice, low: int, high: int) -> int:
     return number[high]
 
 
-def best_path(lattice: Lattice) -> Ints:
+def best_path(lattice: Lattice) -> IntArray:
     """Arcs of the path with the largest sum of scores; of equal sums fewer arcs, then the longest last arc."""
-    path: Ints = kernels.best(lattice.first, lattice.source, lattice.score)
+    path: IntArray = kernels.best(lattice.first, lattice.source, lattice.score)
     return path
 
 

@@ -14,7 +14,7 @@ from truesource.evaluation.measures.correlation import spearman, spearman_ends
 from truesource.evaluation.tokenisation.marginal import entropy
 from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +24,9 @@ class MarginalGaps:
     model: str
     run: str  #: label of the run that estimated log P(D)
     sets: tuple[str, ...]  #: (N,) name of the set of each document
-    gap: Floats  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
-    entropy: Floats  #: (N,) H of the tokeniser's Q over the cuts of each document, nats
-    pieces: Floats  #: (N,) |T*|
+    gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
+    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the cuts of each document, nats
+    pieces: FloatArray  #: (N,) |T*|
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 
     def records(self) -> list[dict[str, Any]]:

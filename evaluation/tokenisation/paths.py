@@ -9,17 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+
 
 @dataclass(frozen=True)
 class Paths:
     """k paths through one lattice, arcs left to right, path after path."""
 
-    arcs: NDArray[np.int32]  #: (T,) arc numbers
-    bounds: NDArray[np.int64]  #: (k+1,) path i is arcs[bounds[i]:bounds[i+1]]
-    log_q: NDArray[np.float64]  #: (k,) log probability of each under what it was drawn or ranked by, nats
+    arcs: Int32Array  #: (T,) arc numbers
+    bounds: IntArray  #: (k+1,) path i is arcs[bounds[i]:bounds[i+1]]
+    log_q: FloatArray  #: (k,) log probability of each under what it was drawn or ranked by, nats
 
     @classmethod
-    def of(cls, paths: Sequence[NDArray[np.integer]], log_q: NDArray[np.float64]) -> Paths:
+    def of(cls, paths: Sequence[NDArray[np.integer]], log_q: FloatArray) -> Paths:
         """From the arcs of each."""
         bounds = np.concatenate([[0], np.cumsum([len(path) for path in paths], dtype=np.int64)])
         arcs = np.concatenate([np.empty(0, dtype=np.int32), *paths]).astype(np.int32)
@@ -28,7 +30,7 @@ class Paths:
     def __len__(self) -> int:
         return len(self.log_q)
 
-    def each(self) -> list[NDArray[np.int32]]:
+    def each(self) -> list[Int32Array]:
         """The arcs of every path."""
         return [self.arcs[a:b] for a, b in itertools.pairwise(self.bounds.tolist())]
 

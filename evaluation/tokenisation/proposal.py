@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import checked, log_partition
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 _NO_PATH = np.empty(0, dtype=np.int64)
@@ -20,9 +20,9 @@ _NOTHING = np.empty(0)
 
 
 class _Guard(NamedTuple):
-    avoided: Ints
-    guarded: Floats
-    log_rest: Floats
+    avoided: IntArray
+    guarded: FloatArray
+    log_rest: FloatArray
 
 
 class Proposal:
@@ -71,7 +71,7 @@ class Proposal:
         return int(kernels.count_up_to(self.lattice.first, self.lattice.source, limit + avoided)) - avoided
 
 
-def _path(lattice: Lattice, path: NDArray[Any]) -> Ints:
+def _path(lattice: Lattice, path: NDArray[Any]) -> IntArray:
     arcs = np.asarray(path, dtype=np.int64)
     if len(arcs) and arcs.min() >= 0 and arcs.max() < len(lattice.source):
         ends = np.searchsorted(lattice.first, arcs, side="right") - 1

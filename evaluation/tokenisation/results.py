@@ -13,7 +13,7 @@ import numpy as np
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import FloatArray, IntArray
 
 ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
 
@@ -80,7 +80,7 @@ class Evaluation:
 
     model: str
     documents: tuple[Document, ...]  #: (N,) those to which every run gives a finite value
-    numbers: Ints  #: (N,) of each among the texts given, from 0, ascending
+    numbers: IntArray  #: (N,) of each among the texts given, from 0, ascending
     runs: Mapping[str, Run]  #: by label; ``one-best`` is the first
     estimates: Mapping[str, tuple[Estimate, ...]]  #: by label, (N,) each
     left_out: tuple[LeftOut, ...]
@@ -88,32 +88,32 @@ class Evaluation:
     end: bool  #: whether the end of the text is in P
     rounding: float = SINGLE  #: share of log P(D) by which it is off as a rule
 
-    def log_p(self, label: str) -> Floats:
+    def log_p(self, label: str) -> FloatArray:
         """(N,) estimates of log P(D), nats."""
         return np.array([estimate.log_p for estimate in self.estimates[label]])
 
     @property
-    def one_best(self) -> Floats:
+    def one_best(self) -> FloatArray:
         """(N,) log P(T*), nats."""
         return self.log_p(ONE_BEST)
 
     @property
-    def pieces(self) -> Floats:
+    def pieces(self) -> FloatArray:
         """(N,) pieces of T*."""
         return np.array([len(document.best) for document in self.documents], dtype=np.float64)
 
     @property
-    def words(self) -> Floats:
+    def words(self) -> FloatArray:
         """(N,) words between white space, of the original texts."""
         return np.array([document.text.n_words for document in self.documents], dtype=np.float64)
 
     @property
-    def characters(self) -> Floats:
+    def characters(self) -> FloatArray:
         """(N,) Unicode code points of the original texts."""
         return np.array([len(document.text.original) for document in self.documents], dtype=np.float64)
 
     @property
-    def n_bytes(self) -> Floats:
+    def n_bytes(self) -> FloatArray:
         """(N,) bytes of UTF-8 of the original texts."""
         return np.array([len(document.text.original.encode()) for document in self.documents], dtype=np.float64)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.tokenisation.window import WithinWindow, most_pieces
-from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
-def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]:
+def token_log_probs(model: TokenisedModel, rows: Sequence[IntArray]) -> list[FloatArray]:
     """Log probability of each token of some texts after those before it, nats; the end of the text is left out.
 
     Arguments are those of `continued_log_probs`. Tokens beyond the model's window have probability zero.
@@ -21,7 +22,7 @@ def token_log_probs(model: TokenisedModel, rows: Sequence[Ints]) -> list[Floats]
     return continued_log_probs(scorer, scorer.begin(), rows)
 
 
-def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[Ints]) -> list[Floats]:
+def continued_log_probs(scorer: IncrementalScorer, context: int, rows: Sequence[IntArray]) -> list[FloatArray]:
     """Log probability of each token of each row after a context and the tokens before it, nats.
 
     Rows are read side by side, what they begin with in common once. After a token of probability zero a row is not read

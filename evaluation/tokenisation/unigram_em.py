@@ -8,12 +8,13 @@ import numpy as np
 
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
-from truesource.generator.piece_model import Floats, PieceInventory
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 
 
-def uniform_scores(inventory: PieceInventory) -> Floats:
+def uniform_scores(inventory: PieceInventory) -> FloatArray:
     """(P,) zeros: with them Q_b is uniform over paths whatever b."""
     return np.zeros(len(inventory.pieces))
 
@@ -25,7 +26,7 @@ def fit_scores(
     iterations: int = 50,
     tolerance: float = 1e-6,
     floor: float = 1e-9,
-) -> Floats:
+) -> FloatArray:
     """Maximum-likelihood unigram scores by EM over all cuts of words (Kudo 2018, section 3.2), for any vocabulary.
 
     It starts from equal probabilities. No piece falls below ``floor``, so that every path keeps a probability;
@@ -55,7 +56,7 @@ def fit_trace(
     iterations: int = 50,
     tolerance: float = 1e-6,
     floor: float = 1e-9,
-) -> tuple[Floats, list[float]]:
+) -> tuple[FloatArray, list[float]]:
     """As `fit_scores`, and the log-likelihood of the words (nats) at the start and after every step."""
     n = len(inventory.pieces)
     if iterations < 1 or not tolerance >= 0.0:
@@ -73,7 +74,7 @@ def fit_trace(
     trace: list[float] = []
     with meter("fitting scores", iterations) as shown:
         for _ in range(iterations):
-            marginal: Floats
+            marginal: FloatArray
             marginal, partition = kernels.marginals(
                 lattice.first, lattice.source, scores[lattice.piece], 1.0, bounds, counts
             )
@@ -86,12 +87,12 @@ def fit_trace(
     return scores, trace
 
 
-def _bounded(expected: Floats, floor: float) -> Floats:
+def _bounded(expected: FloatArray, floor: float) -> FloatArray:
     """The probabilities p >= floor, summing to 1, with the largest sum of expected * log p."""
     ascending = np.sort(expected)
     above = np.cumsum(ascending[::-1])[::-1]  # of this and all larger ones
     below = np.arange(len(expected))
     rate = above / (1.0 - floor * below)  # expected count for probability 1, with so many at the floor
     held = int(np.argmax(ascending > floor * rate))
-    bounded: Floats = np.maximum(expected / rate[held], floor)
+    bounded: FloatArray = np.maximum(expected / rate[held], floor)
     return bounded

@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 ADVICE = "divide the text"
@@ -125,14 +125,14 @@ class WithinWindow:
         """The context of the empty text."""
         return self._scorer.begin() * self._base
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         """(R,) contexts each continued by one token, which has to fit."""
         own, pieces = np.divmod(contexts, self._base)
         if (pieces == self._most).any():
             raise ValueError("a text becomes longer than the window")
         return self._scorer.extend(own, tokens) * self._base + pieces + 1
 
-    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats; -inf where it does not fit."""
         found = np.full(len(contexts), -np.inf)
         fits = ~self.full(contexts)
@@ -140,22 +140,22 @@ class WithinWindow:
             found[fits] = self._scorer.log_prob(contexts[fits] // self._base, tokens[fits])
         return found
 
-    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log of the probability of any of some tokens after each context, whether or not there is room for one.
 
         Nothing is read after them, and the model has a probability for what follows all that it reads.
         """
         return self._scorer.log_any(contexts // self._base, tokens)
 
-    def log_end(self, contexts: Ints) -> Floats:
+    def log_end(self, contexts: IntArray) -> FloatArray:
         """(R,) log probability that the text ends after each context, nats."""
         return self._scorer.log_end(contexts // self._base)
 
-    def keep(self, contexts: Ints) -> None:
+    def keep(self, contexts: IntArray) -> None:
         """Forget all contexts but these."""
         self._scorer.keep(np.unique(contexts // self._base))
 
-    def full(self, contexts: Ints) -> NDArray[np.bool_]:
+    def full(self, contexts: IntArray) -> BoolArray:
         """(R,) whether no further piece fits."""
-        full: NDArray[np.bool_] = contexts % self._base == self._most
+        full: BoolArray = contexts % self._base == self._most
         return full

@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.n_best import best_of
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
 Method = Literal["top-down", "race"]
@@ -107,12 +107,12 @@ def _check_race(proposal: Proposal, k: int) -> None:
         )
 
 
-def log_inclusion(log_q: Floats, kappa: float) -> Floats:
+def log_inclusion(log_q: FloatArray, kappa: float) -> FloatArray:
     """Log probability that each path is above ``kappa``, log(1 - exp(-exp(log_q - kappa))), nats."""
     x = log_q - kappa
     y = np.exp(np.minimum(x, 40.0))
     near = np.log(-np.expm1(-np.maximum(y, 1e-5)))
-    found: Floats = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
+    found: FloatArray = np.where(x < -10.0, x - y / 2.0 + y * y / 24.0, near)
     return found
 
 

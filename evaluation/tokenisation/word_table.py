@@ -17,7 +17,8 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.piece_model import Floats, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.progress import track
@@ -31,11 +32,10 @@ class WordTable:
     document: tuple[int, ...]  #: (W,) number of the text among those given, from 0
     position: tuple[int, ...]  #: (W,) in its text, from 0
     word: tuple[str, ...]  #: (W,) as the tokeniser spells it
-    one_cut: Floats  #: (W,) surprisal in the tokeniser's own cut, nats
-    all_cuts: Floats  #: (W,) surprisal summed over its cuts and those of the words before, nats
-    truth: (
-        Floats | None
-    )  #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
+    one_cut: FloatArray  #: (W,) surprisal in the tokeniser's own cut, nats
+    all_cuts: FloatArray  #: (W,) surprisal summed over its cuts and those of the words before, nats
+    #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
+    truth: FloatArray | None
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
     def rows(self) -> list[dict[str, Any]]:
@@ -89,9 +89,9 @@ def word_surprisals(
     exact = _exact(evaluation.documents, truth, lengths, excluded)
     numbers: list[int] = []
     words: list[str] = []
-    one_cut: list[Floats] = []
-    all_cuts: list[Floats] = []
-    true: list[Floats] = []
+    one_cut: list[FloatArray] = []
+    all_cuts: list[FloatArray] = []
+    true: list[FloatArray] = []
     whole = 0
     pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
     for row, (number, document) in enumerate(track(pairs, "surprisals of words", len(evaluation.documents))):
@@ -143,7 +143,7 @@ def word_surprisals(
 
 def _exact(
     documents: Sequence[Document], truth: PCFG | None, lengths: LengthRange | None, excluded: Exclusion | None
-) -> dict[int, Floats]:
+) -> dict[int, FloatArray]:
     """Surprisals of words under the grammar, nats, by place of the document; those that it cannot make are left out."""
     if truth is None:
         return {}
@@ -157,7 +157,7 @@ def _exact(
     return found
 
 
-def _means(columns: Mapping[str, Sequence[Floats]], signed: str, seed: int) -> dict[str, Score]:
+def _means(columns: Mapping[str, Sequence[FloatArray]], signed: str, seed: int) -> dict[str, Score]:
     """Means over all words that have a value."""
     total = np.array([[np.nansum(values) for values in rows] for rows in columns.values()]).T
     count = np.array([[np.isfinite(values).sum() for values in rows] for rows in columns.values()], dtype=np.float64).T

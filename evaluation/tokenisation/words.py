@@ -32,7 +32,8 @@ from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits
-from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, PieceInventory, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, PieceInventory, TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 
@@ -41,7 +42,7 @@ class WordProbabilities:
     """Of the words of one text, each given those before it."""
 
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
-    log_p: Floats  #: (W,) nats; minus these are surprisals
+    log_p: FloatArray  #: (W,) nats; minus these are surprisals
     log_end: float | None  #: of the end of the text after the last word, nats; None: the model has no end
     exact: bool  #: whether no cut was left out: of the words, and of what stands before unless that is ``one-best``
     steps: int  #: token-steps of the model
@@ -113,7 +114,7 @@ class _Boundary:
         if not inventory.marker_ends:
             self._opening = inventory.ids[[piece.startswith(inventory.marker) for piece in inventory.pieces]]
 
-    def __call__(self, contexts: Ints) -> Floats:
+    def __call__(self, contexts: IntArray) -> FloatArray:
         if self._opening is None or not len(contexts):
             return np.zeros(len(contexts))
         places, of = np.unique(contexts, return_inverse=True)
@@ -134,7 +135,9 @@ def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -
     )
 
 
-def _read_own(scorer: IncrementalScorer, document: Document, ids: Ints, ends: Sequence[int]) -> tuple[Ints, Floats]:
+def _read_own(
+    scorer: IncrementalScorer, document: Document, ids: IntArray, ends: Sequence[int]
+) -> tuple[IntArray, FloatArray]:
     """(W+1,) contexts before and after each word of the tokeniser's own cut, and log P of the pieces before, nats."""
     arcs = document.best
     context, total = np.array([scorer.begin()]), 0.0
@@ -199,7 +202,7 @@ class _Reader:
             raise _impossible() if self._fits else _all_too_long()
         return total
 
-    def _result(self, log_p: Floats, log_end: float) -> WordProbabilities:
+    def _result(self, log_p: FloatArray, log_end: float) -> WordProbabilities:
         return WordProbabilities(
             self._words, log_p, log_end if self._has_end else None,
             self._fits and self._walk.whole and not self._filter.reduced, self._walk.scorer.steps,

@@ -20,7 +20,6 @@ from truesource.grammar.files import atomic_path, digest_json
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.records import STRICT, Count, decode_record
 
-FloatArray = NDArray[np.float64]
 CHECKPOINT = "inside-outside.npz"
 _TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind
 _WHAT, _REMEDY = "the checkpoint", "delete it to start again"

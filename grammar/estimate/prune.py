@@ -6,16 +6,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import restrict
 
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
 from truesource.grammar.inference.batch import Batch, require_memory, run
@@ -16,7 +16,6 @@ from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 
-FloatArray = NDArray[np.float64]
 Span = tuple[int, int]
 Sentences = Sequence[Sequence[str]]
 Brackets = Sequence[Sequence[Span]]
@@ -156,7 +155,7 @@ class Text:
         possible = np.isfinite(counts.log_probs)
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
 
-    def _allowed(self, batch: Batch) -> NDArray[np.bool_]:
+    def _allowed(self, batch: Batch) -> BoolArray:
         """Which spans cross no bracket, (spans, W)."""
         n = len(batch.words)
         j = np.repeat(np.arange(1, n + 1), np.arange(1, n + 1))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.tree import Tree
 
@@ -61,8 +61,8 @@ class RuleTable:
 
     symbols: tuple[str, ...]  #: (K,) treebank labels, the start symbol first
     words: tuple[str, ...]  #: (V,)
-    rules: NDArray[np.int32]  #: (R, 4) parent, left child, right child, word; -1 where a rule has none
-    counts: NDArray[np.int64]  #: (R,) occurrences in the treebank, all positive
+    rules: Int32Array  #: (R, 4) parent, left child, right child, word; -1 where a rule has none
+    counts: IntArray  #: (R,) occurrences in the treebank, all positive
     n_trees: int
     n_tokens: int
 
@@ -123,7 +123,7 @@ class RuleTable:
         return result
 
     @property
-    def relative_frequencies(self) -> NDArray[np.float64]:
+    def relative_frequencies(self) -> FloatArray:
         """Probability of each rule given its parent, (R,)."""
         parents = self.rules[:, 0]
         totals = np.bincount(parents, weights=self.counts, minlength=len(self.symbols))

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.rules import GrammarRules
 
 log = logging.getLogger("truesource.grammar")
-Tables = list[tuple[NDArray[np.int32], NDArray[np.float64]]]
+Tables = list[tuple[Int32Array, FloatArray]]
 ROUNDING = 1e-11  #: a row this near to one is proper; sums of 50,000 doubles are no better
 
 

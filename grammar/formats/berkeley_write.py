@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, refuse_existing
 from truesource.grammar.formats.berkeley import START, target_files
@@ -96,7 +96,7 @@ def _lexicon_lines(pcfg: GrammarRules, pairs: list[tuple[str, int]]) -> Iterator
         sizes[label] = max(sizes.get(label, 0), k + 1)
     tags = {label: i for i, label in enumerate(sizes)}
     tag = np.array([tags[label] for label, _ in pairs], dtype=np.int64)
-    parents: NDArray[np.int32] = pcfg.lexical[:, 0]
+    parents: Int32Array = pcfg.lexical[:, 0]
     order = np.lexsort((pcfg.lexical[:, 1], tag[parents]))
     group = np.stack([tag[parents], pcfg.lexical[:, 1]])[:, order]
     heads: list[int] = np.flatnonzero(np.append(True, (np.diff(group) != 0).any(axis=0))).tolist() if len(order) else []

@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int32]
-FloatArray = NDArray[np.float64]
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right
 
 
-def is_closed(unary: IntArray, prob: FloatArray) -> bool:
+def is_closed(unary: Int32Array, prob: FloatArray) -> bool:
     """Whether there are rules ``A -> A`` with probability one, which a proper grammar has no use for."""
     return bool(((unary[:, 0] == unary[:, 1]) & (prob >= 1.0 - 1e-12)).any())
 
 
-def base_rules(unary: IntArray, prob: FloatArray, other: FloatArray, group: Sequence[int]) -> NDArray[np.bool_]:
+def base_rules(unary: Int32Array, prob: FloatArray, other: FloatArray, group: Sequence[int]) -> BoolArray:
     """Which unary rules of a closed dump belong to the grammar, (Q,).
 
     First all identities go, and the rules that equal a product of two others. The trainer also adds up chains
@@ -37,7 +36,7 @@ def base_rules(unary: IntArray, prob: FloatArray, other: FloatArray, group: Sequ
     """
     identity = unary[:, 0] == unary[:, 1]
     product, summed = _chains(unary, np.where(identity, 0.0, prob), len(other), group)
-    kept: NDArray[np.bool_] = ~identity & (product < prob * (1.0 - EXACT))
+    kept: BoolArray = ~identity & (product < prob * (1.0 - EXACT))
     sums = other + np.bincount(unary[kept, 0], weights=prob[kept], minlength=len(other))
     explained = np.minimum(summed / prob, 1.0)
     for state in np.flatnonzero(sums > 1.0 + PROPER):
@@ -49,7 +48,7 @@ def base_rules(unary: IntArray, prob: FloatArray, other: FloatArray, group: Sequ
     return kept
 
 
-def _chains(unary: IntArray, prob: FloatArray, n: int, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+def _chains(unary: Int32Array, prob: FloatArray, n: int, group: Sequence[int]) -> tuple[FloatArray, FloatArray]:
     """Largest product of two rules that chain to each rule, and largest sum over one label between, (Q,) each."""
     keys = unary[:, 0].astype(np.int64) * n + unary[:, 1]
     order = np.argsort(keys)
@@ -58,7 +57,7 @@ def _chains(unary: IntArray, prob: FloatArray, n: int, group: Sequence[int]) -> 
     into = np.searchsorted(unary[by_child, 1], np.arange(n + 1))
     out = np.searchsorted(unary[by_parent, 0], np.arange(n + 1))
     product, summed, through = np.zeros(len(keys)), np.zeros(len(keys)), np.zeros(len(keys))
-    touched: list[NDArray[np.int64]] = []
+    touched: list[IntArray] = []
     label = -1
     for k in np.argsort(np.asarray(group), kind="stable"):
         if group[k] != label:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 
 T = TypeVar("T")
@@ -61,13 +61,11 @@ def require_memory(tokens: int, needed: int, number: int | None = None) -> None:
 class Batch:
     """Different sentences of one length."""
 
-    words: NDArray[np.int32]  #: (n, W) word numbers, -1 unknown
+    words: Int32Array  #: (n, W) word numbers, -1 unknown
     members: tuple[tuple[int, ...], ...]  #: for each column, the input sentences that it stands for
 
 
-def batches(
-    encoded: Sequence[NDArray[np.int32]], bytes_per_sentence: Callable[[int], int], budget: int
-) -> Iterator[Batch]:
+def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], int], budget: int) -> Iterator[Batch]:
     """Group by length, longest first; equal sentences share a column.
 
     Args:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.word_pairs import emission_of, pair_weights
@@ -17,7 +17,6 @@ from truesource.grammar.pcfg import PCFG
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-FloatArray = NDArray[np.float64]
 LARGEST_TABLE = 5000  #: words, above which the table of all pairs is refused (200 MB)
 CHUNK = 4096  #: pairs looked up at a time
 

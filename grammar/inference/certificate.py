@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.closure import reachable
 from truesource.grammar.inference.rules import left_corner_matrix, unary_matrix
@@ -33,8 +33,6 @@ from truesource.grammar.inference.rules import left_corner_matrix, unary_matrix
 if TYPE_CHECKING:
     from truesource.grammar.inference.tables import GrammarTables
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}  #: share of a probability that may be lost
 LOWEST_LOG = -690.0  #: of a product that has all its digits in float64
 CHUNK = 4096  #: words a block
@@ -96,7 +94,7 @@ class Certificate:
         words = np.bincount(pcfg.lexical[:, 0], minlength=1).max()
         return int(rules + chains + words + 2), len(pcfg.binary) + size * size
 
-    def _growth(self, words: NDArray[np.int32], scales: FloatArray) -> FloatArray:
+    def _growth(self, words: Int32Array, scales: FloatArray) -> FloatArray:
         """``max(1, m_t s_t)``, (n, W)."""
         best = np.append(self.best, 0.0)[words]  # -1, an unknown word, reads the last
         return np.maximum(best * scales, 1.0)
@@ -108,7 +106,7 @@ class Certificate:
         symbols = np.cumsum(run.totals + 1.0, axis=0)  # 1: more than what the totals themselves may have lost
         return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
 
-    def causal(self, words: NDArray[np.int32], run: Pass, lengths: LengthRange | None) -> BoolArray:
+    def causal(self, words: Int32Array, run: Pass, lengths: LengthRange | None) -> BoolArray:
         """Which sentences have every conditional probability right, (W,)."""
         n, width = words.shape
         growth = self._growth(words, run.scales)
@@ -127,7 +125,7 @@ class Certificate:
             fine[w] = self._impossible(words[:, w], int(possible[1:, w].sum()), run, lengths, w)
         return np.asarray(fine)
 
-    def _impossible(self, words: NDArray[np.int32], known: int, run: Pass, lengths: LengthRange | None, w: int) -> bool:
+    def _impossible(self, words: Int32Array, known: int, run: Pass, lengths: LengthRange | None, w: int) -> bool:
         """Whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
         n = len(words)
         if n == 0 or (known < n and words[known] < 0):
@@ -171,7 +169,7 @@ class Certificate:
             and ((tables.unary_closure > 0.0) == reachable(chains)).all()
         )
 
-    def masked(self, words: NDArray[np.int32], run: Pass, leaves: FloatArray) -> BoolArray:
+    def masked(self, words: Int32Array, run: Pass, leaves: FloatArray) -> BoolArray:
         """At which positions the masked distribution is right, (n, W), from its outside weights (n, S, W).
 
         No entry of the outside chart may have been capped.

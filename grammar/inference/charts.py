@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, batches
@@ -16,7 +17,6 @@ from truesource.grammar.inference.rules import SparseRows, parent_rules, sparse_
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import WideCharts
 
-FloatArray = NDArray[np.float64]
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
 LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32
@@ -33,7 +33,7 @@ class CausalCharts(NamedTuple):
     starts: FloatArray  #: (n+1, S, W) weight of each symbol starting after j words, given these
 
     @property
-    def whole(self) -> NDArray[np.bool_]:
+    def whole(self) -> BoolArray:
         """Which sentences the grammar (and the length range) can make, (W,)."""
         return np.asarray(np.isfinite(self.log_conditional).all(axis=0) & np.isfinite(self.log_stop[-1]))
 
@@ -42,7 +42,7 @@ class Leaves(NamedTuple):
     """Outside weights of the preterminal positions of W sentences of n words, unary chains above them included."""
 
     weights: FloatArray  #: (n, S, W), each position of a sentence in a scale of its own
-    whole: NDArray[np.bool_]  #: (W,) whether the grammar can make the sentence
+    whole: BoolArray  #: (W,) whether the grammar can make the sentence
     logs: dict[int, FloatArray]  #: of the columns beyond the range of one scale, (n, S) nats
 
 
@@ -106,7 +106,7 @@ class Charts:
         owed = 1 if lengths is None else lengths.high
         return list(batches(encoded, lambda n: self.bytes_per_sentence(n, owed, outside), BUDGET))
 
-    def causal(self, words: NDArray[np.int32], lengths: LengthRange | None = None) -> CausalCharts:
+    def causal(self, words: Int32Array, lengths: LengthRange | None = None) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
 
         What float32 cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`.
@@ -129,11 +129,11 @@ class Charts:
                 array[..., w] = column
         return found
 
-    def _too_long(self, words: NDArray[np.int32]) -> bool:
+    def _too_long(self, words: Int32Array) -> bool:
         """Whether float32 is not worth a try."""
         return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
 
-    def _run(self, words: NDArray[np.int32], lengths: LengthRange | None) -> Pass:
+    def _run(self, words: Int32Array, lengths: LengthRange | None) -> Pass:
         """The kernel's pass, not certified."""
         from truesource.grammar.inference._kernels import causal as _kernels_causal
 
@@ -183,13 +183,13 @@ class Charts:
             self._corners[lengths] = self._rows(self._tables.owed_corners(lengths.high))
         return 1.0 / z, self._corners[lengths]
 
-    def trial(self, words: NDArray[np.int32], lengths: LengthRange | None = None, *, outside: bool = False) -> None:
+    def trial(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> None:
         """Fill the charts of ``words`` (n, W) and drop them: what that takes, the scores of such sentences take."""
         run = self._run(words, lengths)
         if outside:
             self._outside(run, len(words))
 
-    def _outside(self, run: Pass, n: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def _outside(self, run: Pass, n: int) -> tuple[FloatArray, BoolArray]:
         """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
         from truesource.grammar.inference._kernels import outside as _kernels_outside
 
@@ -209,7 +209,7 @@ class Charts:
         )
         return weights, capped
 
-    def leaves(self, words: NDArray[np.int32], *, whole_only: bool = False) -> Leaves:
+    def leaves(self, words: Int32Array, *, whole_only: bool = False) -> Leaves:
         """Outside weights of every preterminal position of ``words`` (n, W), certified as in `causal`.
 
         Args:

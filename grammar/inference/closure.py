@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
 from truesource.grammar.rules import GrammarRules
 
-FloatArray = NDArray[np.float64]
 
-
-def reachable_from(graph: FloatArray | csr_matrix[np.int8], state: int) -> NDArray[np.bool_]:
+def reachable_from(graph: FloatArray | csr_matrix[np.int8], state: int) -> BoolArray:
     """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
     edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
     found = np.zeros(edges.shape[0], dtype=bool)
@@ -22,7 +20,7 @@ def reachable_from(graph: FloatArray | csr_matrix[np.int8], state: int) -> NDArr
     return found
 
 
-def reachable(graph: FloatArray) -> NDArray[np.bool_]:
+def reachable(graph: FloatArray) -> BoolArray:
     """Which state reaches which along positive entries of an (S, S) matrix, itself included, (S, S)."""
     edges = csr_matrix((graph > 0.0).astype(np.int8))
     return np.stack([reachable_from(edges, state) for state in range(len(graph))])

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run, threads
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from truesource.grammar.inference.charts import Charts
     from truesource.grammar.inference.exact import Exact, Variant
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -30,8 +29,8 @@ class Distributions:
     members: tuple[tuple[int, ...], ...]  #: for each row, the input sentences that it stands for
     observed: IntArray  #: (W,) what stands there: word number, V for the end of the sentence, -1 unknown
     probability: FloatArray  #: (W, V+1) causal, the end of the sentence last; (W, V) masked; impossible rows are zero
-    possible: NDArray[np.bool_]  #: (W,) whether the context is possible; such rows sum to one
-    whole: NDArray[np.bool_]  #: (W,) whether the grammar (and the length range) can make the whole sentence
+    possible: BoolArray  #: (W,) whether the context is possible; such rows sum to one
+    whole: BoolArray  #: (W,) whether the grammar (and the length range) can make the whole sentence
     log_observed: FloatArray  #: (W,) ln P(what stands there), nats, of any size; -inf where impossible
     states: FloatArray  #: (W, S) such that ``states @ emission`` is the probability of the words
 

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from truesource.grammar.inference.wide import WideCharts
     from truesource.grammar.tree import Tree
 
-FloatArray = NDArray[np.float64]
 Variant = Literal["default", "paper"]
 
 
@@ -58,7 +58,7 @@ class Exact(GrammarTables):
     # -- once per grammar ---------------------------------------------------------------------------
 
     @cached_property
-    def best_chains(self) -> tuple[SparseRows, NDArray[np.int32]]:
+    def best_chains(self) -> tuple[SparseRows, Int32Array]:
         """Most probable unary chain between any two symbols: see `truesource.grammar.inference.viterbi.best_chains`."""
         from truesource.grammar.inference.viterbi import best_chains
 
@@ -139,7 +139,7 @@ class Exact(GrammarTables):
 
         return _score(task, charts.batches(sentences, outside=True), len(sentences), "exact masked scores")
 
-    def log_observed(self, words: NDArray[np.int32], leaves: Leaves, variant: Variant = "default") -> FloatArray:
+    def log_observed(self, words: Int32Array, leaves: Leaves, variant: Variant = "default") -> FloatArray:
         """Ln P(word | all others and the length) of ``words`` (n, W), from their outside weights; (n, W) nats."""
         lexical = self.lexical_weights(variant)
         columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()

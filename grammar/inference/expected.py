@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
 
 

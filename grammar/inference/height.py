@@ -10,14 +10,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import unary_matrix
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.inference._kernels import length as _kernels_length
 from truesource.grammar.inference.rules import PairRules
-
-FloatArray = NDArray[np.float64]
 
 
 def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_closure: FloatArray) -> FloatArray:

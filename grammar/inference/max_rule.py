@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.inference.posterior import Posterior, Tables, tables, tree_of
-from truesource.grammar.inference.rules import IntArray
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Exact
 
-FloatArray = NDArray[np.float64]
 SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, and taken in where they could matter
 
 
@@ -25,16 +23,16 @@ SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, an
 class CoarseRules:
     """Rules of a grammar with symbols projected to labels; names are those of the kernel `max_rule`."""
 
-    group_start: IntArray  #: (P+1,) groups (parents of one label) of each child pair
-    group_coarse: IntArray  #: (G,) coarse binary rule of each group
-    member_start: IntArray  #: (G+1,)
-    member_parent: IntArray  #: (R,)
+    group_start: Int32Array  #: (P+1,) groups (parents of one label) of each child pair
+    group_coarse: Int32Array  #: (G,) coarse binary rule of each group
+    member_start: Int32Array  #: (G+1,)
+    member_parent: Int32Array  #: (R,)
     member_prob: FloatArray  #: (R,)
-    binary: IntArray  #: (3, C) labels of parent, left and right child of the coarse binary rules
-    chain_start: IntArray  #: (Q+1,) entries of each coarse unary rule
-    chain_states: IntArray  #: (2, entries) states above and below
+    binary: Int32Array  #: (3, C) labels of parent, left and right child of the coarse binary rules
+    chain_start: Int32Array  #: (Q+1,) entries of each coarse unary rule
+    chain_states: Int32Array  #: (2, entries) states above and below
     chain_weight: FloatArray  #: (entries,)
-    chains: IntArray  #: (2, Q) labels of parent and child of the coarse unary rules
+    chains: Int32Array  #: (2, Q) labels of parent and child of the coarse unary rules
 
 
 _COARSE: WeakKeyDictionary[Exact, CoarseRules] = WeakKeyDictionary()
@@ -48,7 +46,9 @@ def coarse_rules(exact: Exact) -> CoarseRules:
     return _COARSE[exact]
 
 
-def _coarse_binary(exact: Exact, known: Tables) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray, IntArray]:
+def _coarse_binary(
+    exact: Exact, known: Tables
+) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, FloatArray, Int32Array]:
     pairs, n_labels = exact.pairs, len(known.labels)
     pair = np.repeat(np.arange(len(pairs.left)), np.diff(pairs.rule_start))
     label = known.state_label[pairs.parent].astype(np.int64)
@@ -67,7 +67,7 @@ def _coarse_binary(exact: Exact, known: Tables) -> tuple[IntArray, IntArray, Int
     )
 
 
-def _coarse_unary(exact: Exact, known: Tables) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+def _coarse_unary(exact: Exact, known: Tables) -> tuple[Int32Array, Int32Array, FloatArray, Int32Array]:
     """Weights w such that ``closed . w . inside`` is the probability that the coarse rule is used over a span.
 
     With D the unary rules from label A to label B, the last use of one is followed by chains without any, of
@@ -139,11 +139,11 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
     return tree_of(names, arity, found.sentence), score
 
 
-def _charts(found: Posterior, smallest: float) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+def _charts(found: Posterior, smallest: float) -> tuple[FloatArray, Int32Array, Int32Array, Int32Array]:
     from truesource.grammar.inference._kernels import posterior as _kernels_posterior
 
     pairs, known, coarse = found.pcfg.exact.pairs, tables(found.pcfg.exact), coarse_rules(found.pcfg.exact)
-    charts: tuple[FloatArray, IntArray, IntArray, IntArray] = _kernels_posterior.max_rule(
+    charts: tuple[FloatArray, Int32Array, Int32Array, Int32Array] = _kernels_posterior.max_rule(
         found.inside,
         found.bare,
         found.closed,
@@ -228,7 +228,7 @@ def max_span_tree(found: Posterior) -> tuple[Tree, float]:
     return tree_of(names, arity, found.sentence), total
 
 
-def _ordered(found: Posterior, span: int, labels: NDArray[np.int64]) -> list[int]:
+def _ordered(found: Posterior, span: int, labels: IntArray) -> list[int]:
     """Labels from top to bottom: by how many of the others they stand above more often than below."""
     if len(labels) < 2:
         return [int(label) for label in labels]

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure
 from truesource.grammar.inference.expected import LengthTable
 from truesource.grammar.inference.rules import mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 WIDTH = 32  #: words a batch where lengths are told apart
 POOL = 128  #: words a batch where they are not
 ROUNDS = 500  #: most Newton steps; ten or so is usual

@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.inference.rules import IntArray, SparseRows, sparse_rows
+from truesource.grammar.inference.rules import SparseRows, sparse_rows
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Exact
     from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
 LOST = 1e-10  #: share of a sentence's probability that charts may lose
 
 
 class ParentRows(NamedTuple):
     """Rules of one kind by parent: those of state a are ``start[a]:start[a+1]``."""
 
-    start: IntArray  #: (S+1,)
-    children: IntArray  #: (children, rules), contiguous rows
+    start: Int32Array  #: (S+1,)
+    children: Int32Array  #: (children, rules), contiguous rows
     prob: FloatArray  #: (rules,)
 
 
@@ -41,8 +40,8 @@ class Tables:
     binary: ParentRows
     unary: ParentRows
     labels: tuple[str, ...]  #: (L,) distinct labels, in the order of the symbols
-    state_label: IntArray  #: (S,) label of each state
-    states: tuple[NDArray[np.int64], ...]  #: states of each label
+    state_label: Int32Array  #: (S,) label of each state
+    states: tuple[IntArray, ...]  #: states of each label
     #: of each label, the inverse of the block of the unary closure; None where it is the identity
     once: tuple[FloatArray | None, ...]
 
@@ -77,7 +76,7 @@ def tables(exact: Exact) -> Tables:
     return _TABLES[exact]
 
 
-def _by_parent(rules: IntArray, logp: FloatArray, n_states: int) -> ParentRows:
+def _by_parent(rules: Int32Array, logp: FloatArray, n_states: int) -> ParentRows:
     order = np.argsort(rules[:, 0], kind="stable")
     start = np.searchsorted(rules[order, 0], np.arange(n_states + 1)).astype(np.int32)
     return ParentRows(start, np.ascontiguousarray(rules[order, 1:].T), np.exp(logp[order]))
@@ -97,9 +96,9 @@ class Posterior:
     inside: FloatArray = field(repr=False)  #: (spans, S) scaled, see `truesource.grammar.inference._kernels.posterior`
     bare: FloatArray = field(repr=False)  #: (spans, S) inside weight without unary steps from the symbol
     closed: FloatArray = field(repr=False)  #: (spans, S) outside weight below unary chains
-    shift: NDArray[np.int64] = field(repr=False)  #: (spans,) powers of two of the inside weights
-    listed: IntArray = field(repr=False)  #: (spans, S) states that are not zero
-    count: IntArray = field(repr=False)  #: (spans,) how many
+    shift: IntArray = field(repr=False)  #: (spans,) powers of two of the inside weights
+    listed: Int32Array = field(repr=False)  #: (spans, S) states that are not zero
+    count: Int32Array = field(repr=False)  #: (spans,) how many
 
     def __len__(self) -> int:
         return len(self.sentence)
@@ -110,7 +109,7 @@ class Posterior:
         return tables(self.pcfg.exact).labels
 
     @cached_property
-    def leaves(self) -> NDArray[np.int64]:
+    def leaves(self) -> IntArray:
         """Numbers of the spans of one token, (n,)."""
         i = np.arange(len(self.sentence))
         return np.asarray((i + 1) * i // 2 + i)

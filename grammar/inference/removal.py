@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 def removed_mass(pcfg: PCFG, sentences: Iterable[Sequence[str]], lengths: LengthRange | None = None) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference import closure
@@ -22,8 +22,6 @@ from truesource.grammar.inference.rules import (
     pair_rules,
 )
 from truesource.grammar.rules import GrammarRules
-
-FloatArray = NDArray[np.float64]
 
 
 class GrammarTables:
@@ -85,7 +83,7 @@ class GrammarTables:
         return mean_matrix(self.pcfg, np.ones(len(self.pcfg.symbols)))
 
     @cached_property
-    def reached(self) -> NDArray[np.bool_]:
+    def reached(self) -> BoolArray:
         """Which symbols occur in derivations from the start, (S,)."""
         return np.asarray(closure.reachable_from(self._mean, self.pcfg.start))
 

@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts, length_table, range_table
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

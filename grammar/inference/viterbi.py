@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
+from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
 from truesource.grammar.inference.rules import SparseRows
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
 
 
-def best_chains(pcfg: GrammarRules) -> tuple[SparseRows, NDArray[np.int32]]:
+def best_chains(pcfg: GrammarRules) -> tuple[SparseRows, Int32Array]:
     """Most probable unary chain between any two symbols.
 
     Returns:
@@ -39,7 +39,7 @@ def best_chains(pcfg: GrammarRules) -> tuple[SparseRows, NDArray[np.int32]]:
 
 
 def viterbi_tree(
-    tables: GrammarTables, best_chains: tuple[SparseRows, NDArray[np.int32]], sentence: Sequence[str]
+    tables: GrammarTables, best_chains: tuple[SparseRows, Int32Array], sentence: Sequence[str]
 ) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
 

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference._kernels import wide as kernels
@@ -17,8 +17,6 @@ from truesource.grammar.inference.rules import sparse_rows
 if TYPE_CHECKING:
     from truesource.grammar.inference.tables import GrammarTables
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 LOG_UNIT = 960.0 * math.log(2.0)
 BYTES = 16  #: of one weight
 
@@ -74,9 +72,9 @@ class WideCharts:
         unary[pcfg.unary[:, 0], pcfg.unary[:, 1]] = pcfg.unary_logp
         self._unary = np.where(tables.mass > 0.0, unary, -np.inf)
         self._closure = self._star(self._unary, "unary closure")
-        self._free: tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray] | None = None
+        self._free: tuple[Int32Array, Int32Array, FloatArray, IntArray] | None = None
 
-    def _star(self, logs: FloatArray, what: str) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray]:
+    def _star(self, logs: FloatArray, what: str) -> tuple[Int32Array, Int32Array, FloatArray, IntArray]:
         """Rows of ``(I - M)^-1``, of the logarithms of M."""
         weights = Weights.of_logs(logs)
         if not kernels.star(*weights):
@@ -87,7 +85,7 @@ class WideCharts:
         at = np.repeat(np.arange(self._size), np.diff(rows.start)), rows.column
         return rows.start, rows.column, weights.m[at], weights.e[at]
 
-    def _left_corners(self) -> tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray]:
+    def _left_corners(self) -> tuple[Int32Array, Int32Array, FloatArray, IntArray]:
         if self._free is None:
             a, b, c = self._tables.pcfg.binary.T
             with np.errstate(divide="ignore"):
@@ -97,13 +95,13 @@ class WideCharts:
             self._free = self._star(logs, "left-corner closure")
         return self._free
 
-    def log_prob(self, words: NDArray[np.int32], allowed: NDArray[np.bool_]) -> float:
+    def log_prob(self, words: Int32Array, allowed: BoolArray) -> float:
         """Ln P(sentence) over derivations whose spans are ``allowed`` (spans,), ``words`` (n,); -inf without any."""
         n, chart = len(words), self._inside(words, allowed)
         at = n * (n - 1) // 2, self._tables.pcfg.start
         return float(Weights(chart.m[at], chart.e[at]).logs())
 
-    def _inside(self, words: NDArray[np.int32], allowed: NDArray[np.bool_] | None = None) -> Weights:
+    def _inside(self, words: Int32Array, allowed: BoolArray | None = None) -> Weights:
         n = len(words)
         require_memory(n, BYTES * n * (n + 1) // 2 * self._size)
         chart = Weights.zeros(n * (n + 1) // 2, self._size)
@@ -113,7 +111,7 @@ class WideCharts:
             kernels.inside_column(*chart, j, words[j], here, *self._rules, *self._closure, self._lexicon)
         return chart
 
-    def leaves(self, words: NDArray[np.int32]) -> tuple[FloatArray, bool]:
+    def leaves(self, words: Int32Array) -> tuple[FloatArray, bool]:
         """Ln of the outside weight of every preterminal position, unary chains above it included, (n, S).
 
         Also whether the grammar can make the sentence, ``words`` (n,), -1 unknown.
@@ -122,7 +120,7 @@ class WideCharts:
         leaves = Weights(*kernels.outside_leaves(*chart, n, start, *self._rules, *self._closure))
         return leaves.logs(), bool(chart.m[n * (n - 1) // 2, start] > 0.0)
 
-    def causal(self, words: NDArray[np.int32], lengths: LengthRange | None = None) -> WideCausal:
+    def causal(self, words: Int32Array, lengths: LengthRange | None = None) -> WideCausal:
         """One pass over ``words`` (n,), -1 unknown."""
         pcfg, n = self._tables.pcfg, len(words)
         high = 1 if lengths is None else lengths.high
@@ -168,9 +166,7 @@ class WideCharts:
             kernels.advance(*chart, j + 1, *begun, *rule, *self._binary, *omega)
         return WideCausal(conditional, stop, starts)
 
-    def _owed(
-        self, lengths: LengthRange
-    ) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32], FloatArray, IntArray], float]:
+    def _owed(self, lengths: LengthRange) -> tuple[tuple[Int32Array, Int32Array, FloatArray, IntArray], float]:
         """Left-corner steps with the mass of d tokens after them, and ln P(a length in the range)."""
         pcfg, pairs = self._tables.pcfg, self._tables.pairs
         leaf = np.full(self._size, -np.inf)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure
@@ -21,8 +21,6 @@ from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rules import left_corner_matrix, mean_matrix
 from truesource.grammar.pcfg import PCFG
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kind = Literal["first", "last", "any"]
 
 

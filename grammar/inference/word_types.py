@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts, length_table, range_table
 from truesource.grammar.inference.occurrence import masses_by_length, tables_by_length, total_masses
 from truesource.grammar.inference.word_pairs import emission_of, pair_weights
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = None) -> FloatArray:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.tree import Tree
 
 
@@ -19,7 +19,7 @@ class TreebankStatistics:
     trees: int  #: trees kept
     tokens: int  #: words
     types: int  #: different words
-    lengths: NDArray[np.int64]  #: (longest + 1,) number of trees of each length in words; entry 0 is 0
+    lengths: IntArray  #: (longest + 1,) number of trees of each length in words; entry 0 is 0
     phrasal: Mapping[str, int]  #: nodes of each label above other nodes, most frequent first
     preterminal: Mapping[str, int]  #: nodes of each label above a word, most frequent first
     phrasal_rules: int  #: different ``X -> Y Z ...``

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import restrict
@@ -17,7 +17,6 @@ from truesource.grammar.variants.change import Change, Changed, require_ending
 from truesource.grammar.variants.divergence import rule_name
 from truesource.grammar.variants.rule_map import RuleMap
 
-BoolArray = NDArray[np.bool_]
 ANY = "*"  #: stands for any symbol in a pattern
 
 _COARSE = Binarisation(horizontal=1).coarse

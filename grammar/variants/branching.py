@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank.head_rules import HeadRules
@@ -23,7 +23,6 @@ from truesource.grammar.variants.node_rules import NodeRules
 from truesource.grammar.variants.rule_map import RuleMap, locate
 
 Order = Literal["mirror", "head-initial", "head-final"]
-BoolArray = NDArray[np.bool_]
 EXAMPLES = 12  #: nodes named in a description, those of the most probable rules
 REFUSED = 6  #: nodes without a known head that a refusal names
 

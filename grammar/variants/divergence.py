@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.variants.measures import Measures, measure
 from truesource.grammar.variants.rule_map import RuleMap
-
-FloatArray = NDArray[np.float64]
 
 #: what the divergence of derivations says about sentences
 STRINGS = (
@@ -102,7 +100,7 @@ def _infinite(measures: Measures, which: str) -> str | None:
     return f"the {which} has a spectral radius of 1 or more, so expected counts are infinite; give a length range"
 
 
-def _missing(pcfg: PCFG, uses: FloatArray, absent: NDArray[np.bool_], one: str, other: str) -> str | None:
+def _missing(pcfg: PCFG, uses: FloatArray, absent: BoolArray, one: str, other: str) -> str | None:
     """Why a divergence is infinite: the most used rule that the other grammar does not have."""
     lost = np.flatnonzero(absent & (uses > 0.0))
     if not len(lost):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.variants.change import Change, Changed
 from truesource.grammar.variants.rows import checked, log_sums, number, require_representable
 from truesource.grammar.variants.rule_map import RuleMap
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 from truesource.grammar.treebank.head_rules import HeadRules, written_label
 from truesource.grammar.variants.categories import categories
 
-IntArray = NDArray[np.int64]
 Names = tuple[str, ...]
 
 
@@ -48,12 +47,12 @@ class NodeRules:
         return categories(self.pcfg)
 
     @cached_property
-    def _inner(self) -> NDArray[np.bool_]:
+    def _inner(self) -> BoolArray:
         labels = self.pcfg.labels
         return np.array([label.startswith(INTERMEDIATE) and label != INTERMEDIATE for label in labels], dtype=bool)
 
     @cached_property
-    def _expansions(self) -> tuple[NDArray[np.float64], list[Names]]:
+    def _expansions(self) -> tuple[FloatArray, list[Names]]:
         """Log probability of the best expansion of every symbol into nodes, (S,), and its categories."""
         pcfg, inner = self.pcfg, self._inner
         value = np.where(inner, -np.inf, 0.0)
@@ -125,12 +124,12 @@ class NodeRules:
         """Position of the head among the children of each of the different nodes; None where it is not known."""
         return [rules.find(node.label, node.children) for node in self.nodes[0]]
 
-    def whole(self) -> NDArray[np.bool_]:
+    def whole(self) -> BoolArray:
         """Which binary rules are the upper ones of their node, (R,)."""
         return np.asarray(~self._inner[self.pcfg.binary[:, 0]])
 
 
-def _steps(pcfg: PCFG, inner: NDArray[np.bool_]) -> Sequence[tuple[int, int, int, int, float]]:
+def _steps(pcfg: PCFG, inner: BoolArray) -> Sequence[tuple[int, int, int, int, float]]:
     """(Parent, intermediate child, sibling left of it, sibling right of it, log probability); -1 for no sibling."""
     found: list[tuple[int, int, int, int, float]] = []
     for (parent, left, right), logp in zip(pcfg.binary.tolist(), pcfg.binary_logp.tolist(), strict=True):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.errors import InputError
 
-FloatArray = NDArray[np.float64]
 SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
 
 
-def log_sums(parents: NDArray[np.int32], logp: FloatArray, n_symbols: int) -> FloatArray:
+def log_sums(parents: Int32Array, logp: FloatArray, n_symbols: int) -> FloatArray:
     """``ln sum exp(logp)`` over the rules of each symbol, (S,); -inf for a symbol without any."""
     top = np.full(n_symbols, -np.inf)
     np.maximum.at(top, parents, logp)

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, Int32Array, IntArray
 from truesource.grammar.pcfg import PCFG
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +73,7 @@ def locate(pcfg: PCFG, binary: IntArray, unary: IntArray, lexical: IntArray) -> 
     return np.concatenate(found)
 
 
-def _keys(rules: NDArray[np.int32] | IntArray, base: int) -> IntArray:
+def _keys(rules: Int32Array | IntArray, base: int) -> IntArray:
     """One number a rule, rising in the order of a grammar's arrays: by children, then parent."""
     key = np.zeros(len(rules), dtype=np.int64)
     for column in (*range(1, rules.shape[1]), 0):

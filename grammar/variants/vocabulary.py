@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.variants.change import Change, Changed
 from truesource.grammar.variants.rows import log_sums
 from truesource.grammar.variants.rule_map import RuleMap, locate
 
-BoolArray = NDArray[np.bool_]
 UNKNOWN = "<unk>"  #: how collapsed words read
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.decoding.beam_sampling import beam_sampling
 from truesource.lmtrain.decoding.beam_search import beam_search
@@ -60,7 +60,7 @@ class Samples(NamedTuple):
     """Sentences drawn from a model."""
 
     sentences: list[list[str]]  #: words; ``<unk>`` may be among them
-    finished: NDArray[np.bool_]  #: (n,) whether the model ended the sentence itself within the tokens allowed
+    finished: BoolArray  #: (n,) whether the model ended the sentence itself within the tokens allowed
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Decoded:
     """Sentences that a decoding scheme drew from a model."""
 
     sentences: list[list[str]]  #: words; ``<unk>`` may be among them
-    finished: NDArray[np.bool_]  #: (n,) False for those cut after ``max_tokens``
-    log_prob: NDArray[np.float64]  #: (n,) under the model itself, with the end of the sentence if finished, nats
-    group: NDArray[np.int64]  #: (n,) number of the beam that it comes from; of its own where only the best is kept
+    finished: BoolArray  #: (n,) False for those cut after ``max_tokens``
+    log_prob: FloatArray  #: (n,) under the model itself, with the end of the sentence if finished, nats
+    group: IntArray  #: (n,) number of the beam that it comes from; of its own where only the best is kept
     special: float  #: probability that the model gave to tokens that no sentence contains, summed over the contexts
     contexts: int  #: how many contexts
 

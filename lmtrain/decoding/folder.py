@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.shards import read_columns, verify_shards
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import STRICT, Count, FileName, Positive, read_record
 from truesource.lmtrain.decoding.settings import Decoding
@@ -166,15 +166,15 @@ class SampleFolder:
             found += [text.split() for text, finished in zip(*columns, strict=True) if cut or finished]
         return found
 
-    def finished(self) -> NDArray[np.bool_]:
+    def finished(self) -> BoolArray:
         """(n,) whether the model ended the sentence itself."""
         return np.concatenate([table.column("finished").to_numpy() for table in self._tables("finished")])
 
-    def log_probs(self) -> NDArray[np.float64]:
+    def log_probs(self) -> FloatArray:
         """(n,) log probability of each sentence under the model itself, with its end if finished, nats."""
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables("logprob")])
 
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> IntArray:
         """(n,) number of the beam that each sentence comes from; those of one beam are not independent.
 
         A sentence is a group of its own unless all hypotheses of a beam were kept.

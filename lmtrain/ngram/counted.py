@@ -6,11 +6,10 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, Samples
 from truesource.lmtrain.ngram.reading import Reader
@@ -45,10 +44,10 @@ class CountedModel(ABC):
         smoothing: Smoothing,
         tokenizer: PreTrainedTokenizerFast,
         encoder: Encoder,
-        emitted: NDArray[np.int64],
+        emitted: IntArray,
         name: str,
         *,
-        discount: NDArray[np.float64] | None = None,
+        discount: FloatArray | None = None,
     ) -> None:
         if len(encoder) != trie.n_tokens:
             raise InputError(

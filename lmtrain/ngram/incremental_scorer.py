@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.piece_model import PathSums
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.lmtrain.ngram.reading import Reader
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class NgramScorer:
@@ -31,28 +28,28 @@ class NgramScorer:
         """The context of the empty text."""
         return int(self._reader.begin(1).node[0])
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         """(R,) contexts each continued by one token; contexts may repeat."""
         self._steps += len(contexts)
         return self._reader.look_up(contexts, tokens)[1]
 
-    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats."""
         return self._reader.look_up(contexts, tokens)[0]
 
-    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability that one of some tokens, (K,), follows each context, nats."""
         return self._reader.log_mass(tokens)[contexts]
 
-    def log_end(self, contexts: Ints) -> Floats:
+    def log_end(self, contexts: IntArray) -> FloatArray:
         """(R,) log probability that the text ends after each context, nats."""
         return self.log_prob(contexts, np.full(len(contexts), self._reader.eos, dtype=np.int64))
 
-    def sum_paths(self, source: Ints, first: Ints, tokens: Ints, most: int) -> PathSums:
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: IntArray, most: int) -> PathSums:
         """Sum over all paths of a lattice; see `truesource.generator.piece_model.LatticeScorer`."""
         found = self._reader.sum_paths(source, first, tokens, most)
         self._steps += found.steps
         return found
 
-    def keep(self, contexts: Ints) -> None:
+    def keep(self, contexts: IntArray) -> None:
         """Nothing is remembered, so nothing is forgotten."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.integrity import require_unchanged
@@ -31,7 +30,7 @@ def make_ngram(
     tokenizer: PreTrainedTokenizerFast,
     name: str,
     *,
-    discount: NDArray[np.float64] | None = None,
+    discount: FloatArray | None = None,
 ) -> NgramModel | NgramPieceModel:
     """A model of words or of pieces, as its tokeniser says; arguments as for `NgramModel`.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.lmtrain.ngram.smoothing import NgramEstimate
 
 
-def log_mass(estimate: NgramEstimate, members: NDArray[np.bool_]) -> NDArray[np.float64]:
+def log_mass(estimate: NgramEstimate, members: BoolArray) -> FloatArray:
     """Log probability that the next token is one of a set.
 
     With b(h) and h' as in `lmtrain.ngram._kernels.estimate.estimate`, p(w | h) is b(h) p(w | h') where hw is not in
@@ -35,5 +35,5 @@ def log_mass(estimate: NgramEstimate, members: NDArray[np.bool_]) -> NDArray[np.
         others = np.maximum(mass[trie.suffix[some]] - shorter[some], 0.0)
         mass[some] += np.exp(estimate.backoff[some]) * others
     with np.errstate(divide="ignore"):
-        found: NDArray[np.float64] = np.log(mass)
+        found: FloatArray = np.log(mass)
     return found

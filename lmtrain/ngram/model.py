@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, TokenScores
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.next_token import NextTokenProbabilities
@@ -40,10 +40,10 @@ class NgramModel(CountedModel):
         tokenizer: PreTrainedTokenizerFast,
         name: str,
         *,
-        discount: NDArray[np.float64] | None = None,
+        discount: FloatArray | None = None,
     ) -> None:
         self._vocabulary = v = WordVocabulary(tokenizer)
-        self._columns: NDArray[np.int64] = np.append(v.word_ids, [v.unk, v.eos])
+        self._columns: IntArray = np.append(v.word_ids, [v.unk, v.eos])
         super().__init__(trie, smoothing, tokenizer, v, self._columns, name, discount=discount)
 
     @property

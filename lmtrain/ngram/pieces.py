@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import Rows
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores
-from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
+from truesource.generator.piece_model import PieceTokenizer
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.ngram.counted import CountedModel
 from truesource.lmtrain.ngram.incremental_scorer import NgramScorer
@@ -52,7 +52,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         tokenizer: PreTrainedTokenizerFast,
         name: str,
         *,
-        discount: NDArray[np.float64] | None = None,
+        discount: FloatArray | None = None,
     ) -> None:
         self._vocabulary = v = SubwordVocabulary(tokenizer)
         emitted = np.append(np.arange(len(SPECIALS), len(v)), v.eos)
@@ -81,7 +81,7 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         return assemble_words(pieces, slots, values, boundary, frame, ends=True)
 
     @cached_property
-    def _log_begins(self) -> Floats:
+    def _log_begins(self) -> FloatArray:
         """(C,) log B by context: the next token begins a word, or is the end."""
         return log_mass(self.estimate, self._vocabulary.begins)
 
@@ -101,16 +101,16 @@ class NgramPieceModel(CountedModel, OpenVocabulary):
         """Its tokeniser, for sums over all ways to cut a text."""
         return read_pieces(self.tokenizer)
 
-    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
         """(R,) log probability of each row of pieces and of the end after it, nats; -inf for what ``mle`` never saw."""
         if not len(rows):
             return np.zeros(0)
         stream = as_stream(Rows.of(rows), self._vocabulary)
         begins = np.cumsum(stream.lengths + 1) - stream.lengths - 1
-        sums: Floats = np.add.reduceat(self.reader.score(stream), begins)
+        sums: FloatArray = np.add.reduceat(self.reader.score(stream), begins)
         return sums
 
-    def token_steps(self, rows: Sequence[Ints]) -> int:
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
         """Look-ups of `log_probs` of these rows: one a piece, and one for the end of each."""
         return sum(len(row) + 1 for row in rows)
 

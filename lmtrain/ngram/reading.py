@@ -11,23 +11,22 @@ from numpy.typing import NDArray
 
 from truesource.generator.piece_model import PathSums
 from truesource.generator.random_streams import random_state
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.lmtrain.ngram._kernels import estimate as _kernels_estimate
 from truesource.lmtrain.ngram._kernels import walk as kernels
 from truesource.lmtrain.ngram.mass import log_mass
 from truesource.lmtrain.ngram.smoothing import NgramEstimate
 from truesource.lmtrain.ngram.stream import Stream
 
-Ints = NDArray[np.int64]
-
 
 class ReaderState(NamedTuple):
     """What R texts of one length are remembered by."""
 
-    node: Ints  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
-    length: Ints  #: (R,) tokens of it
+    node: IntArray  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
+    length: IntArray  #: (R,) tokens of it
     position: int  #: tokens read, ``<bos>`` not counted
 
-    def take(self, rows: Ints) -> ReaderState:
+    def take(self, rows: IntArray) -> ReaderState:
         """Some of the texts, in any order, any number of times."""
         return ReaderState(self.node[rows], self.length[rows], self.position)
 
@@ -35,9 +34,9 @@ class ReaderState(NamedTuple):
 class SampledTokens(NamedTuple):
     """Sentences as token numbers."""
 
-    tokens: NDArray[np.int32]  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
-    ends: Ints  #: (n,) where each ends
-    finished: NDArray[np.bool_]  #: (n,) whether the model ended it
+    tokens: Int32Array  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
+    ends: IntArray  #: (n,) where each ends
+    finished: BoolArray  #: (n,) whether the model ended it
 
 
 @dataclass(frozen=True)
@@ -59,36 +58,36 @@ class Reader:
         return self.estimate.smoothing == "mle"
 
     @cached_property
-    def _tables(self) -> tuple[NDArray[np.int32] | NDArray[np.float64], ...]:
+    def _tables(self) -> tuple[Int32Array | FloatArray, ...]:
         trie = self.estimate.trie
         return trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff
 
     @cached_property
-    def _running(self) -> Ints:
+    def _running(self) -> IntArray:
         running = np.zeros(len(self.estimate.trie.count) + 1, dtype=np.int64)
         np.cumsum(self.estimate.trie.count, out=running[1:])
         return running
 
-    def score(self, stream: Stream) -> NDArray[np.float64]:
+    def score(self, stream: Stream) -> FloatArray:
         """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
         order = self.estimate.trie.order
-        values: NDArray[np.float64] = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
+        values: FloatArray = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
         return values
 
-    def contexts(self, stream: Stream) -> NDArray[np.int32]:
+    def contexts(self, stream: Stream) -> Int32Array:
         """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
-        found: NDArray[np.int32] = kernels.contexts(*self._tables, order, stream.tokens, stream.ends)
+        found: Int32Array = kernels.contexts(*self._tables, order, stream.tokens, stream.ends)
         return found
 
-    def look_up(self, nodes: Ints, tokens: NDArray[np.integer]) -> tuple[NDArray[np.float64], Ints]:
+    def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
         """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
         values, after = kernels.look_up(*self._tables, nodes, tokens.astype(np.int32))
         if self.strict:
             values[~self.seen[nodes]] = -np.inf
         return values, after
 
-    def log_mass(self, tokens: NDArray[np.integer]) -> NDArray[np.float64]:
+    def log_mass(self, tokens: NDArray[np.integer]) -> FloatArray:
         """Log probability that one of some tokens follows, by context, (C,); found once for each set of tokens."""
         key = tokens.astype(np.int64).tobytes()
         if key not in self._masses:
@@ -101,10 +100,10 @@ class Reader:
         return self._masses[key]
 
     @cached_property
-    def _masses(self) -> dict[bytes, NDArray[np.float64]]:
+    def _masses(self) -> dict[bytes, FloatArray]:
         return {}
 
-    def sum_paths(self, source: Ints, first: Ints, tokens: NDArray[np.integer], most: int) -> PathSums:
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: NDArray[np.integer], most: int) -> PathSums:
         """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeScorer.sum_paths`."""
         begin = int(self.begin(1).node[0])
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
@@ -115,7 +114,7 @@ class Reader:
         )
 
     @cached_property
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> BoolArray:
         """(C,) contexts that cannot be longer: of N - 1 tokens, or from the beginning of a sentence."""
         trie = self.estimate.trie
         seen = np.zeros(int(trie.level[-1]), dtype=bool)
@@ -137,7 +136,7 @@ class Reader:
         kernels.advance(*self._tables, node, length, tokens.astype(np.int32))
         return ReaderState(node, length, state.position + 1)
 
-    def expect(self, state: ReaderState, columns: Ints) -> NDArray[np.float64]:
+    def expect(self, state: ReaderState, columns: IntArray) -> FloatArray:
         """Log probability of every next token.
 
         Args:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.lmtrain.ngram._kernels import estimate as kernels
 from truesource.lmtrain.ngram.trie import Trie
 
@@ -21,10 +21,10 @@ class NgramEstimate:
 
     trie: Trie  #: as `adjust` left it
     smoothing: Smoothing
-    discount: NDArray[np.float64]  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
-    emitted: NDArray[np.int64]  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
-    log_prob: NDArray[np.float64]  #: (G,) of the last token given those before it
-    backoff: NDArray[np.float64]  #: (C,) mass of a context that goes to the shorter one
+    discount: FloatArray  #: (N, 3) taken from a count of 1, 2, and 3 or more, by length
+    emitted: IntArray  #: (E,) tokens that can follow something: words, ``<unk>``, ``<eos>``
+    log_prob: FloatArray  #: (G,) of the last token given those before it
+    backoff: FloatArray  #: (C,) mass of a context that goes to the shorter one
 
 
 def adjust(trie: Trie, smoothing: Smoothing) -> Trie:
@@ -42,9 +42,9 @@ def adjust(trie: Trie, smoothing: Smoothing) -> Trie:
 def estimate(
     trie: Trie,
     smoothing: Smoothing,
-    emitted: NDArray[np.int64],
+    emitted: IntArray,
     *,
-    discount: NDArray[np.float64] | None = None,
+    discount: FloatArray | None = None,
 ) -> NgramEstimate:
     """Probabilities of all n-grams.
 
@@ -73,7 +73,7 @@ def estimate(
     return NgramEstimate(trie, smoothing, discount, emitted, log_prob, backoff)
 
 
-def discounts(counts: NDArray[np.int32]) -> tuple[float, float, float]:
+def discounts(counts: Int32Array) -> tuple[float, float, float]:
     """Discounts of the n-grams of one length from how many of them count 1, 2, 3 and 4.
 
     With n_i of them counting i and Y = n_1 / (n_1 + 2 n_2), a count of i = 1, 2, and 3 or more loses

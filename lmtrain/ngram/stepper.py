@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from truesource.grammar.arrays import IntArray
 from truesource.lmtrain.ngram.reading import Reader
 
 
@@ -33,5 +33,5 @@ class NgramStepper:
         return self._expect()
 
     def _expect(self) -> Tensor:
-        columns: NDArray[np.int64] = np.arange(self._reader.n_tokens)
+        columns: IntArray = np.arange(self._reader.n_tokens)
         return torch.from_numpy(self._reader.expect(self._state, columns))

@@ -6,9 +6,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.grammar.archives import ArrayKind, integers, read_arrays
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path
 from truesource.lmtrain.ngram.smoothing import NgramEstimate
@@ -25,7 +25,7 @@ def save_counts(estimate: NgramEstimate, folder: Path) -> None:
         np.savez(stream, discount=estimate.discount, **arrays)
 
 
-def load_counts(folder: Path) -> tuple[Trie, NDArray[np.float64]]:
+def load_counts(folder: Path) -> tuple[Trie, FloatArray]:
     """Read what `save_counts` wrote: the trie and the discounts.
 
     Raises:

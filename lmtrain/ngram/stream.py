@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
+from truesource.grammar.arrays import Int32Array, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.tokenizer import Encoder
@@ -19,12 +19,12 @@ MOST_TOKENS = 2**31 - 1  #: places in a stream are 32-bit numbers
 class Stream(NamedTuple):
     """``<bos> w1 .. wn <eos>``, sentence by sentence."""
 
-    tokens: NDArray[np.int32]  #: (T,)
-    ends: NDArray[np.int64]  #: (S,) where each sentence ends
-    lengths: NDArray[np.int64]  #: (S,) words, or pieces of words, of each sentence
+    tokens: Int32Array  #: (T,)
+    ends: IntArray  #: (S,) where each sentence ends
+    lengths: IntArray  #: (S,) words, or pieces of words, of each sentence
 
     @property
-    def begins(self) -> NDArray[np.int64]:
+    def begins(self) -> IntArray:
         """Where each sentence begins, (S,)."""
         return self.ends - self.lengths - 2
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.ngram._kernels import count as kernels
 from truesource.lmtrain.ngram.stream import Stream
 
-Ints = NDArray[np.int32]
 MOST_NODES = 2**31 - 1  #: n-grams are 32-bit numbers
 
 
@@ -24,11 +23,11 @@ class Trie:
     The continuations of one n-gram stand together and sorted, so that they are found by bisection.
     """
 
-    level: Ints  #: (N + 1,) number of the first n-gram of each length 0 to N
-    start: Ints  #: (C + 1,) number of the first continuation of each of the C n-grams shorter than N, and at last G
-    word: Ints  #: (G,) last token of each n-gram; -1 for the empty one
-    suffix: Ints  #: (G,) number of the n-gram that is left without the first token; -1 for the empty one
-    count: Ints  #: (G,) how often each occurs, or counts as `adjust` says; 0 for the empty one and ``<bos>`` alone
+    level: Int32Array  #: (N + 1,) number of the first n-gram of each length 0 to N
+    start: Int32Array  #: (C + 1,) number of the first continuation of each of the C n-grams shorter than N; then G
+    word: Int32Array  #: (G,) last token of each n-gram; -1 for the empty one
+    suffix: Int32Array  #: (G,) number of the n-gram that is left without the first token; -1 for the empty one
+    count: Int32Array  #: (G,) how often each occurs, or as `adjust` counts; 0 for the empty one and ``<bos>`` alone
 
     @property
     def order(self) -> int:
@@ -127,7 +126,7 @@ def count_ngrams(stream: Stream, order: int, *, n_tokens: int, bos: int, eos: in
     return Trie(np.array(level, np.int32), *(_joined(table) for table in (starts, words, suffixes, numbers)))
 
 
-def _joined(table: list[Ints]) -> Ints:
+def _joined(table: list[Int32Array]) -> Int32Array:
     """One array; the parts are let go."""
     array = np.concatenate(table)
     table.clear()

@@ -7,14 +7,13 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import Batch, by_length, pack, to_device
-from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Marks
+from truesource.lmtrain.pieces.word_aligner import Marks
 
-Floats = NDArray[np.float64]
 #: opens a function from the model and a batch to logits (T, V) at the batch's ``positions``
 OpenPredictor = Callable[[nn.Module], AbstractContextManager[Callable[[nn.Module, Batch], torch.Tensor]]]
 
@@ -23,11 +22,11 @@ def row_log_probs(
     model: nn.Module,
     predictor: OpenPredictor,
     marks: Marks,
-    rows: Sequence[Ints],
+    rows: Sequence[IntArray],
     budget: int,
     *,
     longest: int | None = None,
-) -> Floats:
+) -> FloatArray:
     """Log probability of each row of pieces and, where there is a token for it, of the end after it.
 
     Args:
@@ -53,17 +52,17 @@ def row_log_probs(
     first = np.cumsum([0, *(len(row) + 1 for row in rows)])
     if not marks.after:
         values[first[1:] - 1] = 0.0
-    sums: Floats = np.add.reduceat(values, first[:-1])
+    sums: FloatArray = np.add.reduceat(values, first[:-1])
     return sums
 
 
-def row_steps(marks: Marks, rows: Sequence[Ints], budget: int) -> int:
+def row_steps(marks: Marks, rows: Sequence[IntArray], budget: int) -> int:
     """Tokens that `row_log_probs` of these rows runs the network at, padding included."""
     sizes = _sizes(marks, rows)
     return sum(len(some) * int(sizes[some].max()) for some in by_length(sizes, budget))
 
 
-def _sizes(marks: Marks, rows: Sequence[Ints]) -> Ints:
+def _sizes(marks: Marks, rows: Sequence[IntArray]) -> IntArray:
     """(R,) tokens that are read of each row, those before it included."""
     return np.array([len(marks.before) + len(row) for row in rows], dtype=np.int64)
 
@@ -99,13 +98,13 @@ def slot_log_probs(
     model: nn.Module,
     predictor: OpenPredictor,
     marks: Marks,
-    rows: Sequence[Ints],
+    rows: Sequence[IntArray],
     budget: int,
     *,
-    begins: Flags | None = None,
-    opens: Flags | None = None,
+    begins: BoolArray | None = None,
+    opens: BoolArray | None = None,
     advance: Callable[[int], None] | None = None,
-) -> tuple[Floats, Floats]:
+) -> tuple[FloatArray, FloatArray]:
     """Log probability of every piece of every row and of the end after it.
 
     Args:
@@ -157,8 +156,8 @@ def log_probs_at(
     model: nn.Module,
     batch: Batch,
     columns: torch.Tensor | None = None,
-    opens: Flags | None = None,
-) -> tuple[Floats, Floats]:
+    opens: BoolArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
     """Log probability of the targets, and, where ``opens``, of all ``columns`` together (else 0); (T,) each, nats."""
     model.eval()
     device = next(model.parameters()).device

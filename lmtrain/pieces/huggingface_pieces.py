@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from tokenizers import Tokenizer
 
-from truesource.generator.piece_model import Ints, PieceInventory, PieceKind, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.pieces.marking import (
     MARKER,
@@ -62,7 +63,7 @@ class HuggingFacePieces:
         )
         self._characters = set().union(*self.inventory.pieces)
         size = max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
-        self._index: Ints = np.full(size, -1, dtype=np.int64)
+        self._index: IntArray = np.full(size, -1, dtype=np.int64)
         self._index[self.inventory.ids] = np.arange(len(self.inventory.ids))
 
     def read(self, text: str) -> PieceText:
@@ -76,7 +77,7 @@ class HuggingFacePieces:
         if not spelling.replace(marker, "") and marker not in text:
             raise InputError(f"the tokeniser keeps nothing of the text {text[:20]!r}")
         found = self._backend.encode(text, add_special_tokens=False)
-        cut: Ints = self._index[np.array(found.ids, dtype=np.int64)]
+        cut: IntArray = self._index[np.array(found.ids, dtype=np.int64)]
         unreadable = dict.fromkeys(
             text[a:b].strip() or text[a:b] or token
             for (a, b), token, at in zip(found.offsets, found.tokens, cut.tolist(), strict=True)

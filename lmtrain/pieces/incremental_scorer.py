@@ -6,15 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.data import by_length
 from truesource.lmtrain.pieces.batch_scorer import check_beginning, check_length
 from truesource.lmtrain.pieces.kv_cache import Memory, Store
-from truesource.lmtrain.pieces.word_aligner import Ints, Marks
+from truesource.lmtrain.pieces.word_aligner import Marks
 
-Floats = NDArray[np.float64]
 TOGETHER = 2**22  #: logits that `NetworkScorer.log_any` adds up at once
 
 
@@ -25,7 +24,7 @@ class _Context:
         self.parent = parent  #: None: this is the beginning, or has been read
         self.token = token  #: the last one
         self.length = length  #: tokens, the one before the text included
-        self.held: Ints | None = None  #: of the memory; None: not yet read
+        self.held: IntArray | None = None  #: of the memory; None: not yet read
         self.row = -1  #: of the logits
 
 
@@ -64,7 +63,7 @@ class NetworkScorer:
         """The context of the empty text."""
         return self._number(-1, self._marks.before[0])
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         """(R,) contexts each continued by one token; contexts may repeat.
 
         Raises:
@@ -84,7 +83,7 @@ class NetworkScorer:
             self._numbers[before, token] = number
         return number
 
-    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability of each token after its context, nats.
 
         Raises:
@@ -97,7 +96,7 @@ class NetworkScorer:
             chosen = logits[rows, torch.from_numpy(tokens).to(logits.device)].double() - total[rows]
             return _finite(chosen)
 
-    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         """(R,) log probability that one of some tokens, (K,), follows each context, nats.
 
         Raises:
@@ -113,20 +112,20 @@ class NetworkScorer:
             sums = [torch.logsumexp(logits[some].index_select(1, columns).double(), dim=1) for some in parts]
             return _finite(torch.cat(sums) - total[rows])
 
-    def _answers(self, contexts: Ints) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _answers(self, contexts: IntArray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Rows (R,) of some contexts among the logits (n, V) and among the logarithms of their sums (n,)."""
         asked = [self._contexts[number] for number in contexts.tolist()]
         self._read(asked)
         logits, total = self._logits
         return torch.tensor([context.row for context in asked], device=logits.device), logits, total
 
-    def log_end(self, contexts: Ints) -> Floats:
+    def log_end(self, contexts: IntArray) -> FloatArray:
         """(R,) log probability that the text ends after each context, nats; 0 without a token for the end."""
         if not self._marks.after:
             return np.zeros(len(contexts))
         return self.log_prob(contexts, np.full(len(contexts), self._marks.after[0], dtype=np.int64))
 
-    def keep(self, contexts: Ints) -> None:
+    def keep(self, contexts: IntArray) -> None:
         """Forget all contexts but these (asking of others is a KeyError), and free what only the others needed."""
         self._contexts = {number: self._contexts[number] for number in dict.fromkeys(contexts.tolist())}
         self._numbers = {key: number for key, number in self._numbers.items() if number in self._contexts}
@@ -160,14 +159,14 @@ class NetworkScorer:
             context.held, context.row, context.parent = some, row, None
 
 
-def _finite(found: torch.Tensor) -> Floats:
-    values: Floats = found.cpu().numpy()
+def _finite(found: torch.Tensor) -> FloatArray:
+    values: FloatArray = found.cpu().numpy()
     if not np.isfinite(values).all():
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
     return values
 
 
-def _held(context: _Context) -> Ints:
+def _held(context: _Context) -> IntArray:
     assert context.held is not None
     return context.held
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
+from truesource.grammar.arrays import IntArray
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
-from truesource.lmtrain.pieces.word_aligner import Ints
 
 NUMBERS = 2**27  #: at most about so many numbers of keys and values, or states, are gathered for one call
 
@@ -36,7 +36,7 @@ class Store:
     def __iter__(self) -> Any:
         return iter(self._tensors)
 
-    def append(self, rows: Sequence[Tensor]) -> Ints:
+    def append(self, rows: Sequence[Tensor]) -> IntArray:
         """Numbers of new rows, (R,); each tensor is (R, ...)."""
         n = len(rows[0])
         end = self._used + n
@@ -50,7 +50,7 @@ class Store:
         self._used = end
         return numbers
 
-    def compact(self, held: Sequence[Ints]) -> list[Ints]:
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
         """Keep only the rows that are ``held``; their new numbers."""
         if not self._tensors:
             return [*held]
@@ -70,14 +70,14 @@ class Store:
 class Memory(Protocol):
     """What a network keeps of texts."""
 
-    def cost(self, lengths: Ints) -> Ints:
+    def cost(self, lengths: IntArray) -> IntArray:
         """(R,) of reading one more token of texts of these lengths, the same unit as ``budget``."""
 
     @property
     def budget(self) -> int:
         """How much one call may cost, rows times the dearest."""
 
-    def read(self, held: Sequence[Ints], tokens: Ints) -> tuple[Tensor, list[Ints], int]:
+    def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """Read one more token of R texts.
 
         Args:
@@ -88,7 +88,7 @@ class Memory(Protocol):
             Logits (R, V), what is then held, and how many tokens the network was run at, padding included.
         """
 
-    def compact(self, held: Sequence[Ints]) -> list[Ints]:
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
         """Forget all but what is ``held``; what it is called from now on."""
 
 
@@ -105,7 +105,7 @@ class KeyValues:
         self._store = Store()
         self._size = 1
 
-    def cost(self, lengths: Ints) -> Ints:
+    def cost(self, lengths: IntArray) -> IntArray:
         """Numbers of keys and values gathered."""
         return (lengths + 1) * self._size
 
@@ -114,7 +114,7 @@ class KeyValues:
         """Of them."""
         return NUMBERS
 
-    def read(self, held: Sequence[Ints], tokens: Ints) -> tuple[Tensor, list[Ints], int]:
+    def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         device = self._model.device
         inputs: dict[str, Any] = {"input_ids": torch.from_numpy(tokens)[:, None].to(device)}
@@ -150,7 +150,7 @@ class KeyValues:
             cache.layers.append(layer)
         return cache
 
-    def compact(self, held: Sequence[Ints]) -> list[Ints]:
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
         """See `Memory.compact`."""
         return self._store.compact(held)
 
@@ -164,7 +164,7 @@ class FixedStates:
         self._dim = 0
         self._size = 1
 
-    def cost(self, lengths: Ints) -> Ints:
+    def cost(self, lengths: IntArray) -> IntArray:
         """Numbers of states gathered."""
         return np.full(len(lengths), self._size)
 
@@ -173,7 +173,7 @@ class FixedStates:
         """Of them."""
         return NUMBERS
 
-    def read(self, held: Sequence[Ints], tokens: Ints) -> tuple[Tensor, list[Ints], int]:
+    def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`; either all texts or none are at their beginning."""
         device = self._model.device
         before = None
@@ -190,7 +190,7 @@ class FixedStates:
         self._size = sum(x[0].numel() for x in last)
         return output.logits[:, -1], [*self._store.append(last)[:, None]], len(tokens)
 
-    def compact(self, held: Sequence[Ints]) -> list[Ints]:
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
         """See `Memory.compact`."""
         return self._store.compact(held)
 
@@ -201,7 +201,7 @@ class WholeTexts:
     def __init__(self, model: PreTrainedModel) -> None:
         self._model = model
 
-    def cost(self, lengths: Ints) -> Ints:
+    def cost(self, lengths: IntArray) -> IntArray:
         """Tokens read."""
         return lengths + 1
 
@@ -210,7 +210,7 @@ class WholeTexts:
         """Of them, such that their logits fit in memory."""
         return max(256, NUMBERS // int(self._model.get_input_embeddings().weight.shape[0]) // 8)
 
-    def read(self, held: Sequence[Ints], tokens: Ints) -> tuple[Tensor, list[Ints], int]:
+    def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
         texts = [np.append(some, token) for some, token in zip(held, tokens.tolist(), strict=True)]
         table, own = pack(texts, int(tokens[0]))
@@ -219,7 +219,7 @@ class WholeTexts:
         last = torch.from_numpy(own.sum(axis=1) - 1).to(logits.device)
         return logits[torch.arange(len(texts), device=logits.device), last], texts, table.size
 
-    def compact(self, held: Sequence[Ints]) -> list[Ints]:
+    def compact(self, held: Sequence[IntArray]) -> list[IntArray]:
         """Nothing is stored."""
         return [*held]
 
@@ -243,9 +243,9 @@ def reads_padded(model: PreTrainedModel) -> bool:
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]
     texts = [np.array([a, b, c, a, a]), np.array([b, a])]
     memory = KeyValues(model)
-    held: list[Ints] = []
+    held: list[IntArray] = []
     for text in texts:
-        some: Ints = np.zeros(0, dtype=np.int64)
+        some: IntArray = np.zeros(0, dtype=np.int64)
         for token in text[:-1]:
             _, (some,), _ = memory.read([some], np.array([token]))
         held.append(some)

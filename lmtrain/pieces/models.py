@@ -14,7 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import Objective, TokenScores
-from truesource.generator.piece_model import Floats, Ints, PieceTokenizer
+from truesource.generator.piece_model import PieceTokenizer
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.cache import without_cache
@@ -167,7 +168,7 @@ class CausalPieceModel(_PieceModel):
         """
         return read_pieces(self.tokenizer)
 
-    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
         """Log probability of each row of pieces, and of the end after it if there is a token for that.
 
         Args:
@@ -183,7 +184,7 @@ class CausalPieceModel(_PieceModel):
         budget = batch_budget(len(self.aligner))
         return row_log_probs(self.model, self._predictor, self.aligner.marks, rows, budget, longest=self.longest)
 
-    def token_steps(self, rows: Sequence[Ints]) -> int:
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
         """Tokens that `log_probs` of these rows runs the network at, the one before each and padding included."""
         return row_steps(self.aligner.marks, rows, batch_budget(len(self.aligner)))
 

@@ -17,9 +17,10 @@ from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.language_model import Objective
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER
-from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Marks, Pieces
+from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.whole_words import parts_of
 
 
@@ -46,7 +47,7 @@ class OffsetAligner:
         else:
             before, after = _template(tokenizer)
         self.marks = Marks(before, after, tokenizer.mask_token_id, int(pad))
-        self.begins: Flags | None = None
+        self.begins: BoolArray | None = None
         if not getattr(backend.model, "end_of_word_suffix", None):
             self.begins = _begins(backend, self._size)
             self.begins[[i for i in tokenizer.all_special_ids if i != unk]] = False
@@ -117,7 +118,7 @@ class OffsetAligner:
                     " words; leave such sentences out, or give it an unknown token"
                 )
 
-    def _words_of(self, spans: Ints, sentence: Sequence[str], number: int) -> Ints:
+    def _words_of(self, spans: IntArray, sentence: Sequence[str], number: int) -> IntArray:
         """Number of the word of each piece; a space belongs to the word after it."""
         lengths = np.array([len(word) + 1 for word in sentence], dtype=np.int64)
         ends = np.cumsum(lengths) - 1  # of each word, in the text
@@ -142,7 +143,7 @@ def _after(decoder: Any, piece: str) -> str:
     return both[len(before) :]
 
 
-def _begins(backend: Tokenizer, size: int) -> Flags:
+def _begins(backend: Tokenizer, size: int) -> BoolArray:
     """(V,) tokens that begin with white space when they follow another piece."""
     decoder = backend.decoder
     if isinstance(decoder, WordPiece):

@@ -10,20 +10,19 @@ from numpy.typing import NDArray
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores, assemble_scores
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.pieces.word_aligner import Flags, Ints, Pieces, WordAligner
-
-Floats = NDArray[np.float64]
+from truesource.lmtrain.pieces.word_aligner import Pieces, WordAligner
 
 
 class Slots(NamedTuple):
     """Places of predictions: the pieces of each sentence, then its end, sentence after sentence."""
 
     n: int
-    first: Ints  #: (S+1,) first slot of each sentence; the last entry is ``n``
-    segments: Ints  #: (W+S,) first slot of each word and of each end, in order
-    words: Ints  #: (W,) which segments are words; the others are ends
-    opens: Flags  #: (n,) true where a word or an end follows a finished word, so that B is wanted
+    first: IntArray  #: (S+1,) first slot of each sentence; the last entry is ``n``
+    segments: IntArray  #: (W+S,) first slot of each word and of each end, in order
+    words: IntArray  #: (W,) which segments are words; the others are ends
+    opens: BoolArray  #: (n,) true where a word or an end follows a finished word, so that B is wanted
 
     @classmethod
     def of(cls, pieces: Pieces) -> Slots:
@@ -66,7 +65,7 @@ def align_words(
 
 
 def assemble_words(
-    pieces: Pieces, slots: Slots, values: Floats, boundary: Floats, frame: ScoringFrame, *, ends: bool
+    pieces: Pieces, slots: Slots, values: FloatArray, boundary: FloatArray, frame: ScoringFrame, *, ends: bool
 ) -> TokenScores:
     """Log probabilities of words and ends from those of pieces.
 
@@ -107,7 +106,7 @@ def check_piece_counts(pieces: Pieces, marks: int, longest: int | None) -> None:
         )
 
 
-def _check_marks(pieces: Pieces, begins: Flags, sentences: Sequence[Sequence[str]]) -> None:
+def _check_marks(pieces: Pieces, begins: BoolArray, sentences: Sequence[Sequence[str]]) -> None:
     """Stop where pieces do not tell where words begin: every word but a sentence's first must begin with a mark.
 
     Raises:
@@ -129,7 +128,7 @@ def _check_marks(pieces: Pieces, begins: Flags, sentences: Sequence[Sequence[str
         )
 
 
-def first_words(pieces: Pieces) -> Flags:
+def first_words(pieces: Pieces) -> BoolArray:
     """(W,) true for the first word of each sentence."""
     return np.diff(pieces.sentence, prepend=-1) > 0
 

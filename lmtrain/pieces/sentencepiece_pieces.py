@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator.piece_model import Ints, PieceInventory, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceText
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 from truesource.lmtrain.pieces.sentencepiece_model import Algorithm, PieceType, SentencePieceModel
@@ -46,7 +47,7 @@ class SentencePiecePieces:
             self._marking,
             byte_tokens=self._types.count(PieceType.BYTE),
         )
-        self._index: Ints = np.full(len(model.pieces), -1, dtype=np.int64)
+        self._index: IntArray = np.full(len(model.pieces), -1, dtype=np.int64)
         self._index[self.inventory.ids] = np.arange(len(self.inventory.ids))
 
     @classmethod
@@ -88,7 +89,7 @@ class SentencePiecePieces:
         if not spelling.replace(marker, "") and marker not in text:
             raise InputError(f"the tokeniser keeps nothing of the text {text[:20]!r}")
         ids = np.array(self._processor.encode(text, out_type=int), dtype=np.int64)
-        cut: Ints = self._index[ids]
+        cut: IntArray = self._index[ids]
         unreadable = self._unreadable(text, ids) if (cut < 0).any() else {}
         if marker in text:
             unreadable |= {marker: None}
@@ -103,7 +104,7 @@ class SentencePiecePieces:
             unreadable=tuple(unreadable),
         )
 
-    def _unreadable(self, text: str, ids: Ints) -> dict[str, None]:
+    def _unreadable(self, text: str, ids: IntArray) -> dict[str, None]:
         """Stretches of the normalised text that the model reads as unknown, or spells in bytes."""
         stretches, spelt = [], b""
         for number, surface in zip(ids.tolist(), self._processor.encode(text, out_type=str), strict=True):

@@ -8,39 +8,37 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from truesource.grammar.arrays import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
 class Pieces:
     """Sentences as pieces: T pieces of W words of S sentences, in order."""
 
-    ids: Ints  #: (T,) numbers of the pieces
-    counts: Ints  #: (W,) pieces of each word, at least 1
-    words: Ints  #: (S,) words of each sentence
+    ids: IntArray  #: (T,) numbers of the pieces
+    counts: IntArray  #: (W,) pieces of each word, at least 1
+    words: IntArray  #: (S,) words of each sentence
     #: (W,) true for words that the pieces do not spell: one is ``<unk>`` or another special token
-    unreadable: Flags
+    unreadable: BoolArray
 
     @property
-    def starts(self) -> Ints:
+    def starts(self) -> IntArray:
         """(W+1,) where the pieces of each word start; the last entry is T."""
         return np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
 
     @property
-    def sentence(self) -> Ints:
+    def sentence(self) -> IntArray:
         """(W,) number of the sentence of each word."""
         return np.repeat(np.arange(len(self.words)), self.words)
 
     @property
-    def bounds(self) -> Ints:
+    def bounds(self) -> IntArray:
         """(S+1,) where the pieces of each sentence start; the last entry is T."""
-        bounds: Ints = self.starts[np.concatenate([[0], np.cumsum(self.words)])]
+        bounds: IntArray = self.starts[np.concatenate([[0], np.cumsum(self.words)])]
         return bounds
 
-    def rows(self) -> list[Ints]:
+    def rows(self) -> list[IntArray]:
         """The pieces of each sentence."""
         bounds = self.bounds
         return [self.ids[a:b] for a, b in itertools.pairwise(bounds.tolist())]
@@ -63,7 +61,7 @@ class WordAligner(Protocol):
         """What stands around a text."""
 
     @property
-    def begins(self) -> Flags | None:
+    def begins(self) -> BoolArray | None:
         """(V,) tokens that can only follow a finished word: those that begin a word, and the end of the text.
 
         None: the marks stand at the ends of words, so that a word's own pieces tell that it is over.

@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.cache import without_cache
-from truesource.lmtrain.data import Ints, by_length, pack
+from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.models import CausalModel, MaskedModel, TrainedModel
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.prediction_slots import check_piece_counts
@@ -63,7 +64,7 @@ def hidden_layers(
     *,
     layers: Sequence[int] | None = None,
     pooling: Pooling = "last",
-    words: Ints | None = None,
+    words: IntArray | None = None,
     budget: float = BUDGET,
 ) -> Iterator[tuple[int, Vectors]]:
     """`hidden_states` layer after layer, by rising number, such that not all stand in memory.
@@ -119,7 +120,13 @@ class _Text:
     """Sentences as rows of token numbers, with the tokens around them."""
 
     def __init__(
-        self, rows: list[Ints], counts: Ints, marks: Marks, masked: bool, size: int, sentences: Sequence[Sequence[str]]
+        self,
+        rows: list[IntArray],
+        counts: IntArray,
+        marks: Marks,
+        masked: bool,
+        size: int,
+        sentences: Sequence[Sequence[str]],
     ) -> None:
         self.rows, self.marks, self.masked = rows, marks, masked
         self.counts = counts  # (W,) tokens of each word
@@ -144,7 +151,7 @@ class _Text:
         marks = Marks(before, after, mask, pad)
         return cls(pieces.rows(), pieces.counts, marks, masked, len(model.aligner), sentences)
 
-    def words(self, sentences: Ints) -> Ints:
+    def words(self, sentences: IntArray) -> IntArray:
         """Numbers of the words of some sentences, in their order."""
         bounds = self.word_bounds
         return np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in sentences])
@@ -159,7 +166,7 @@ def _widths(model: Network, text: _Text) -> list[int]:
 
 
 def _extracted(
-    model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, wanted: Ints
+    model: Network, text: _Text, widths: dict[int, int], pooling: Pooling, wanted: IntArray
 ) -> dict[int, Vectors]:
     """Vectors of the words wanted in some layers, given with their widths."""
     found = {layer: np.empty((len(wanted), width), dtype=np.float32) for layer, width in widths.items()}
@@ -179,7 +186,7 @@ def _extracted(
     return found
 
 
-def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...], Tensor]:
+def _states(model: Network, text: _Text, some: IntArray) -> tuple[tuple[Tensor, ...], Tensor]:
     """Output of each layer for a batch of sentences, (B, L, D), and where their own tokens stand in B times L."""
     network = model.model.eval()
     before, after, _, pad = text.marks
@@ -199,7 +206,7 @@ def _states(model: Network, text: _Text, some: Ints) -> tuple[tuple[Tensor, ...]
     return states, torch.from_numpy(np.flatnonzero(inner)).to(network.device)
 
 
-def _pooled(rows: Vectors, counts: Ints, pooling: Pooling) -> Vectors:
+def _pooled(rows: Vectors, counts: IntArray, pooling: Pooling) -> Vectors:
     """One vector a word from those of its pieces."""
     ends = np.cumsum(counts)
     if pooling == "last":

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
-Floats = NDArray[np.float64]
 WEIGHT_DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)  #: strongest first
 ITERATIONS = 10  #: of L-BFGS between two looks at the dev part
 LOOKS = 30  #: at most so many
@@ -25,26 +25,26 @@ IMPROVEMENT = 1e-4  #: nats of dev cross-entropy that count as one
 class LinearProbe:
     """``softmax(W (x - mean) / scale + b)``."""
 
-    weight: Floats  #: (C, D)
-    bias: Floats  #: (C,)
-    mean: Floats  #: (D,) of the train part
-    scale: Floats  #: (D,) standard deviation of the train part, 1 where it is 0
+    weight: FloatArray  #: (C, D)
+    bias: FloatArray  #: (C,)
+    mean: FloatArray  #: (D,) of the train part
+    scale: FloatArray  #: (D,) standard deviation of the train part, 1 where it is 0
     weight_decay: float  #: that it was trained with
     dev_loss: float  #: cross-entropy on the dev part, nats
 
-    def log_probs(self, x: NDArray[np.floating]) -> Floats:
+    def log_probs(self, x: NDArray[np.floating]) -> FloatArray:
         """Log probability of each label, (N, C) nats, for vectors (N, D)."""
         logits = _standard(x, self.mean, self.scale) @ self.weight.T + self.bias
         top = logits.max(axis=1, keepdims=True)
-        found: Floats = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+        found: FloatArray = logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
         return found
 
 
 def fit_linear(
     x: NDArray[np.floating],
-    targets: Floats,
+    targets: FloatArray,
     dev_x: NDArray[np.floating],
-    dev_targets: Floats,
+    dev_targets: FloatArray,
     *,
     weight_decays: Sequence[float] = WEIGHT_DECAYS,
 ) -> LinearProbe:
@@ -82,9 +82,9 @@ def fit_linear(
     return best
 
 
-def _standard(x: NDArray[np.floating], mean: Floats, scale: Floats) -> Floats:
+def _standard(x: NDArray[np.floating], mean: FloatArray, scale: FloatArray) -> FloatArray:
     """``(x - mean) / scale``, with no other copy of ``x`` than the result."""
-    found: Floats = np.subtract(x, mean, dtype=np.float64)
+    found: FloatArray = np.subtract(x, mean, dtype=np.float64)
     found /= scale
     return found
 

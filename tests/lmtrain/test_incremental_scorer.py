@@ -28,6 +28,7 @@ from transformers.modeling_outputs import CausalLMOutput
 from walked_texts import walked
 
 from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig
@@ -37,7 +38,7 @@ from truesource.lmtrain.pieces import kv_cache as memories
 from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.kv_cache import FixedStates, KeyValues, Store, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
-from truesource.lmtrain.pieces.word_aligner import Ints, Marks
+from truesource.lmtrain.pieces.word_aligner import Marks
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
 
 TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seated", "cat"]]
@@ -272,10 +273,10 @@ class Counting:
 
     budget = memories.NUMBERS
 
-    def cost(self, lengths: Ints) -> Ints:
+    def cost(self, lengths: IntArray) -> IntArray:
         return self.memory.cost(lengths)
 
-    def read(self, held: Any, tokens: Ints) -> Any:
+    def read(self, held: Any, tokens: IntArray) -> Any:
         self.calls.append(len(tokens))
         return self.memory.read(held, tokens)
 

@@ -26,7 +26,8 @@ from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, assemble_scores
-from truesource.generator.piece_model import IncrementalScorer, Ints, LatticeScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.decoding.decode import StepwiseModel, draw
@@ -375,7 +376,7 @@ def test_what_a_model_of_pieces_cannot_say_or_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     assert not len(model.log_probs([]))
     assert model.score([], ScoringFrame()).n_sentences == 0
-    empty: Ints = np.zeros(0, dtype=np.int64)
+    empty: IntArray = np.zeros(0, dtype=np.int64)
     assert model.log_probs([empty]) == pytest.approx(
         model.incremental_scorer().log_end(np.array([model.incremental_scorer().begin()]))
     )

@@ -12,7 +12,8 @@ from piece_models import AB_PIECES, ToyPieceModel, ToyScorer, toy_inventory
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 
 AB = toy_inventory(AB_PIECES)
 LONG_WORD = "abababa"  #: 80 cuts
@@ -30,12 +31,12 @@ def repeated(estimator: Estimator, model: TokenisedModel, text: str, settings: S
     return [estimator(model, document, replace(settings, seed=seed)) for seed in range(n)]
 
 
-def ratios(estimates: list[Estimate], log_truth: float) -> Floats:
+def ratios(estimates: list[Estimate], log_truth: float) -> FloatArray:
     """Each estimate over the truth."""
     return np.array([math.exp(estimate.log_p - log_truth) for estimate in estimates])
 
 
-def z_score(values: Floats, expected: float = 1.0) -> float:
+def z_score(values: FloatArray, expected: float = 1.0) -> float:
     """How many standard errors the mean of independent values is from what is expected."""
     return float((values.mean() - expected) / (values.std(ddof=1) / math.sqrt(len(values))))
 
@@ -54,7 +55,7 @@ class _RecordingScorer(ToyScorer):
         self.texts: list[tuple[int, ...]] = []
         self.most_held = 0
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
         self.texts += [(*self._text[context], token) for context, token in pairs]
         found = super().extend(contexts, tokens)

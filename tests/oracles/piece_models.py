@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from enumerated_cuts import log_sum
 
-from truesource.generator.piece_model import Floats, Ints, PieceInventory, PieceKind, PieceText
+from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 MARKER = "▁"
@@ -58,12 +59,12 @@ class ToyTokenizer:
         spelling = "".join(MARKER + word for word in words)
         known = set("".join(self._inventory.pieces))
         unreadable = tuple(sorted(set(spelling) - known))
-        cut: Ints = np.empty(0, dtype=np.int64)
+        cut: IntArray = np.empty(0, dtype=np.int64)
         if not unreadable:
             cut = np.concatenate([self._best(MARKER + word) for word in words])
         return PieceText(text, spelling, cut, " ".join(words) != text, unreadable)
 
-    def _best(self, spelling: str) -> Ints:
+    def _best(self, spelling: str) -> IntArray:
         """Of one word; pieces that hold the marker begin with it, so that words are cut one by one."""
         scores = self._inventory.scores
         assert scores is not None
@@ -132,7 +133,7 @@ class ToyPieceModel:
         total = sum(self.expects(tokens[:i])[token] for i, token in enumerate(tokens))
         return total + (self.expects(tokens)[END] if self.around[1] else 0.0)
 
-    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
         self.rows_scored += len(rows)
         self.tokens_scored += sum(map(len, rows))
         if self.longest is not None and any(len(row) + self.around[0] > self.longest for row in rows):
@@ -145,7 +146,7 @@ class ToyPieceModel:
             found.append(self._scored[key])
         return np.array(found, dtype=np.float64)
 
-    def token_steps(self, rows: Sequence[Ints]) -> int:
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
         return sum(len(row) + self.around[0] for row in rows)
 
     def incremental_scorer(self) -> ToyScorer:
@@ -190,25 +191,25 @@ class ToyScorer:
         self.steps += self._model.around[0]
         return self._context(())
 
-    def extend(self, contexts: Ints, tokens: Ints) -> Ints:
+    def extend(self, contexts: IntArray, tokens: IntArray) -> IntArray:
         self.steps += len(contexts)
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
         return np.array([self._context((*self._text[c], t)) for c, t in pairs], dtype=np.int64)
 
-    def log_prob(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_prob(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
         return np.array([self._model.expects(self._text[c])[t] for c, t in pairs], dtype=np.float64)
 
-    def log_any(self, contexts: Ints, tokens: Ints) -> Floats:
+    def log_any(self, contexts: IntArray, tokens: IntArray) -> FloatArray:
         rows = [self.log_prob(np.full(len(tokens), c), tokens).tolist() for c in contexts.tolist()]
         return np.array([log_sum(row) for row in rows], dtype=np.float64)
 
-    def log_end(self, contexts: Ints) -> Floats:
+    def log_end(self, contexts: IntArray) -> FloatArray:
         if not self._model.around[1]:
             return np.zeros(len(contexts))
         return np.array([self._model.expects(self._text[c])[END] for c in contexts.tolist()], dtype=np.float64)
 
-    def keep(self, contexts: Ints) -> None:
+    def keep(self, contexts: IntArray) -> None:
         kept = set(contexts.tolist())
         self._text = {c: text for c, text in self._text.items() if c in kept}
         self._number = {memory: c for memory, c in self._number.items() if c in kept}

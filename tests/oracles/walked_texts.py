@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.generator.piece_model import IncrementalScorer, Ints
+from truesource.generator.piece_model import IncrementalScorer
+from truesource.grammar.arrays import IntArray
 
 
-def walked(scorer: IncrementalScorer, rows: Sequence[Ints] | Sequence[Sequence[int]]) -> list[float]:
+def walked(scorer: IncrementalScorer, rows: Sequence[IntArray] | Sequence[Sequence[int]]) -> list[float]:
     """Log probability of each row of tokens and the end after it, nats, one row after the other."""
     found = []
     for row in rows:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_text
@@ -199,7 +199,7 @@ def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, i
     return [(" ".join(s), len(s), float(p)) for s, p in zip(sentences, log_probs, strict=True)]
 
 
-def _fit(counts: NDArray[np.int64], exact: NDArray[np.float64]) -> tuple[float, int, float] | None:
+def _fit(counts: IntArray, exact: FloatArray) -> tuple[float, int, float] | None:
     """Chi-square, degrees of freedom and p-value of sampled lengths against exact ones; None with too few cells.
 
     Lengths that are expected fewer than five times are one cell, with all that are longer than any sampled.

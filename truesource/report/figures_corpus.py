@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.report.figures import QUIET, SAMPLE, TRUTH, figure, to_svg
 
-FloatArray = NDArray[np.float64]
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis
 
 
-def length_figure(counts: NDArray[np.int64], exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
+def length_figure(counts: IntArray, exact: FloatArray, free: FloatArray, lengths: LengthRange | None) -> str:
     """Share of sentences by length: bars sampled, points exact under ``lengths``, thin line exact without it.
 
     Args:
@@ -71,7 +70,7 @@ def treebank_length_figure(counts: Sequence[int], free: FloatArray) -> str:
         return to_svg(drawn, "banklengths", "Sentence lengths of the treebank and of the grammar")
 
 
-def zipf_figure(counts: NDArray[np.int64], exact: FloatArray | None) -> str:
+def zipf_figure(counts: IntArray, exact: FloatArray | None) -> str:
     """Relative frequency against rank of words, log-log: sampled, and expected from the grammar.
 
     Args:
@@ -98,6 +97,6 @@ def zipf_figure(counts: NDArray[np.int64], exact: FloatArray | None) -> str:
         return to_svg(drawn, "zipf", "Word frequency against rank, sampled and exact")
 
 
-def _spread(n: int) -> NDArray[np.int64]:
+def _spread(n: int) -> IntArray:
     """Ranks 1 to n, thinned evenly on a logarithmic axis."""
     return np.unique(np.round(np.geomspace(1, n, min(n, POINTS))).astype(np.int64))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.divergence.groups import END
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.folder import Record
@@ -28,7 +28,6 @@ PLACES = {
     "depth": "constituents above the word",
 }
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
-FloatArray = NDArray[np.float64]
 
 
 def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] = ()) -> str:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from truesource.grammar.arrays import FloatArray
 from truesource.report.figures import (
     MODEL,
     QUIET,
@@ -21,8 +19,6 @@ from truesource.report.figures import (
 )
 from truesource.report.folder import Record
 from truesource.report.words import partial
-
-FloatArray = NDArray[np.float64]
 
 
 def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, bounded: bool = True) -> str | None:

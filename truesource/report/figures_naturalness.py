@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.naturalness.compare import Naturalness
+from truesource.grammar.arrays import IntArray
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
-
-if TYPE_CHECKING:
-    from truesource.evaluation.measures.integer_corpus import IntArray
 
 COLOURS = (
     SAMPLE,

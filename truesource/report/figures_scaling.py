@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.scaling.cells import TITLES, Axis
 from truesource.evaluation.scaling.fits import AxisFit
 from truesource.evaluation.scaling.losses import groups_of
+from truesource.grammar.arrays import FloatArray
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.words import listed
 from truesource.sweep.results import Sweep
@@ -142,7 +142,7 @@ def _by_model(sweep: Sweep) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(names[rows[0]], [sweep.rows[i] for i in rows]) for rows in groups_of(names)]
 
 
-def _means(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _means(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     values = np.unique(x)
     return values, np.array([np.exp(np.log(y[x == value]).mean()) for value in values])
 

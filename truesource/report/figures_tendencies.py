@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.evaluation.tendencies.findings import Curves, Tendencies
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 from truesource.report.figures_naturalness import binned
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from truesource.evaluation.tendencies.type_token import LengthDistances
 
-    FloatArray = NDArray[np.float64]
+    FloatArray = FloatArray
 
 ACROSS = 5  #: most panels in a row
 TALL = 1.75  #: inches of a row of panels
@@ -305,7 +304,7 @@ def _drawable(shown: _Shown, name: str) -> bool:
     return len(_gap(shown, name)[0]) > 0
 
 
-def _gap(shown: _Shown, name: str) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+def _gap(shown: _Shown, name: str) -> tuple[IntArray, FloatArray, FloatArray]:
     """Lengths, mean number of types minus the expected one, and its standard error."""
     types = shown.curves(name).types
     there = types.sentences >= LEAST

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.grammar.pcfg import PCFG
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.constituents import Constituents
 from truesource.evaluation.pairs.drawn import Change, Drawn
@@ -15,6 +14,7 @@ from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
 from truesource.evaluation.pairs.settings import Settings
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.posterior import Posterior
 
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
@@ -122,7 +122,7 @@ def noun_attachment(found: Posterior, site: Site) -> float:
 
 
 def _moving(
-    drawn: Drawn, site: Site, at: int, words: NDArray[np.int64], noun: float, settings: Settings
+    drawn: Drawn, site: Site, at: int, words: IntArray, noun: float, settings: Settings
 ) -> list[tuple[int, float]]:
     """Words that move the attachment far enough and leave the phrase nearly sure, each with its noun attachment."""
     if not len(words):

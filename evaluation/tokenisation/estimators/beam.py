@@ -8,7 +8,8 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, finished
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.window import narrowed
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
 def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
@@ -28,7 +29,7 @@ def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estim
     return finished("beam", filters, final, narrowed(bound, model, document))
 
 
-def likeliest(log_w: Floats, most: int) -> tuple[Ints, Floats]:
+def likeliest(log_w: FloatArray, most: int) -> tuple[IntArray, FloatArray]:
     """The numbers of the largest of (R,) log weights, in ascending order, and these; of equals, the first."""
     kept = np.sort(np.argsort(-log_w, kind="stable")[:most])
     return kept, log_w[kept]

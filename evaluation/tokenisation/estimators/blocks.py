@@ -19,7 +19,8 @@ from truesource.evaluation.tokenisation.estimators.tails import Tail
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.generator.piece_model import Ints, PieceInventory
+from truesource.generator.piece_model import PieceInventory
+from truesource.grammar.arrays import IntArray
 
 LONGEST_BLOCK = 20  #: characters
 
@@ -32,8 +33,8 @@ class Candidates:
     whatever the scores say (those of a BPE vocabulary are fitted ones).
     """
 
-    tokens: tuple[Ints, ...]  #: (M,) the model's numbers of the pieces of each
-    sizes: Ints  #: (M,) characters that each cut covers; all the same where no piece reaches over the end
+    tokens: tuple[IntArray, ...]  #: (M,) the model's numbers of the pieces of each
+    sizes: IntArray  #: (M,) characters that each cut covers; all the same where no piece reaches over the end
     whole: bool  #: whether every cut of the stretch is among them
     tail: Tail | None  #: draws one of the others; None: there are none, or none are wanted
 
@@ -75,13 +76,13 @@ class Blocks:
             self._known[key] = self._find(entry, end, arcs, own)
         return self._known[key]
 
-    def _own_cut(self, entry: int, end: int) -> Ints:
+    def _own_cut(self, entry: int, end: int) -> IntArray:
         """The part of the tokeniser's own cut that leads through a stretch; empty where no piece of it begins there."""
         source = self.lattice.source[self._own]
         own = self._own[(source >= entry) & (source < end)]
         return own if len(own) and self.lattice.source[own[0]] == entry else own[:0]
 
-    def _find(self, entry: int, end: int, arcs: Ints, own: Ints) -> Candidates:
+    def _find(self, entry: int, end: int, arcs: IntArray, own: IntArray) -> Candidates:
         stretch, arcs = _stretch(self.lattice, self.stop, entry, end, arcs)
         listed = n_best(stretch, self._most)
         whole = count_paths(stretch) == len(listed)
@@ -97,7 +98,7 @@ class Blocks:
         return Candidates(tokens, sizes, whole, tail)
 
 
-def arc_ends(lattice: Lattice) -> Ints:
+def arc_ends(lattice: Lattice) -> IntArray:
     """(A,) position where each arc ends."""
     return np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
 
@@ -129,7 +130,7 @@ def block_ends(lattice: Lattice, marker: str, *, marker_ends: bool) -> list[int]
     return found
 
 
-def _stretch(lattice: Lattice, stop: Ints, entry: int, end: int, arcs: Ints) -> tuple[Lattice, Ints]:
+def _stretch(lattice: Lattice, stop: IntArray, entry: int, end: int, arcs: IntArray) -> tuple[Lattice, IntArray]:
     """A lattice of what lies between two positions, and the number of each of its arcs in the whole.
 
     Arcs that reach over ``end`` end there; those that no path from ``entry`` comes to are left out.

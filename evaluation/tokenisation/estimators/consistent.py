@@ -12,7 +12,8 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.window import every_cut_fits
-from truesource.generator.piece_model import Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import IntArray
 
 
 class ConsistentCuts:
@@ -52,10 +53,10 @@ class ConsistentCuts:
         """By descending score over the different words."""
         return self._paths.n_best(k)
 
-    def draw(self, k: int, avoid: Ints | None = None) -> Paths:
+    def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
         """By forward filtering and backward sampling over the different words."""
         return self._paths.sample(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
-    def draw_distinct(self, k: int, avoid: Ints | None = None) -> DistinctPaths:
+    def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
         """By perturbed log probabilities over the different words."""
         return self._paths.sample_distinct(k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)

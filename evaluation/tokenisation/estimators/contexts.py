@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class States:
     """Contexts at one position, and what the cuts that lead there have in sum."""
 
-    context: Ints  #: (R,)
-    log_p: Floats  #: (R,) of the text so far, summed over the cuts that lead here
-    mean: Floats  #: (R,) mean log P of those cuts, each with its share
-    log_best: Floats  #: (R,) log P of the most likely of them
-    before: Ints  #: (R,) state that it comes from, at the source of its last arc
-    arc: Ints  #: (R,) its last arc
+    context: IntArray  #: (R,)
+    log_p: FloatArray  #: (R,) of the text so far, summed over the cuts that lead here
+    mean: FloatArray  #: (R,) mean log P of those cuts, each with its share
+    log_best: FloatArray  #: (R,) log P of the most likely of them
+    before: IntArray  #: (R,) state that it comes from, at the source of its last arc
+    arc: IntArray  #: (R,) its last arc
 
     def __len__(self) -> int:
         return len(self.context)
@@ -33,7 +32,7 @@ class States:
             return cls(*(np.empty(0, dtype) for dtype in _FIELDS.values()))
         return cls(*(np.concatenate([getattr(part, field) for part in parts]) for field in _FIELDS))._merged()
 
-    def where(self, which: NDArray[np.bool_]) -> States:
+    def where(self, which: BoolArray) -> States:
         """Some of them."""
         return States(*(getattr(self, field)[which] for field in _FIELDS))
 
@@ -67,11 +66,11 @@ class Budget:
         self._left = 1.0  # of it
         self.log_dropped = -math.inf
 
-    def lose(self, log_p: Floats) -> None:
+    def lose(self, log_p: FloatArray) -> None:
         """Count beginnings that cannot be followed, whatever they would cost."""
         self.log_dropped = float(np.logaddexp.reduce(np.append(log_p, self.log_dropped)))
 
-    def keeps(self, log_p: Floats, share: float) -> Ints:
+    def keeps(self, log_p: FloatArray, share: float) -> IntArray:
         """Numbers of the beginnings to follow; the least probable are left, to a share of what there is to spend."""
         order = np.argsort(log_p, kind="stable")
         log_p = log_p[order]

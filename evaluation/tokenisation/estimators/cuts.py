@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.window import check_window, most_pieces
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 
@@ -19,7 +20,7 @@ from truesource.grammar.errors import InputError
 class ScoredCuts:
     """Log P of some cuts."""
 
-    log_p: Floats  #: (k,) of each cut given, nats; -inf where the model gives it probability zero, or it does not fit
+    log_p: FloatArray  #: (k,) of each cut given, nats; -inf where its probability is zero, or it does not fit
     log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
     steps: int  #: tokens that the model was run at: of each distinct cut, the token before it, and padding
     distinct: int  #: how many different cuts the model read
@@ -39,7 +40,7 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
     check_window(model, document)
     tokens = model.pieces.inventory.ids[document.lattice.piece]
     numbers: dict[bytes, int] = {}
-    rows: list[Ints] = []
+    rows: list[IntArray] = []
     which = np.empty(len(cuts), dtype=np.int64)
     for i, cut in enumerate(cuts):
         row = tokens[cut]
@@ -56,7 +57,7 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
     return ScoredCuts(log_p[which], log_sum(log_p), model.token_steps(read) if read else 0, len(read))
 
 
-def check_numbers(log_p: Floats) -> None:
+def check_numbers(log_p: FloatArray) -> None:
     """Whether log probabilities are numbers; -inf is one.
 
     Raises:

@@ -9,7 +9,8 @@ from typing import Literal
 from scipy.stats import norm, t
 
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import Ints, PieceText
+from truesource.generator.piece_model import PieceText
+from truesource.grammar.arrays import IntArray
 
 TAIL = 0.025  #: beyond either end of an interval
 
@@ -24,7 +25,7 @@ class Document:
 
     text: PieceText
     lattice: Lattice
-    best: Ints  #: arcs of T*, the tokeniser's own cut, in ``lattice``
+    best: IntArray  #: arcs of T*, the tokeniser's own cut, in ``lattice``
 
 
 @dataclass(frozen=True)

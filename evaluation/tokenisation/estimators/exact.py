@@ -17,7 +17,8 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document, Est
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
-from truesource.generator.piece_model import IncrementalScorer, Ints, LatticeScorer, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
@@ -34,7 +35,7 @@ class ExactSum:
     """What one pass over all cuts of a text finds."""
 
     log_p: float  #: log of the sum of P over all cuts, nats; -inf where all have probability zero
-    best: Ints | None  #: arcs of the most likely cut; None where all have probability zero
+    best: IntArray | None  #: arcs of the most likely cut; None where all have probability zero
     log_best: float  #: its log P, nats
     entropy: float | None  #: of P(cut | text), nats; None where all have probability zero
     log_dropped: float  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
@@ -134,7 +135,7 @@ def sum_over_contexts(
     target = np.repeat(np.arange(lattice.n + 1), np.diff(lattice.first))
     zero = np.zeros(1)
     none = np.full(1, -1)
-    back: list[tuple[Ints, Ints]] = []  # at each position, the state before and the last arc of every state
+    back: list[tuple[IntArray, IntArray]] = []  # at each position, the state before and the last arc of every state
     waiting: list[list[States]] = [[] for _ in range(lattice.n + 1)]
     waiting[0].append(States(np.array([scorer.begin()]), zero, zero, zero, none, none))
     budget = Budget(spare)
@@ -192,7 +193,7 @@ def sum_over_contexts(
     )
 
 
-def _in_one_pass(scorer: IncrementalScorer, lattice: Lattice, tokens: Ints, settings: Settings) -> ExactSum:
+def _in_one_pass(scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray, settings: Settings) -> ExactSum:
     """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
     assert isinstance(scorer, LatticeScorer)
     found = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
@@ -246,7 +247,13 @@ def _too_many(settings: Settings) -> TooManyContextsError:
 
 
 def _extended(
-    scorer: IncrementalScorer, states: States, at: Ints, arcs: Ints, tokens: Ints, budget: Budget, share: float
+    scorer: IncrementalScorer,
+    states: States,
+    at: IntArray,
+    arcs: IntArray,
+    tokens: IntArray,
+    budget: Budget,
+    share: float,
 ) -> States:
     """The states that arcs lead to, each from the state beside it; those left out that are too improbable."""
     step = scorer.log_prob(states.context[at], tokens)
@@ -257,7 +264,7 @@ def _extended(
     return States(context, states.log_p[at] + step, states.mean[at] + step, states.log_best[at] + step, at, arcs)
 
 
-def _way_back(back: list[tuple[Ints, Ints]], lattice: Lattice, state: int) -> Ints:
+def _way_back(back: list[tuple[IntArray, IntArray]], lattice: Lattice, state: int) -> IntArray:
     """The arcs of the best cut that ends in a state of the last position."""
     arcs: list[int] = []
     position = lattice.n

@@ -13,7 +13,8 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document, Set
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.piece_model import IncrementalScorer, Ints, TokenisedModel
+from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.arrays import IntArray
 
 BATCH = 64  #: beginnings that go on at once
 
@@ -22,7 +23,7 @@ BATCH = 64  #: beginnings that go on at once
 class MostLikelyCut:
     """A cut of a text."""
 
-    arcs: Ints  #: of the document's lattice
+    arcs: IntArray  #: of the document's lattice
     log_p: float  #: nats; -inf where the model gives probability zero to all cuts found
     proven: bool  #: whether no cut that fits the model's window is more likely
     steps: int  #: token-steps of the model
@@ -58,7 +59,7 @@ def most_likely_cut(model: TokenisedModel, document: Document, settings: Setting
 class _Search:
     """The best cut found so far, and ways to find better ones."""
 
-    def __init__(self, scorer: IncrementalScorer, lattice: Lattice, tokens: Ints) -> None:
+    def __init__(self, scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray) -> None:
         self.arcs: tuple[int, ...] = ()
         self.log_p = -math.inf
         self._scorer, self._tokens, self._n = scorer, tokens, lattice.n
@@ -67,7 +68,7 @@ class _Search:
         self._leaving = np.split(by_source, np.searchsorted(lattice.source[by_source], np.arange(1, lattice.n + 1)))
         self._start = scorer.begin()
 
-    def follow(self, arcs: Ints) -> None:
+    def follow(self, arcs: IntArray) -> None:
         """Score one cut."""
         context = np.array([self._start])
         log_p = 0.0
@@ -136,7 +137,7 @@ class _Search:
             if step > -math.inf
         ]
 
-    def _offer(self, cuts: list[_Beginning], context: Ints) -> None:
+    def _offer(self, cuts: list[_Beginning], context: IntArray) -> None:
         """Whole cuts and the contexts after them."""
         if not cuts:
             return

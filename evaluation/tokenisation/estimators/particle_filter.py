@@ -12,21 +12,22 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.window import narrowed
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 
 #: from (R,) log weights, the numbers of those that stay and their new log weights
-Reduction = Callable[[Floats], tuple[Ints, Floats]]
+Reduction = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
 
 @dataclass(frozen=True)
 class Particles:
     """Different cuts of a text's beginning, of one filter or several; cuts that the model cannot tell apart are one."""
 
-    context: Ints  #: (P,)
-    position: Ints  #: (P,) characters read
-    log_w: Floats  #: (P,) log weights, nats
-    log_p: Floats  #: (P,) log of the sum of P over the cuts that each stands for, at most its weight on average
-    filter: Ints  #: (P,) number of the filter that each belongs to
+    context: IntArray  #: (P,)
+    position: IntArray  #: (P,) characters read
+    log_w: FloatArray  #: (P,) log weights, nats
+    log_p: FloatArray  #: (P,) log of the sum of P over the cuts that each stands for, at most its weight on average
+    filter: IntArray  #: (P,) number of the filter that each belongs to
 
     @classmethod
     def at(cls, context: int, position: int, filters: int) -> Particles:
@@ -47,7 +48,7 @@ class Particles:
             sums.append(total)
         return Particles(self.context[first], self.position[first], sums[0], sums[1], self.filter[first])
 
-    def log_sums(self, logs: Floats, filters: int) -> Floats:
+    def log_sums(self, logs: FloatArray, filters: int) -> FloatArray:
         """(F,) log of the sum of exponentials over the particles of each filter; -inf for none."""
         return np.array([log_sum(logs[self.filter == i]) for i in range(filters)])
 
@@ -68,7 +69,7 @@ class Filter:
         """
         self.walk, self.filters = walk, filters
         self.reduced = False  #: whether a reduction has left anything out
-        self.kept: Ints | None = None  #: contexts besides those of the particles that the model shall remember
+        self.kept: IntArray | None = None  #: contexts besides those of the particles that the model shall remember
         self._reduction, self._rng = reduction, rng
 
     def run(self) -> Iterator[Particles]:
@@ -149,7 +150,7 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
     )  # fmt: skip
 
 
-def resampled(log_w: Floats, most: int, rng: np.random.Generator) -> tuple[Ints, Floats]:
+def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
     """At most ``most`` of some weighted particles, none twice, with new weights whose expectations are the old ones.
 
     There is one c with sum min(w/c, 1) = most. Weights of c or more stay as they are; of the others, systematic

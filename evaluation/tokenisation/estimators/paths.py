@@ -17,7 +17,8 @@ from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
-from truesource.generator.piece_model import Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import IntArray
 
 
 class CutSource(Protocol):
@@ -37,10 +38,10 @@ class CutSource(Protocol):
     def best(self, k: int) -> Paths:
         """The k best, or all."""
 
-    def draw(self, k: int, avoid: Ints | None = None) -> Paths:
+    def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
         """Independent draws, none of them the cut to avoid."""
 
-    def draw_distinct(self, k: int, avoid: Ints | None = None) -> DistinctPaths:
+    def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
         """Draws without replacement, none of them the cut to avoid."""
 
 
@@ -61,11 +62,11 @@ class LatticeCuts:
         """By descending score."""
         return n_best(self._lattice, k)
 
-    def draw(self, k: int, avoid: Ints | None = None) -> Paths:
+    def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
         """By forward filtering and backward sampling."""
         return sample(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
-    def draw_distinct(self, k: int, avoid: Ints | None = None) -> DistinctPaths:
+    def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
         """By perturbed log probabilities."""
         return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import forward
-from truesource.generator.piece_model import Floats, Ints
+from truesource.grammar.arrays import FloatArray, IntArray
 
 LEAST_MASS = 1e-6  #: of unlisted cuts; masses are found by subtraction, which leaves some ten digits of this
 ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position
@@ -25,15 +25,15 @@ ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all tha
 class _Fork(NamedTuple):
     """What can be drawn at one position, given what was drawn right of it."""
 
-    arcs: Ints  #: (D,)
-    cumulative: Floats  #: (D,) the last is 1
-    log_q: Floats  #: (D,)
+    arcs: IntArray  #: (D,)
+    cumulative: FloatArray  #: (D,) the last is 1
+    log_q: FloatArray  #: (D,)
 
 
 class Drawn(NamedTuple):
     """One cut."""
 
-    tokens: Ints  #: the model's numbers of its pieces
+    tokens: IntArray  #: the model's numbers of its pieces
     size: int  #: characters that it covers
     log_q: float  #: log probability of being drawn, nats
 
@@ -47,7 +47,7 @@ class Tail:
     """
 
     def __init__(
-        self, lattice: Lattice, listed: Sequence[NDArray[np.integer]], b: float, ids: Ints, stop: Ints
+        self, lattice: Lattice, listed: Sequence[NDArray[np.integer]], b: float, ids: IntArray, stop: IntArray
     ) -> None:
         """Prepare to draw.
 

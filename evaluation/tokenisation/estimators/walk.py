@@ -6,30 +6,30 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks, Candidates
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
 from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pairs
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.piece_model import Floats, Ints, TokenisedModel
+from truesource.generator.piece_model import TokenisedModel
+from truesource.grammar.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
 class Moves:
     """R ways to go on through one block from P places; equal places share theirs, but for those drawn from tails."""
 
-    rows: Ints  #: (P, M) the ways from each place, as numbers below R; -1 after the last
-    log_p: Floats  #: (R,) log P(the cut of the block | what was read before), nats
-    log_q: Floats  #: (R,) log probability of having been drawn; 0 for a listed cut
-    cut: Ints  #: (R,) equal numbers: the same pieces
-    before: Ints  #: (R,) context before the last piece
-    token: Ints  #: (R,) the last piece; -1 where a piece that was read earlier covers the block
-    position: Ints  #: (R,) where the cut ends: the end of the block, or after it
+    rows: IntArray  #: (P, M) the ways from each place, as numbers below R; -1 after the last
+    log_p: FloatArray  #: (R,) log P(the cut of the block | what was read before), nats
+    log_q: FloatArray  #: (R,) log probability of having been drawn; 0 for a listed cut
+    cut: IntArray  #: (R,) equal numbers: the same pieces
+    before: IntArray  #: (R,) context before the last piece
+    token: IntArray  #: (R,) the last piece; -1 where a piece that was read earlier covers the block
+    position: IntArray  #: (R,) where the cut ends: the end of the block, or after it
 
     @property
-    def log_weights(self) -> Floats:
+    def log_weights(self) -> FloatArray:
         """(P, M) log of P over the probability of having been drawn; -inf after the last."""
         return np.where(self.rows >= 0, (self.log_p - self.log_q)[self.rows], -math.inf)
 
@@ -54,7 +54,7 @@ class BlockWalk:
         self.whole = True  #: whether no cut of any block met so far was left out
         self.scored = 0  #: cuts of blocks scored, each in its context
 
-    def moves(self, context: Ints, position: Ints, end: int, rng: np.random.Generator | None = None) -> Moves:
+    def moves(self, context: IntArray, position: IntArray, end: int, rng: np.random.Generator | None = None) -> Moves:
         """The ways through the block that ends at ``end``.
 
         Args:
@@ -99,7 +99,7 @@ class BlockWalk:
         cut = np.unique(tokens, axis=0, return_inverse=True)[1].reshape(-1)
         return Moves(rows, log_p, log_q, cut, before, last, position_after)
 
-    def advance(self, moves: Moves, rows: Ints, kept: Ints | None = None) -> Ints:
+    def advance(self, moves: Moves, rows: IntArray, kept: IntArray | None = None) -> IntArray:
         """(K,) contexts after some ways, given by number; all contexts but these, and ``kept``, are forgotten."""
         context = moves.before[rows].copy()
         on = np.flatnonzero(moves.token[rows] >= 0)
@@ -107,13 +107,13 @@ class BlockWalk:
         self.scorer.keep(np.unique(context if kept is None else np.concatenate([context, kept])))
         return context
 
-    def score_ends(self, context: Ints) -> Floats:
+    def score_ends(self, context: IntArray) -> FloatArray:
         """(K,) log probability that the text ends after each context, nats."""
         log_p = self.scorer.log_end(context) if len(context) else np.empty(0)
         check_numbers(log_p)
         return log_p
 
-    def _score(self, context: Ints, tokens: Ints) -> tuple[Floats, Ints]:
+    def _score(self, context: IntArray, tokens: IntArray) -> tuple[FloatArray, IntArray]:
         """Log P of each row, (R,), and the context before its last piece; each common beginning is run once."""
         log_p = np.zeros(len(tokens))
         here = context.copy()
@@ -126,7 +126,7 @@ class BlockWalk:
         return log_p, here
 
 
-def _padded(cuts: list[NDArray[np.int64]]) -> Ints:
+def _padded(cuts: list[IntArray]) -> IntArray:
     """(R, L) rows; -1 after the last piece of each."""
     lengths = np.array([len(cut) for cut in cuts])
     tokens = np.full((len(cuts), lengths.max()), -1, dtype=np.int64)

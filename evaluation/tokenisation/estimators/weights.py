@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class WeightedSum:
     max_share: float | None  #: of the largest drawn weight in the estimate; None where the estimate is zero
 
 
-def log_sum(logs: Floats) -> float:
+def log_sum(logs: FloatArray) -> float:
     """Log of the sum of exponentials, nats; -inf for none."""
     top = logs.max(initial=-math.inf)
     if top == -math.inf:
@@ -28,7 +28,7 @@ def log_sum(logs: Floats) -> float:
     return float(top + math.log(np.exp(logs - top).sum()))
 
 
-def log1mexp(x: Floats) -> Floats:
+def log1mexp(x: FloatArray) -> FloatArray:
     """Log of 1 - exp(x) for x <= 0, -inf at 0 (Maechler 2012)."""
     x = np.asarray(x, dtype=np.float64)
     found = np.full_like(x, -math.inf)
@@ -39,7 +39,7 @@ def log1mexp(x: Floats) -> Floats:
     return found
 
 
-def mean_of_weights(log_w: Floats, certain: float = -math.inf) -> WeightedSum:
+def mean_of_weights(log_w: FloatArray, certain: float = -math.inf) -> WeightedSum:
     """Importance sampling with replacement: the mean of the weights P/Q estimates what was drawn from.
 
     The variance of a mean is the sample variance of its m terms over m, so there is none at m = 1.
@@ -57,7 +57,7 @@ def mean_of_weights(log_w: Floats, certain: float = -math.inf) -> WeightedSum:
     return WeightedSum(log_p, variance, _ess(log_w), float(shares.max()))
 
 
-def sum_of_inclusions(log_p: Floats, log_inclusion: Floats, certain: float = -math.inf) -> WeightedSum:
+def sum_of_inclusions(log_p: FloatArray, log_inclusion: FloatArray, certain: float = -math.inf) -> WeightedSum:
     """Draws without replacement: the sum of P over the probability of exceeding the threshold (Kool et al. 2019).
 
     Given the threshold each cut is in or not independently of the others, and sum P^2 (1-q)/q^2 over the cuts drawn is
@@ -76,7 +76,7 @@ def sum_of_inclusions(log_p: Floats, log_inclusion: Floats, certain: float = -ma
     return WeightedSum(total, math.exp(log_sum(spread)), _ess(log_w), float(np.exp(log_w.max() - total)))
 
 
-def _ess(log_w: Floats) -> float:
+def _ess(log_w: FloatArray) -> float:
     top = log_w.max()
     if top == -math.inf:
         return 0.0

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.estimate.rules import RuleTable, rule_key
 from truesource.grammar.estimate.split_merge.schedule import schedule
 from truesource.grammar.tree import Tree
@@ -25,13 +25,13 @@ class Forest:
     preterminals, by base rule, then batches of nodes of one base rule.
     """
 
-    rule: NDArray[np.int32]  #: (N,) base rule at each node; -1 for node 0
-    left: NDArray[np.int32]  #: (N,) left or only child, 0 where there is none
-    right: NDArray[np.int32]  #: (N,) right child, 0 where there is none
-    batches: NDArray[np.int64]  #: (M + 1,) first node of each batch, and N
-    roots: NDArray[np.int32]  #: (T,) nodes that are whole trees, all different
-    weights: NDArray[np.float64]  #: (T,) how often each tree stands in the treebank
-    tokens: NDArray[np.int64]  #: (T,) words of each tree
+    rule: Int32Array  #: (N,) base rule at each node; -1 for node 0
+    left: Int32Array  #: (N,) left or only child, 0 where there is none
+    right: Int32Array  #: (N,) right child, 0 where there is none
+    batches: IntArray  #: (M + 1,) first node of each batch, and N
+    roots: Int32Array  #: (T,) nodes that are whole trees, all different
+    weights: FloatArray  #: (T,) how often each tree stands in the treebank
+    tokens: IntArray  #: (T,) words of each tree
 
     @property
     def n_trees(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
@@ -21,10 +22,10 @@ T = TypeVar("T")
 class Inside:
     """Inside vectors of a forest's nodes, each scaled so that its largest entry is one."""
 
-    offset: NDArray[np.int64]  #: (N,) where a node's vector starts
+    offset: IntArray  #: (N,) where a node's vector starts
     vector: NDArray[Any]  #: all vectors, one after another
     scale: NDArray[Any]  #: (N,) factor taken out at the node; 0 where no substate can make its subtree
-    log_probs: NDArray[np.float64]  #: (T,) log probability of each tree, nats; -inf where impossible
+    log_probs: FloatArray  #: (T,) log probability of each tree, nats; -inf where impossible
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def likelihood(forests: Sequence[Forest], grammar: Parameters | SparseRules, *, 
     return _sum(list(zip(forests, _each(_log_probs, forests, rules), strict=True)), unknown)
 
 
-def _sum(parts: Sequence[tuple[Forest, NDArray[np.float64]]], unknown: int) -> Likelihood:
+def _sum(parts: Sequence[tuple[Forest, FloatArray]], unknown: int) -> Likelihood:
     total, tokens, impossible = 0.0, 0, unknown
     for forest, log_probs in parts:
         possible = np.isfinite(log_probs)
@@ -72,7 +73,7 @@ def _sum(parts: Sequence[tuple[Forest, NDArray[np.float64]]], unknown: int) -> L
     return Likelihood(total, tokens, impossible)
 
 
-def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[Likelihood, NDArray[np.float64]]:
+def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[Likelihood, FloatArray]:
     """Log-likelihood, and how often each fine rule is used in the trees in expectation, (layout.size,).
 
     The counts are ``prob * d log-likelihood / d prob``, which is the derivative by the log probability.
@@ -85,10 +86,10 @@ def expected_counts(forests: Sequence[Forest], parameters: Parameters) -> tuple[
 
 def expected_entries(
     forests: Sequence[Forest], rules: SparseRules, *, asleep_too: bool = True
-) -> tuple[Likelihood, NDArray[np.float64]]:
+) -> tuple[Likelihood, FloatArray]:
     """As `expected_counts`, for the entries of ``rules``: (E,); unless ``asleep_too``, 0 for dormant phrasal ones."""
     gradient = np.zeros(len(rules.prob))
-    parts: list[tuple[Forest, NDArray[np.float64]]] = []
+    parts: list[tuple[Forest, FloatArray]] = []
     derivative = partial(_derivative, asleep_too=asleep_too)
     for forest, (log_probs, part) in zip(forests, _each(derivative, forests, rules), strict=True):
         gradient += part  # in the order of the forests, on any number of threads
@@ -96,9 +97,7 @@ def expected_entries(
     return _sum(parts, 0), gradient * rules.prob
 
 
-def _derivative(
-    forest: Forest, rules: SparseRules, asleep_too: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _derivative(forest: Forest, rules: SparseRules, asleep_too: bool) -> tuple[FloatArray, FloatArray]:
     """Log probability of each tree, and the derivative of their sum by each rule probability.
 
     Where float32 is out of its range, float64 takes over.
@@ -117,7 +116,7 @@ def _derivative(
     return up.log_probs, gradient
 
 
-def _log_probs(forest: Forest, rules: SparseRules) -> NDArray[np.float64]:
+def _log_probs(forest: Forest, rules: SparseRules) -> FloatArray:
     log_probs = inside(forest, rules).log_probs
     if not np.isfinite(log_probs).all() and rules.prob.dtype != np.float64:
         return inside(forest, rules.exactly()).log_probs

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import expected_entries
@@ -19,8 +19,6 @@ from truesource.grammar.tree import Tree
 from truesource.grammar.unknown import ANY, word_class
 
 NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that no rare word has
-
-FloatArray = NDArray[np.float64]
 
 
 def with_words(
@@ -59,8 +57,8 @@ class _Lexicon:
     """All words and classes of a treebank, and where the probability of each lexical rule comes from."""
 
     table: RuleTable  #: a rule that no tree has counts as seen once, a class's as often as it has different words
-    source: NDArray[np.int64]  #: (L,) trained rule that each lexical rule is a part of; -1 for none
-    unseen: NDArray[np.bool_]  #: (L,) lexical rules that make classes
+    source: IntArray  #: (L,) trained rule that each lexical rule is a part of; -1 for none
+    unseen: BoolArray  #: (L,) lexical rules that make classes
     weight: FloatArray  #: (L,) occurrences of each lexical rule: for rare words those of `_tag_counts`
 
     @classmethod
@@ -152,9 +150,7 @@ def _spread(parameters: Parameters, lexicon: _Lexicon, counts: FloatArray | None
     return Parameters(layout, prob, parameters.trees)
 
 
-def _leaning(
-    own: FloatArray, source: NDArray[np.int64], unseen: NDArray[np.bool_], n_sources: int, prior: float
-) -> FloatArray:
+def _leaning(own: FloatArray, source: IntArray, unseen: BoolArray, n_sources: int, prior: float) -> FloatArray:
     """How much more often than its class a word falls on each substate, (rules, substates); 1 for the class itself.
 
     ``own`` are the expected uses in the trees. The share of a word's occurrences that fall on a substate is

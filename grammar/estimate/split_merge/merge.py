@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.estep import expected_entries, inside
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 
 
-def pair_shares(rules: SparseRules, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:
     """Weight of each substate in the mixture with its sibling, (rows,): its share of their expected count.
 
     Args:
@@ -28,7 +28,7 @@ def pair_shares(rules: SparseRules, counts: NDArray[np.float64]) -> NDArray[np.f
     return share
 
 
-def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: FloatArray) -> FloatArray:
     """Approximate log-likelihood lost by merging each sibling pair alone, (rows,), nats; 0 on other rows.
 
     At every occurrence of the symbol the pair's inside values are replaced by their mixture and their
@@ -61,7 +61,7 @@ def merge(forests: Sequence[Forest], rules: SparseRules, fraction: float) -> Par
     return merge_rows(rules, share, set(chosen.tolist()))
 
 
-def merge_rows(rules: SparseRules, share: NDArray[np.float64], chosen: set[int]) -> Parameters:
+def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Parameters:
     """Merge the pairs whose first substates stand at the rows ``chosen``."""
     old = rules.layout
     number = np.zeros(old.n_rows + 1, dtype=np.int64)  # new substate of each old row; the last one: no child
@@ -86,7 +86,7 @@ def merge_rows(rules: SparseRules, share: NDArray[np.float64], chosen: set[int])
     return Parameters.of_scores(layout, scores, tuple(trees))
 
 
-def _pair_rows(layout: Layout) -> NDArray[np.int64]:
+def _pair_rows(layout: Layout) -> IntArray:
     """Rows of the first substates of all pairs; every symbol but the start symbol has been split."""
     rows = [
         np.arange(first, first + n, 2)

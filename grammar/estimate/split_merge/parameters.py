@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.rules import RuleTable
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
@@ -39,7 +39,7 @@ class Layout:
     substates: tuple[int, ...]  #: (K,) number of substates of each symbol
 
     @cached_property
-    def rules(self) -> NDArray[np.int64]:
+    def rules(self) -> IntArray:
         """One line per base rule, (R, 5): position in the flat array, n_A, n_B, n_C, first row of A."""
         sizes = np.array([*self.substates, 1], dtype=np.int64)  # the last one serves index -1: no child
         dims = sizes[self.table.rules[:, :3]]
@@ -48,7 +48,7 @@ class Layout:
         return np.column_stack([starts, dims, self.first_row[self.table.rules[:, 0]]])
 
     @cached_property
-    def first_row(self) -> NDArray[np.int64]:
+    def first_row(self) -> IntArray:
         """First row of each symbol, (K + 1,); the last entry is the number of rows."""
         return np.concatenate([[0], np.cumsum(self.substates)]).astype(np.int64)
 
@@ -83,7 +83,7 @@ class Parameters:
     """A grammar with substates while it is trained."""
 
     layout: Layout
-    prob: NDArray[np.float64]  #: (layout.size,) probability of each fine rule
+    prob: FloatArray  #: (layout.size,) probability of each fine rule
     trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
 
     @classmethod
@@ -93,19 +93,19 @@ class Parameters:
         return cls(Layout(table, (1,) * n), table.relative_frequencies, (0,) * n)
 
     @classmethod
-    def of_scores(cls, layout: Layout, scores: NDArray[np.float64], trees: tuple[SplitTree, ...]) -> Parameters:
+    def of_scores(cls, layout: Layout, scores: FloatArray, trees: tuple[SplitTree, ...]) -> Parameters:
         """Scores over their row's sum, in place; a row without any score stays without rules."""
         from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
         _kernels_rules.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
         return cls(layout, scores, trees)
 
-    def blocks(self) -> Iterator[tuple[Block, NDArray[np.float64]]]:
+    def blocks(self) -> Iterator[tuple[Block, FloatArray]]:
         """Each block with its probabilities as a view of its shape."""
         for block in self.layout.blocks:
             yield block, self.prob[block.start : block.stop].reshape(block.shape)
 
-    def normalised(self, scores: NDArray[np.float64]) -> Parameters:
+    def normalised(self, scores: FloatArray) -> Parameters:
         """The same layout with ``scores`` over their row's sum: the M-step, when they are expected counts.
 
         A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
@@ -117,7 +117,7 @@ class Parameters:
         _kernels_rules.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
         return replace(self, prob=prob)
 
-    def row_totals(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def row_totals(self, scores: FloatArray) -> FloatArray:
         """Sum of ``scores`` over the rules of each row, (rows,)."""
         from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 

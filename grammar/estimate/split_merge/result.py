@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.prune import pruning_cost
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
@@ -75,7 +76,7 @@ def _names(layout: Layout) -> list[str]:
     return names
 
 
-def _children(rules: SparseRules) -> NDArray[np.float64]:
+def _children(rules: SparseRules) -> FloatArray:
     """Expected number of children of each row's state, (rows, rows)."""
     layout = rules.layout
     expected = np.zeros(layout.n_rows**2)
@@ -128,11 +129,11 @@ def to_pcfg(parameters: Parameters, meta: Mapping[str, Any]) -> PCFG:
     )
 
 
-def _rules(parameters: Parameters) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def _rules(parameters: Parameters) -> list[tuple[IntArray, FloatArray]]:
     """Non-zero binary, unary and lexical fine rules: rows (or word) and probabilities."""
     table, first = parameters.layout.table, parameters.layout.first_row
-    found: list[list[NDArray[np.int64]]] = [[], [], []]
-    probs: list[list[NDArray[np.float64]]] = [[], [], []]
+    found: list[list[IntArray]] = [[], [], []]
+    probs: list[list[FloatArray]] = [[], [], []]
     rule = 0
     for block, prob in parameters.blocks():
         m, b, c, a = np.nonzero(prob)
@@ -152,7 +153,7 @@ def _rules(parameters: Parameters) -> list[tuple[NDArray[np.int64], NDArray[np.f
     ]
 
 
-def _reached(n: int, edges: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _reached(n: int, edges: IntArray) -> BoolArray:
     """States that a derivation from state 0 can visit, (n,)."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order

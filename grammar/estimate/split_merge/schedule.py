@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from truesource.grammar.arrays import IntArray
 
 
 def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) -> tuple[IntArray, IntArray]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.parameters import Parameters, SplitTree
 
 
@@ -36,7 +36,7 @@ def substates(tree: SplitTree) -> list[int]:
     return [leaf for branch in tree for leaf in substates(branch)]
 
 
-def _sibling_mean(tree: SplitTree, n: int) -> NDArray[np.float64]:
+def _sibling_mean(tree: SplitTree, n: int) -> FloatArray:
     """(n, n) matrix whose row k averages the siblings of k."""
     mean = np.eye(n)
     for branch in [tree] if isinstance(tree, int) else tree:

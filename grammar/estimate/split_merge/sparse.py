@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from truesource.grammar.estimate.split_merge.smooth import substates
 
@@ -16,7 +17,7 @@ from truesource.grammar.estimate.split_merge.smooth import substates
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but
 #: they are asked for their derivatives now and then, so that they can grow again.
 DORMANT = 1e-15
-Weight = float | NDArray[np.float64]
+Weight = float | FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +31,12 @@ class SparseRules:
 
     layout: Layout
     trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
-    first_pair: NDArray[np.int64]  #: (R + 1,)
-    pair: NDArray[np.int32]  #: (P, 2)
-    first_entry: NDArray[np.int64]  #: (P + 1,)
-    substate: NDArray[np.int32]  #: (E,)
+    first_pair: IntArray  #: (R + 1,)
+    pair: Int32Array  #: (P, 2)
+    first_entry: IntArray  #: (P + 1,)
+    substate: Int32Array  #: (E,)
     prob: NDArray[Any]  #: (E,) float64 or float32
-    end_live: NDArray[np.int64]  #: (P,) one past the last entry of a pair that is not dormant
+    end_live: IntArray  #: (P,) one past the last entry of a pair that is not dormant
 
     @classmethod
     def of(cls, parameters: Parameters, dtype: DTypeLike = np.float64) -> SparseRules:
@@ -54,7 +55,7 @@ class SparseRules:
         return cls(parameters.layout, parameters.trees, first_pair, pair, first_entry, substate, prob, first_entry[1:])
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> IntArray:
         """Substates of parent, left and right child of each base rule, (R, 3)."""
         return np.ascontiguousarray(self.layout.rules[:, 1:4])
 
@@ -64,18 +65,18 @@ class SparseRules:
         return self.sizes, self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob
 
     @cached_property
-    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def places(self) -> tuple[IntArray, IntArray]:
         """Base rule, and child pair, of each entry, (E,)."""
         pair = np.repeat(np.arange(len(self.pair)), np.diff(self.first_entry))
         return np.repeat(np.arange(len(self.sizes)), np.diff(self.first_pair))[pair], pair
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> IntArray:
         """Row of each entry, (E,): the substate of its parent among those of all symbols."""
-        first: NDArray[np.int64] = self.layout.rules[self.places[0], 4]
+        first: IntArray = self.layout.rules[self.places[0], 4]
         return first + self.substate
 
-    def flat(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def flat(self, values: NDArray[Any]) -> FloatArray:
         """Values of the entries at their places in the flat array of `Parameters`, zero elsewhere."""
         from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
 
@@ -88,7 +89,7 @@ class SparseRules:
         """The same grammar with every probability at its place."""
         return Parameters(self.layout, self.flat(self.prob), self.trees)
 
-    def maximised(self, counts: NDArray[np.float64], smallest: float, *, slept: int = 1) -> SparseRules:
+    def maximised(self, counts: FloatArray, smallest: float, *, slept: int = 1) -> SparseRules:
         """The M-step: expected counts over their row's sum; what falls below ``smallest`` is dropped.
 
         A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations

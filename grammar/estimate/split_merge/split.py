@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 
 
@@ -41,7 +41,7 @@ def split(parameters: Parameters, noise: float, generator: np.random.Generator) 
     return Parameters.of_scores(layout, scores, trees)
 
 
-def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def _antisymmetric(shape: tuple[int, ...], axis: int, generator: np.random.Generator) -> FloatArray:
     """Numbers in (-1, 1), each the negative of its neighbour in the pairs along ``axis``."""
     half = generator.uniform(-1.0, 1.0, (*shape[:axis], shape[axis] // 2, *shape[axis + 1 :]))
     return np.stack([half, -half], axis=axis + 1).reshape(shape)

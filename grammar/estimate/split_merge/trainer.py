@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
@@ -90,7 +90,7 @@ class Trainer:
         # from its full form, so that a run taken up again has the same order of entries
         self.rules = SparseRules.of(Parameters.of_scores(rules.layout, rules.flat(rules.prob), rules.trees))
 
-    def weights(self, rules: SparseRules, counts: NDArray[np.float64]) -> tuple[Weight, Weight]:
+    def weights(self, rules: SparseRules, counts: FloatArray) -> tuple[Weight, Weight]:
         """Of the siblings' mean in the rules and in the lexicon, by the expected uses of each entry."""
         config = self._config
         if config.smoothing == "fixed":

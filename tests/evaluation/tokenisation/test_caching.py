@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.run_estimators import seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -165,7 +165,7 @@ def test_token_scores_are_those_of_the_model_and_share_beginnings(order: int | N
     cuts = [[3, 2, 1], [3, 1, 2], [0], [3, 1, 2, 2], [8, 1]]
     rows = [INVENTORY.ids[cut] for cut in cuts]
 
-    def truth(tokens: list[int]) -> Floats:
+    def truth(tokens: list[int]) -> FloatArray:
         found = np.array([model.expects(tokens[:i])[token] for i, token in enumerate(tokens)])
         return np.where(np.cumsum(np.isinf(found)) > 0, -np.inf, found)  # nothing is read after what cannot be
 

@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.results import Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
-from truesource.generator.piece_model import Floats
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -81,7 +81,7 @@ def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:
 
 
 def test_perplexities_that_no_float_can_hold_are_none(read: Documents) -> None:
-    log_p: dict[Order, Floats] = {"tokeniser": np.array([-2000.0, -10.0]), "model": np.array([-10.0, -8.0])}
+    log_p: dict[Order, FloatArray] = {"tokeniser": np.array([-2000.0, -10.0]), "model": np.array([-10.0, -8.0])}
     found = OrderCurves("toy", log_p, -2000.0, 2, 1, 0)
     assert [record["ppl"] for record in found.records()] == [None, math.exp(5), math.exp(5), math.exp(4)]
 

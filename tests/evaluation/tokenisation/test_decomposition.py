@@ -32,7 +32,8 @@ from truesource.evaluation.tokenisation.respelling import respell
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.piece_model import Floats, IncrementalScorer, Ints, PieceInventory
+from truesource.generator.piece_model import IncrementalScorer, PieceInventory
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -71,7 +72,7 @@ class GrammarModel:
         ids = np.arange(len(spelt), dtype=np.int64) + 3
         self.pieces = ToyTokenizer(PieceInventory("unigram", tuple(spelt), ids, np.array(scores), MARKER))
 
-    def log_probs(self, rows: Sequence[Ints]) -> Floats:
+    def log_probs(self, rows: Sequence[IntArray]) -> FloatArray:
         return np.array([self._log_prob(row.tolist()) for row in rows])
 
     def _log_prob(self, row: list[int]) -> float:
@@ -88,7 +89,7 @@ class GrammarModel:
         scores = self._oracle.score([sentence], ScoringFrame(eos=self._end))
         return -math.inf if len(scores.impossible) else total + math.fsum(scores.log_prob)
 
-    def token_steps(self, rows: Sequence[Ints]) -> int:
+    def token_steps(self, rows: Sequence[IntArray]) -> int:
         return sum(len(row) + 1 for row in rows)
 
     def incremental_scorer(self) -> IncrementalScorer:
