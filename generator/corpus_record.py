@@ -85,7 +85,7 @@ class Shares(TypedDict):
 
 
 @with_config(STRICT)
-class Split(TypedDict):
+class SplitRecord(TypedDict):
     """Counts of one split."""
 
     sentences: Positive
@@ -145,7 +145,7 @@ class CorpusRecord(TypedDict):
     condition: NotRequired[Condition | None]
     height_cap: NotRequired[HeightCap | None]
     unique: NotRequired[Unique]
-    splits: dict[str, Split]
+    splits: dict[str, SplitRecord]
     overlap_with: NotRequired[str]
     shards: list[ShardEntry]
     digest: str

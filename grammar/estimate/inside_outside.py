@@ -29,7 +29,7 @@ SMALLEST_TOTAL = 1e-290  #: a symbol expected less often than this in the whole 
 
 
 @with_config(STRICT)
-class TraceRow(TypedDict):
+class EmIteration(TypedDict):
     """One iteration; see `Reestimated`."""
 
     iteration: Count
@@ -47,7 +47,7 @@ class _State(TypedDict):
 
     key: str
     iteration: Count
-    trace: Annotated[list[TraceRow], Field(min_length=1)]
+    trace: Annotated[list[EmIteration], Field(min_length=1)]
 
 
 @dataclass(frozen=True, eq=False)

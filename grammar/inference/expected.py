@@ -120,7 +120,7 @@ def expected_counts(pcfg: PCFG, lengths: LengthRange | None = None) -> ExpectedC
 
 
 @dataclass(frozen=True, eq=False)
-class Unigram:
+class TokenDistribution:
     """Distribution of one token drawn from the pooled tokens of a corpus, ends of sentences counted as tokens."""
 
     words: FloatArray  #: (V,) probability of each word
@@ -134,7 +134,7 @@ class Unigram:
         return float(-(p * np.log(p)).sum())
 
 
-def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> Unigram:
+def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> TokenDistribution:
     """The exact unigram distribution: ``E c(w) / (E L + 1)``, and ``1 / (E L + 1)`` for the end of the sentence.
 
     Raises:
@@ -142,4 +142,4 @@ def unigram(pcfg: PCFG, lengths: LengthRange | None = None) -> Unigram:
     """
     words = expected_counts(pcfg, lengths).words
     tokens = float(words.sum()) + 1.0
-    return Unigram(words / tokens, 1.0 / tokens)
+    return TokenDistribution(words / tokens, 1.0 / tokens)

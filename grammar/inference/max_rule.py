@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
-from truesource.grammar.inference.posterior import Posterior, Tables, tables, tree_of
+from truesource.grammar.inference.posterior import Posterior, PosteriorTables, tables, tree_of
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def coarse_rules(exact: Exact) -> CoarseRules:
 
 
 def _coarse_binary(
-    exact: Exact, known: Tables
+    exact: Exact, known: PosteriorTables
 ) -> tuple[Int32Array, Int32Array, Int32Array, Int32Array, FloatArray, Int32Array]:
     pairs, n_labels = exact.pairs, len(known.labels)
     pair = np.repeat(np.arange(len(pairs.left)), np.diff(pairs.rule_start))
@@ -67,7 +67,7 @@ def _coarse_binary(
     )
 
 
-def _coarse_unary(exact: Exact, known: Tables) -> tuple[Int32Array, Int32Array, FloatArray, Int32Array]:
+def _coarse_unary(exact: Exact, known: PosteriorTables) -> tuple[Int32Array, Int32Array, FloatArray, Int32Array]:
     """Weights w such that ``closed . w . inside`` is the probability that the coarse rule is used over a span.
 
     With D the unary rules from label A to label B, the last use of one is followed by chains without any, of

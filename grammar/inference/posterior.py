@@ -33,7 +33,7 @@ class ParentRows(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tables:
+class PosteriorTables:
     """What the posterior needs of a grammar, made once."""
 
     closure: SparseRows  #: columns of the unary closure
@@ -46,10 +46,10 @@ class Tables:
     once: tuple[FloatArray | None, ...]
 
 
-_TABLES: WeakKeyDictionary[Exact, Tables] = WeakKeyDictionary()
+_TABLES: WeakKeyDictionary[Exact, PosteriorTables] = WeakKeyDictionary()
 
 
-def tables(exact: Exact) -> Tables:
+def tables(exact: Exact) -> PosteriorTables:
     """The tables of a grammar, kept as long as its `Exact`.
 
     Raises:
@@ -62,7 +62,7 @@ def tables(exact: Exact) -> Tables:
         state_label = np.array([numbers[label] for label in pcfg.labels], dtype=np.int32)
         states = tuple(np.flatnonzero(state_label == i) for i in range(len(numbers)))
         blocks = [closed[np.ix_(own, own)] for own in states]
-        _TABLES[exact] = Tables(
+        _TABLES[exact] = PosteriorTables(
             sparse_rows(np.ascontiguousarray(closed.T)),
             _by_parent(pcfg.binary, pcfg.binary_logp, len(pcfg.symbols)),
             _by_parent(pcfg.unary, pcfg.unary_logp, len(pcfg.symbols)),

@@ -3,9 +3,9 @@
 from truesource.grammar.variants.ablation import Ablation
 from truesource.grammar.variants.branching import Branching
 from truesource.grammar.variants.change import Chain, Change, Variant
-from truesource.grammar.variants.divergence import Divergence
+from truesource.grammar.variants.divergence import DerivationDivergence
 from truesource.grammar.variants.lexicon import Sharpen, Zipf
-from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.measures import GrammarMeasures, measure
 from truesource.grammar.variants.rule_map import RuleMap
 from truesource.grammar.variants.spec import parse_variant
 from truesource.grammar.variants.temperature import Temperature
@@ -17,8 +17,8 @@ __all__ = [
     "Chain",
     "Change",
     "Collapse",
-    "Divergence",
-    "Measures",
+    "DerivationDivergence",
+    "GrammarMeasures",
     "RuleMap",
     "Sharpen",
     "Temperature",

@@ -11,8 +11,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import MASS_TOLERANCE, diagnose
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.variants.divergence import STRINGS, Divergence, divergence
-from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.divergence import STRINGS, DerivationDivergence, divergence
+from truesource.grammar.variants.measures import GrammarMeasures, measure
 from truesource.grammar.variants.rule_map import RuleMap
 
 
@@ -36,11 +36,11 @@ class Variant:
     name: str  #: the change as text, which `parse_variant` reads
     pcfg: PCFG  #: Q; ``meta["variant"]`` is the description
     description: Mapping[str, Any]  #: ``spec``, digest of the ``original``, and ``details`` of each change
-    divergence: Divergence  #: of derivations, rules by name
-    aligned: Divergence  #: of derivations, rules by ``rule_map``
+    divergence: DerivationDivergence  #: of derivations, rules by name
+    aligned: DerivationDivergence  #: of derivations, rules by ``rule_map``
     rule_map: RuleMap  #: from the rules of P to those of Q
-    original: Measures  #: of P
-    measures: Measures  #: of Q
+    original: GrammarMeasures  #: of P
+    measures: GrammarMeasures  #: of Q
 
     @property
     def entropy_change_per_token(self) -> float | None:
@@ -77,7 +77,9 @@ class Change(ABC):
     def apply(self, pcfg: PCFG) -> Changed:
         """The changed grammar alone, nothing measured."""
 
-    def __call__(self, pcfg: PCFG, lengths: LengthRange | None = None, *, original: Measures | None = None) -> Variant:
+    def __call__(
+        self, pcfg: PCFG, lengths: LengthRange | None = None, *, original: GrammarMeasures | None = None
+    ) -> Variant:
         """The variant of a grammar, measured against it.
 
         Args:

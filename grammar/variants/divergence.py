@@ -9,7 +9,7 @@ import numpy as np
 
 from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.variants.measures import Measures, measure
+from truesource.grammar.variants.measures import GrammarMeasures, measure
 from truesource.grammar.variants.rule_map import RuleMap
 
 #: what the divergence of derivations says about sentences
@@ -21,7 +21,7 @@ STRINGS = (
 
 
 @dataclass(frozen=True)
-class Divergence:
+class DerivationDivergence:
     """KL of derivations both ways, nats; None where it is infinite or a count is, with the reason.
 
     ``KL(P || Q) = sum_r E_P[count of r] ln(p_r / q_r)``. Given a length range, derivations have the probabilities
@@ -41,8 +41,13 @@ class Divergence:
 
 
 def divergence(
-    p: PCFG, q: PCFG, rule_map: RuleMap, *, original: Measures | None = None, variant: Measures | None = None
-) -> Divergence:
+    p: PCFG,
+    q: PCFG,
+    rule_map: RuleMap,
+    *,
+    original: GrammarMeasures | None = None,
+    variant: GrammarMeasures | None = None,
+) -> DerivationDivergence:
     """Divergence of what ``rule_map`` makes of derivations of P, and derivations of Q.
 
     With `RuleMap.by_name` that is the divergence of derivations as they stand. With the map that a change of the
@@ -80,7 +85,7 @@ def divergence(
     if right.uses is not None and backward_reason is None:
         backward_reason = _missing(q, right.uses, ~made, "the variant", "the original")
         backward = -float(right.uses @ ratio) - shift
-    return Divergence(
+    return DerivationDivergence(
         *_rates(forward, left.mean_length, forward_reason), *_rates(backward, right.mean_length, backward_reason)
     )
 
@@ -94,7 +99,7 @@ def _rates(
     return value, value / length, None
 
 
-def _infinite(measures: Measures, which: str) -> str | None:
+def _infinite(measures: GrammarMeasures, which: str) -> str | None:
     if measures.uses is not None:
         return None
     return f"the {which} has a spectral radius of 1 or more, so expected counts are infinite; give a length range"

@@ -14,7 +14,7 @@ from truesource.grammar.pcfg import PCFG
 
 
 @dataclass(frozen=True, eq=False)
-class Measures:
+class GrammarMeasures:
     """Exact figures of one grammar; None where the spectral radius is 1 or more and no length range is given."""
 
     rules: int
@@ -39,7 +39,7 @@ class Measures:
         }
 
 
-def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> Measures:
+def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> GrammarMeasures:
     """Expected rule counts and derivational entropy (see `grammar.inference.entropy`), given ``lengths`` or not.
 
     Raises:
@@ -48,10 +48,10 @@ def measure(pcfg: PCFG, lengths: LengthRange | None = None) -> Measures:
     logp = np.concatenate([pcfg.binary_logp, pcfg.unary_logp, pcfg.lexical_logp])
     sizes = pcfg.n_rules, len(pcfg.terminals), lengths
     if lengths is None and pcfg.exact.spectral_radius >= 1.0:
-        return Measures(*sizes, None, None, None, 0.0, None, logp)
+        return GrammarMeasures(*sizes, None, None, None, 0.0, None, logp)
     counts = expected_counts(pcfg, lengths)
     uses = np.concatenate([counts.binary, counts.unary, counts.lexical])
     entropy = max(math.log(counts.mass) - float(uses @ logp), 0.0)
-    return Measures(
+    return GrammarMeasures(
         *sizes, counts.length, entropy, entropy / counts.length, math.log(counts.mass), np.maximum(uses, 0.0), logp
     )

@@ -23,8 +23,8 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node: its category, those of its children, and where the children of one of its rules part."""
+class LocalTree:
+    """A node and its children: their categories, and where the children of one of its rules part."""
 
     label: str
     children: Names
@@ -104,10 +104,10 @@ class NodeRules:
         return found
 
     @cached_property
-    def nodes(self) -> tuple[tuple[Node, ...], IntArray]:
+    def nodes(self) -> tuple[tuple[LocalTree, ...], IntArray]:
         """The different nodes, and the number of that of every binary rule, (R,)."""
         spread, context = self._expansions[1], self._contexts
-        numbers: dict[Node, int] = {}
+        numbers: dict[LocalTree, int] = {}
         place: dict[tuple[str, tuple[Names, Names], Names, Names], int] = {}
         of_rule = np.empty(len(self.pcfg.binary), dtype=np.int64)
         for rule, (parent, left, right) in enumerate(self.pcfg.binary.tolist()):
@@ -115,7 +115,7 @@ class NodeRules:
             if key not in place:
                 before, after = context[parent]
                 children = before + spread[left] + spread[right] + after
-                node = Node(self._of[parent], children, len(before) + len(spread[left]))
+                node = LocalTree(self._of[parent], children, len(before) + len(spread[left]))
                 place[key] = numbers.setdefault(node, len(numbers))
             of_rule[rule] = place[key]
         return tuple(numbers), of_rule

@@ -17,7 +17,7 @@ from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import expected_counts
 from truesource.grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
-from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Treebank
@@ -73,7 +73,7 @@ def test_forms_of_a_word_from_fine_to_coarse(word: str, forms: list[str]) -> Non
 
 
 def test_rare_words_go_to_the_finest_class_that_is_large_enough() -> None:
-    classes = WordClasses.of(bank(), 1, 2)
+    classes = RareWordClasses.of(bank(), 1, 2)
     assert classes.frequent == {"dog", "sees"}
     assert classes.rare == {
         **dict.fromkeys(("walking", "talking", "running"), "<unk:low~ing>"),
@@ -82,16 +82,16 @@ def test_rare_words_go_to_the_finest_class_that_is_large_enough() -> None:
         **dict.fromkeys(("1984", "2001"), "<unk:num:0000>"),
         "keys": ANY,
     }
-    coarse = WordClasses.of(bank(), 1, 4)
+    coarse = RareWordClasses.of(bank(), 1, 4)
     assert coarse.rare["naps"] == coarse.rare["keys"] == coarse.rare["walking"] == "<unk:low>"
     assert coarse.rare["Rex"] == ANY
 
 
 def test_unusable_treebanks_are_refused() -> None:
     with pytest.raises(InputError, match="no word is seen 1 times or fewer"):
-        WordClasses.of([clause("dog", "sees")] * 2, 1, 1)
+        RareWordClasses.of([clause("dog", "sees")] * 2, 1, 1)
     with pytest.raises(InputError, match="'<unk>' of the treebank is also a class"):
-        WordClasses.of([*bank(), clause("<unk>", "sees")], 1, 2)
+        RareWordClasses.of([*bank(), clause("<unk>", "sees")], 1, 2)
 
 
 def test_one_substate_by_hand() -> None:
@@ -148,7 +148,7 @@ def test_frequent_words_and_class_masses_keep_their_probability(
     counts = Counter(word for tree in trees for word in tree.leaves())
     if min(counts.values()) > rare:
         return
-    classes = WordClasses.of(trees, rare, 2)
+    classes = RareWordClasses.of(trees, rare, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, seed)
     after = with_words(before, classes, trees, prior, tag_prior)
     np.testing.assert_allclose(after.row_totals(after.prob), 1.0, rtol=0, atol=1e-12)
@@ -182,7 +182,7 @@ def test_frequent_words_and_class_masses_keep_their_probability(
 
 def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
     trees = [*bank(), *bank()[:2]]
-    classes = WordClasses.of(trees, 2, 2)
+    classes = RareWordClasses.of(trees, 2, 2)
     before = random_parameters(RuleTable.from_trees(classes.in_training(trees)), 2, 3)
     alike = with_words(before, classes, trees, 1e12, 0.0)  # all prior: every word of a class as the class
     trained, final = by_name(before, before.prob), by_name(alike, alike.prob)
@@ -206,7 +206,7 @@ def test_own_substates_of_rare_words_follow_the_trees_and_the_prior() -> None:
 def test_rare_words_may_have_other_tags_of_their_class() -> None:
     """Of the class in -ing, three words are verbs and one of them is a noun, too, twice; so walking may be one."""
     trees = [*bank(), clause("talking", "sees"), clause("talking", "sees")]
-    classes = WordClasses.of(trees, 3, 3)
+    classes = RareWordClasses.of(trees, 3, 3)
     assert {word for word, name in classes.rare.items() if name == "<unk:low~ing>"} == {"walking", "talking", "running"}
     pcfg = split_merge(trees, replace(QUICK, cycles=0, rare=3, class_types=3, tag_prior=0.5), seed=0).pcfg
     found = lexicon(pcfg)

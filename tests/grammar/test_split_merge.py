@@ -361,7 +361,7 @@ def test_dirichlet_smoothing_weighs_the_mean_by_uses() -> None:
     _, counts = expected_entries(forests, rules)
     best = rules.maximised(counts, 0.0)
     uses = parameters.row_totals(rules.flat(counts))
-    training = trainer.Trainer(config, forests, trainer.Validation((), 0), parameters, meter("", 1))
+    training = trainer.SplitMergeTrainer(config, forests, trainer.Validation((), 0), parameters, meter("", 1))
     weights = training.weights(rules, counts)
     for weight, prior in zip(weights, (3.0, 7.0), strict=True):
         np.testing.assert_allclose(weight, prior / (uses + prior), rtol=1e-12)
@@ -676,24 +676,24 @@ def test_an_interrupted_run_goes_on_to_the_same_grammar(
     reported: list[int] = []
     whole = split_merge(pronouns(), QUICK, seed=5, on_phase=lambda trace: reported.append(len(trace)))
     assert reported == [1 + n for n in itertools.accumulate([7, 4, 3] * 2)]
-    run, calls = trainer.Trainer.run, itertools.count()
+    run, calls = trainer.SplitMergeTrainer.run, itertools.count()
 
-    def interrupted(self: trainer.Trainer, *args: Any) -> None:
+    def interrupted(self: trainer.SplitMergeTrainer, *args: Any) -> None:
         if next(calls) == after:
             raise KeyboardInterrupt
         run(self, *args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer.Trainer, "run", interrupted)
+        patch.setattr(trainer.SplitMergeTrainer, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
     phases: list[str] = []
 
-    def counted(self: trainer.Trainer, cycle: int, phase: str, generator: np.random.Generator) -> None:
+    def counted(self: trainer.SplitMergeTrainer, cycle: int, phase: str, generator: np.random.Generator) -> None:
         phases.append(phase)
         run(self, cycle, phase, generator)
 
-    monkeypatch.setattr(trainer.Trainer, "run", counted)
+    monkeypatch.setattr(trainer.SplitMergeTrainer, "run", counted)
     resumed = split_merge(pronouns(), QUICK, seed=5, checkpoint=tmp_path)
     assert len(phases) == 6 - after
     assert resumed.pcfg == whole.pcfg

@@ -27,7 +27,7 @@ from truesource.grammar.variants import (
     Branching,
     Chain,
     Collapse,
-    Divergence,
+    DerivationDivergence,
     RuleMap,
     Sharpen,
     Temperature,
@@ -377,7 +377,7 @@ def test_rules_that_meet_become_one() -> None:
 
 def test_a_grammar_without_intermediate_nodes_or_binary_rules() -> None:
     v = parse_variant("head-final=all")(PCFG.from_text("S -> a 0.5 | A 0.5\nA -> b 1.0"))
-    assert v.divergence == Divergence(0.0, 0.0, None, 0.0, 0.0, None)
+    assert v.divergence == DerivationDivergence(0.0, 0.0, None, 0.0, 0.0, None)
 
 
 # -- words, temperature -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Heads, Json, Lengths
 
 if TYPE_CHECKING:
-    from truesource.grammar.variants import Change, Measures, Variant
+    from truesource.grammar.variants import Change, GrammarMeasures, Variant
 
 NAME = "vary"
 
@@ -93,7 +93,7 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
     return [parse_variant(text, given) for text in texts]
 
 
-def print_table(original: Measures, variants: Sequence[Variant]) -> None:
+def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
     """The table, and below it why a number is missing."""
     from rich.table import Table
 
@@ -147,7 +147,7 @@ def _aligned(v: Variant) -> str:
     return f", and so compared {', '.join(parts)}" if parts else ""
 
 
-def _figures(m: Measures) -> tuple[str, ...]:
+def _figures(m: GrammarMeasures) -> tuple[str, ...]:
     length = "-" if m.mean_length is None else f"{m.mean_length:.3f}"
     return f"{m.rules:,}", f"{m.words:,}", length, _text(m.entropy_per_token)
 

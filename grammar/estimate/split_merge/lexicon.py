@@ -14,7 +14,7 @@ from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import expected_entries
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
-from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
 from truesource.grammar.tree import Tree
 from truesource.grammar.unknown import ANY, word_class
 
@@ -22,7 +22,7 @@ NEW_FORM = 0.01  #: share of a class's unknown words left to `ANY`: forms that n
 
 
 def with_words(
-    parameters: Parameters, classes: WordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
+    parameters: Parameters, classes: RareWordClasses, trees: Sequence[Tree], prior: float, tag_prior: float
 ) -> Parameters:
     """Give the rare words back their own probabilities, and leave a part of each class to unknown words.
 
@@ -62,7 +62,7 @@ class _Lexicon:
     weight: FloatArray  #: (L,) occurrences of each lexical rule: for rare words those of `_tag_counts`
 
     @classmethod
-    def of(cls, trained: RuleTable, known: RuleTable, classes: WordClasses, tag_prior: float) -> _Lexicon:
+    def of(cls, trained: RuleTable, known: RuleTable, classes: RareWordClasses, tag_prior: float) -> _Lexicon:
         """Join the rules of the trees as they are (``known``) with those of the classes (``trained``)."""
         rule_of = {(a, trained.words[w]): i for i, (a, _, _, w) in enumerate(trained.rules.tolist()) if w >= 0}
         words = tuple(sorted({*known.words, *classes.names, ANY}))

@@ -21,8 +21,8 @@ from truesource.grammar.estimate.split_merge.lexicon import with_words
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
-from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
-from truesource.grammar.estimate.split_merge.word_classes import WordClasses
+from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
+from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
 from truesource.grammar.files import digest_json, round_floats
 from truesource.grammar.progress import meter
 from truesource.grammar.tree import Tree
@@ -68,7 +68,7 @@ def split_merge(
         raise InputError(f"the seed of split-merge training must be a whole number >= 0, got {seed!r}")
     binarised, changed = binary_trees(trees)
     held_out_trees, _ = binary_trees(held_out or ())
-    classes = WordClasses.of(binarised, config.rare, config.class_types) if config.lexicon == "parse" else None
+    classes = RareWordClasses.of(binarised, config.rare, config.class_types) if config.lexicon == "parse" else None
     training, validating = binarised, held_out_trees
     if classes is not None:
         training, validating = classes.in_training(binarised), classes.in_training(held_out_trees)
@@ -78,7 +78,7 @@ def split_merge(
     folder = None if checkpoint is None else Path(checkpoint)
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
     with meter("split-merge", config.iterations) as progress:
-        trainer = Trainer(config, forests, validation, Parameters.initial(table), progress)
+        trainer = SplitMergeTrainer(config, forests, validation, Parameters.initial(table), progress)
         done, stopped = 0, ""
         if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
             done, parameters, trainer.trace = found

@@ -35,7 +35,7 @@ class Validation:
         return likelihood(self._forests, grammar, unknown=self._unknown)
 
 
-class Trainer:
+class SplitMergeTrainer:
     """The grammar in training, and its trace."""
 
     def __init__(

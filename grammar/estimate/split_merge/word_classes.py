@@ -14,7 +14,7 @@ from truesource.grammar.unknown import ANY, SCHEME, map_words, word_class, word_
 
 
 @dataclass(frozen=True, eq=False)
-class WordClasses:
+class RareWordClasses:
     """Which words of a treebank are rare, and the class of each."""
 
     frequent: frozenset[str]  #: words trained as they are
@@ -22,7 +22,7 @@ class WordClasses:
     names: frozenset[str]  #: all classes with a rare word
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], rare: int, class_types: int) -> WordClasses:
+    def of(cls, trees: Sequence[Tree], rare: int, class_types: int) -> RareWordClasses:
         """Class the words seen at most ``rare`` times by their forms (`truesource.grammar.unknown.word_forms`).
 
         A class needs ``class_types`` different rare words; words of smaller ones go to the next coarser.
