@@ -34,8 +34,9 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import fit_corpus
 from truesource.evaluation.naturalness.zipf_ranks import TrueLaw
 from truesource.evaluation.pplu.unigrams import END, oracle_unigram
 from truesource.evaluation.tendencies.truth import Truth
-from truesource.evaluation.tokenisation.estimators.estimate import Settings, log_interval
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.estimate import log_interval
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
@@ -217,8 +218,11 @@ def single_filters(particles: int, seed: int) -> FloatArray:
     rows = []
     for text in (" ".join(rng.choice(WORDS, rng.integers(3, 9))) for _ in range(TEXTS)):
         document = document_of(model, text)
-        truth = METHODS["exact"].run(model, document, Settings()).log_p
-        one = [METHODS["dpf"].run(model, document, Settings(particles=particles, seed=i)).log_p for i in range(RUNS)]
+        truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
+        one = [
+            ESTIMATORS["dpf"].run(model, document, EstimatorSettings(particles=particles, seed=i)).log_p
+            for i in range(RUNS)
+        ]
         if np.ptp(one) > 1e-9:
             weights = np.exp(np.array(one) - truth)
             rows.append(weights / weights.mean())  # that of all is the truth of this source

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from truesource.evaluation.core.exclusion import Exclusion
-from truesource.evaluation.dynamics.compare import Settings, learning_dynamics
+from truesource.evaluation.dynamics.compare import DynamicsSettings, learning_dynamics
 from truesource.evaluation.dynamics.table import Dynamics
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
@@ -35,7 +35,7 @@ def measure_checkpoints(
     *,
     name: str,
     lengths: LengthRange | None,
-    settings: Settings,
+    settings: DynamicsSettings,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure all snapshots of a model folder, the model itself last.

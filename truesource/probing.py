@@ -11,7 +11,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
 from truesource.evaluation.core.score import digest_sentences
-from truesource.evaluation.probing.experiment import Experiment, LayerResult, Options, WordValues
+from truesource.evaluation.probing.experiment import Experiment, LayerResult, ProbingSettings, WordValues
 from truesource.evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
 from truesource.evaluation.probing.spans import span_targets
 from truesource.evaluation.probing.targets import Given, Kind, Targets, Truth, word_targets
@@ -71,7 +71,7 @@ def probe_model(
     *,
     lengths: LengthRange | None,
     task: Task,
-    options: Options,
+    options: ProbingSettings,
 ) -> Probing:
     """Train and measure probes on the layers of a model, and of its snapshots if asked for.
 

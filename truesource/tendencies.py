@@ -11,7 +11,7 @@ from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.shares import stopwords_among, symbols
-from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 
 Sentences = list[list[str]]
@@ -50,7 +50,7 @@ def same_size(drawn: Sequence[Drawn]) -> list[Drawn]:
 
 
 def compare(
-    drawn: Sequence[Drawn], truth: Truth, options: Options, reference: Sentences | None = None
+    drawn: Sequence[Drawn], truth: Truth, options: TendencySettings, reference: Sentences | None = None
 ) -> Mapping[str, Tendencies]:
     """Compare all samples, and fresh ones of the truth, by scheme.
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.canonical import CanonicalMass
     from truesource.evaluation.tokenisation.decomposition import Decomposition
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
     from truesource.evaluation.tokenisation.results import Evaluation
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -135,15 +135,15 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
     Raises:
         InputError: there are none, one is unknown or stands twice, or there are too few samples for one.
     """
-    from truesource.evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 
     if not names:
-        raise InputError(f"name at least one estimator; there are {', '.join(METHODS)}")
+        raise InputError(f"name at least one estimator; there are {', '.join(ESTIMATORS)}")
     for name in names:
-        if name not in METHODS:
-            raise InputError(f"no estimator is called {name!r}; there are {', '.join(METHODS)}")
-        if samples < METHODS[name].fewest:
-            raise InputError(f"{name} needs at least {METHODS[name].fewest} samples, got {samples}")
+        if name not in ESTIMATORS:
+            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")
+        if samples < ESTIMATORS[name].fewest:
+            raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, got {samples}")
     if len(set(names)) < len(names):
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 
@@ -259,7 +259,7 @@ def partly_read(model: TokenisedModel, found: Documents) -> str | None:
     )
 
 
-def impossible_exact(model: TokenisedModel, found: Documents, settings: Settings) -> int | None:
+def impossible_exact(model: TokenisedModel, found: Documents, settings: EstimatorSettings) -> int | None:
     """Number of the first text whose cuts are too many for exact enumeration, from 0; None: there is none.
 
     Of a model of finite memory (n-grams) that shows only when it is run, so that the answer is None.
@@ -278,7 +278,7 @@ def measure(
     model: TokenisedModel,
     found: Documents,
     estimators: Sequence[str],
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     proposal: str,
     truth: PCFG | None = None,
@@ -303,7 +303,7 @@ def measure(
         InputError: as `run_estimators.evaluate_runs` and `evaluation.tokenisation.decomposition`.
     """
     from truesource.evaluation.tokenisation.decomposition import decompose
-    from truesource.evaluation.tokenisation.results import ONE_BEST
+    from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
     from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
     evaluation = evaluate_documents(model, found, estimators, settings)
@@ -317,7 +317,7 @@ def measure(
     return replace(measured_of({"text": evaluation}, marginal, settings), decomposition=against)
 
 
-def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: Settings) -> Measured:
+def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: EstimatorSettings) -> Measured:
     """What evaluations of one or several sets of texts say, all documents together; without the truth.
 
     Args:
@@ -327,10 +327,10 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
     """
     from truesource.evaluation.tokenisation.bound_checks import below_bounds
     from truesource.evaluation.tokenisation.canonical import canonical_mass
+    from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
     from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
     from truesource.evaluation.tokenisation.perplexity import perplexities
     from truesource.evaluation.tokenisation.pooling import pool
-    from truesource.evaluation.tokenisation.results import ONE_BEST
 
     evaluation = pool(evaluations)
     gaps, canonical = None, None

@@ -14,8 +14,8 @@ from truesource.tokenisation_tables import make_tables
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.generator.piece_model import TokenisedModel
     from truesource.tokenisation import Measured
     from truesource.tokenisation_tables import Tables, Wanted
@@ -85,7 +85,7 @@ def measure_sets(
     measured: Measured,
     others: Mapping[str, Documents],
     builder: LatticeBuilder,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     proposal: str,
     wanted: Wanted,

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.caching import Caching
     from truesource.evaluation.tokenisation.canonical import LocalCanonicality
-    from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
+    from truesource.evaluation.tokenisation.curves import EstimatorPoint, OrderCurves, TemperaturePoint
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
-    from truesource.evaluation.tokenisation.estimators.estimate import Settings
     from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluation.tokenisation.word_table import WordTable
     from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
@@ -49,16 +49,16 @@ class Wanted:
         """Those that can be had of any texts: they need no truth, and are in no file of their own."""
         return Wanted(grid=self.grid, curves=self.curves, caching=self.caching, canonical=self.canonical)
 
-    def check(self, builder: LatticeBuilder, settings: Settings) -> None:
+    def check(self, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
         """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
 
         Raises:
             InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
         """
         from truesource.evaluation.tokenisation.curves import WARMED
-        from truesource.evaluation.tokenisation.estimators.registry import METHODS
+        from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 
-        fewest = METHODS[WARMED].fewest
+        fewest = ESTIMATORS[WARMED].fewest
         if self.curves and settings.samples < fewest:
             raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
         if not builder.factorises:
@@ -74,7 +74,7 @@ class Tables:
 
     grid: Grid | None = None
     orders: OrderCurves | None = None
-    counts: list[Point] = field(default_factory=list)
+    counts: list[EstimatorPoint] = field(default_factory=list)
     temperatures: list[TemperaturePoint] = field(default_factory=list)
     caching: Caching | None = None
     canonical: LocalCanonicality | None = None
@@ -144,7 +144,7 @@ def make_tables(
     model: TokenisedModel,
     found: Documents,
     builder: LatticeBuilder,
-    settings: Settings,
+    settings: EstimatorSettings,
     wanted: Wanted,
     measured: Measured,
     *,
@@ -202,7 +202,7 @@ def make_tables(
     return made
 
 
-def compare_costs(model: TokenisedModel, found: Documents, settings: Settings, n: int) -> list[CostPoint]:
+def compare_costs(model: TokenisedModel, found: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
     """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
     from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
 
@@ -225,7 +225,7 @@ def said_reference(how: str) -> str:
 def other_languages(
     model: TokenisedModel,
     builder: LatticeBuilder,
-    settings: Settings,
+    settings: EstimatorSettings,
     changes: Sequence[str],
     measured: Measured,
     truth: PCFG,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.core.score import Score, signature
-from truesource.evaluation.divergence.contexts import Contexts, Divided
+from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence
 from truesource.evaluation.divergence.estimate import few
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
 from truesource.grammar.arrays import IntArray
@@ -18,7 +18,7 @@ SHARES = ("tv", "agreement")  #: those that are at most 1
 
 
 @dataclass(frozen=True)
-class Row:
+class BreakdownRow:
     """One row of a table."""
 
     group: str
@@ -27,7 +27,7 @@ class Row:
     scores: dict[str, Score]  #: none of a group where nothing is finite
 
 
-def by_context(found: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[Row]:
+def by_context(found: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
     """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
     values = np.stack([found.column(name) for name in MEASURES], axis=1)
     finite = np.isfinite(values)
@@ -54,11 +54,11 @@ def by_context(found: Contexts, key: IntArray, shared: Mapping[str, object], see
                 }
                 mean = total[:, g, m].sum() / n
                 scores[name] = Score(name, float(mean), signature(parts), *ends(*intervals[:, g, m]))
-        rows.append(Row(str(value), float(contexts[g]), int(infinite[g]), scores))
+        rows.append(BreakdownRow(str(value), float(contexts[g]), int(infinite[g]), scores))
     return rows
 
 
-def by_group(divided: Divided, shared: Mapping[str, object], seed: int) -> list[Row]:
+def by_group(divided: DividedDivergence, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
     """Mean of ln P - ln Q over the tokens of each group of words, expected under the truth, with intervals.
 
     Groups that the truth never expects are left out. Their means times their tokens sum to KL(P || Q).
@@ -76,5 +76,5 @@ def by_group(divided: Divided, shared: Mapping[str, object], seed: int) -> list[
             parts |= few(divided.share[:, g])
             mean = float(divided.part[:, g].sum() / finite)
             scores["kl"] = Score("kl", mean, signature(parts), *ends(*intervals[:, g]))
-        rows.append(Row(name, tokens, int(divided.infinite[g]), scores))
+        rows.append(BreakdownRow(name, tokens, int(divided.infinite[g]), scores))
     return rows

@@ -12,7 +12,7 @@ from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
-from truesource.evaluation.divergence.breakdown import Row, by_context, by_group
+from truesource.evaluation.divergence.breakdown import BreakdownRow, by_context, by_group
 from truesource.evaluation.divergence.cached import CachedTruth
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
@@ -30,13 +30,13 @@ _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_ma
 
 
 @dataclass(frozen=True, eq=False)
-class Divergence:
+class ModelDivergence:
     """What `compare_distributions` found for one model."""
 
     model: str
     objective: str
     scores: dict[str, Score]
-    tables: dict[str, list[Row]]  #: by what was asked for
+    tables: dict[str, list[BreakdownRow]]  #: by what was asked for
     reliability: Reliability
     contexts: int  #: that were compared
     impossible: IntArray  #: sentences that the truth cannot make
@@ -70,7 +70,7 @@ def compare_distributions(
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
     excluded: Exclusion | None = None,
-) -> Divergence:
+) -> ModelDivergence:
     """Compare what a model expects with what the truth expects, in every context of some sentences.
 
     ``kl`` is the mean over contexts of the exact KL(P || Q), which is what the mean of ln P - ln Q over tokens
@@ -121,7 +121,7 @@ def compare_distributions(
         "grammar": pcfg.digest[:8],
         **(signed or {}),
     }
-    tables: dict[str, list[Row]] = {}
+    tables: dict[str, list[BreakdownRow]] = {}
     for name in by:
         if name in found.divided:
             told = {"classes": classes.origin} if name == "class" else {}
@@ -129,7 +129,7 @@ def compare_distributions(
         else:
             key = found.position + 1 if name == "position" else found.length
             tables[name] = by_context(found, key, {**shared, "by": name}, seed)
-    return Divergence(
+    return ModelDivergence(
         model.name,
         model.objective,
         _scores(found, shared, top, seed),

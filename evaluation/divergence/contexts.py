@@ -31,7 +31,7 @@ class Contexts:
     excluded: IntArray  #: sentences that the truth cannot make
     n_sentences: int  #: sentences given, the excluded ones too
     reliability: Reliability
-    divided: dict[str, Divided]  #: by ``class`` and ``frequency``, where asked for
+    divided: dict[str, DividedDivergence]  #: by ``class`` and ``frequency``, where asked for
 
     def column(self, name: str) -> FloatArray:
         """One measure, (T,)."""
@@ -48,7 +48,7 @@ class Contexts:
 
 
 @dataclass(frozen=True, eq=False)
-class Divided:
+class DividedDivergence:
     """KL(P || Q) divided among groups of what comes next, summed over the contexts of each kept sentence."""
 
     names: tuple[str, ...]  #: (G,)
@@ -159,5 +159,5 @@ class _Collect:
         np.add.at(self._share, sentence, np.where(finite, share, 0.0))
         np.add.at(self._part, sentence, np.where(finite, part, 0.0))
 
-    def of(self, kept: BoolArray) -> Divided:
-        return Divided(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens)
+    def of(self, kept: BoolArray) -> DividedDivergence:
+        return DividedDivergence(self._names, self._share[kept], self._part[kept], self._infinite, self._tokens)

@@ -42,7 +42,7 @@ def _band(power: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class WordClasses:
+class PreterminalClasses:
     """Classes of the preterminals of a grammar."""
 
     names: tuple[str, ...]  #: (C,) the end of a sentence is the last, if causal
@@ -72,7 +72,7 @@ class WordClasses:
         return share, divided
 
 
-def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> WordClasses:
+def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> PreterminalClasses:
     """The classes of an oracle's grammar.
 
     Raises:
@@ -85,4 +85,4 @@ def word_classes(oracle: Oracle, classes: TagClasses = PENN) -> WordClasses:
     of_state = np.zeros((len(grammar.symbols), len(names) + len(ends)))
     for state in np.unique(grammar.lexical[:, 0]).tolist():
         of_state[state, : len(names)] = of_tag[tags.index(grammar.labels[state])]
-    return WordClasses((*names, *ends), of_state)
+    return PreterminalClasses((*names, *ends), of_state)

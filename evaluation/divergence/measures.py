@@ -9,7 +9,7 @@ import numpy as np
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.grammar.arrays import FloatArray, IntArray
 
-#: Columns of `Rows.values`; P is the truth, Q the model. What a model gives to tokens that no sentence contains
+#: Columns of `DivergenceRows.values`; P is the truth, Q the model. What a model gives to tokens that no sentence has
 #: (``special_mass``) counts against it in ``kl``, and is one more event in ``js`` and ``tv``, where the truth has
 #: probability 0. ``reverse_kl`` and ``entropy_model`` are of Q over the events alone, made to sum to one: what
 #: sampling draws from.
@@ -34,7 +34,7 @@ NAMES = (
 )
 
 
-class Rows(NamedTuple):
+class DivergenceRows(NamedTuple):
     """What is measured in W contexts."""
 
     values: FloatArray  #: (W, 13) columns are `NAMES`
@@ -50,7 +50,7 @@ def measure_rows(
     groups: IntArray | None = None,
     weight: FloatArray | None = None,
     reliability: Reliability | None = None,
-) -> Rows:
+) -> DivergenceRows:
     """Compare two blocks of distributions row by row.
 
     Args:
@@ -82,4 +82,4 @@ def measure_rows(
     )
     confidence = NAMES.index("confidence")
     reliability.add_top(values[:, confidence], values[:, confidence + 1], weight)
-    return Rows(values, share, grouped)
+    return DivergenceRows(values, share, grouped)

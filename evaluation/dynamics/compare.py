@@ -26,8 +26,8 @@ from truesource.evaluation.dynamics.derivations import (
 )
 from truesource.evaluation.dynamics.groupings import BY, By, Grouping, Places
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone, crossings, milestones
-from truesource.evaluation.dynamics.table import Curves, Dynamics
-from truesource.evaluation.dynamics.truth import ExactTable, TruthBeside, truth_beside
+from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
+from truesource.evaluation.dynamics.truth import ExactTable, OracleScores, oracle_scores
 from truesource.evaluation.measures.paired import Paired
 from truesource.generator.frame import preset_frame
 from truesource.generator.language_model import LanguageModel
@@ -42,7 +42,7 @@ THRESHOLD = 0.2  #: nats a token
 
 
 @dataclass(frozen=True)
-class Settings:
+class DynamicsSettings:
     """How dynamics are measured."""
 
     by: Sequence[By] = BY
@@ -81,7 +81,7 @@ def learning_dynamics(
     *,
     name: str,
     lengths: LengthRange | None,
-    settings: Settings | None = None,
+    settings: DynamicsSettings | None = None,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure every checkpoint of one model against the exact truth.
@@ -108,22 +108,22 @@ def learning_dynamics(
             the truth that leaves it out too; ``kl`` stays that to the grammar, with ``disjoint:uncorrected``.
 
     Raises:
-        InputError: as `Settings.check`; there are no checkpoints, their steps do not rise, they differ in objective or
-            vocabulary; no sentence is possible for all of them and the truth.
+        InputError: as `DynamicsSettings.check`; there are no checkpoints, their steps do not rise, they differ in
+            objective or vocabulary; no sentence is possible for all of them and the truth.
     """
-    settings = settings or Settings()
+    settings = settings or DynamicsSettings()
     settings.check(pcfg, len(sentences))
     exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
     known: _Known | None = None
     steps: list[int] = []
     scored: list[BothScored] = []
     tables: list[dict[str, ExactTable]] = []
-    beside: TruthBeside | None = None
+    beside: OracleScores | None = None
     for step, model in checkpoints:
         if steps and step <= steps[-1]:
             raise InputError(f"the steps of checkpoints rise, but {step} comes after {steps[-1]}")
         if beside is None:
-            beside = truth_beside(
+            beside = oracle_scores(
                 model,
                 pcfg,
                 sentences,
@@ -209,7 +209,7 @@ class _Known:
     bands: tuple[IntArray, tuple[str, ...]] | None  #: of word frequency
 
 
-def _known(beside: TruthBeside, settings: Settings) -> _Known:
+def _known(beside: OracleScores, settings: DynamicsSettings) -> _Known:
     possible = np.ones(len(beside.sentences), dtype=bool)
     possible[beside.scores.impossible] = False
     sizes = np.array([len(sentence) for sentence in beside.sentences]) * possible
@@ -222,7 +222,7 @@ def _known(beside: TruthBeside, settings: Settings) -> _Known:
     return _Known(structure, np.cumsum(sizes) - sizes, bands)
 
 
-def _structure(beside: TruthBeside, possible: Sequence[int], settings: Settings) -> Structure:
+def _structure(beside: OracleScores, possible: Sequence[int], settings: DynamicsSettings) -> Structure:
     if settings.tags == "paper" and settings.trees is not None:
         return tree_structure(settings.trees[i] for i in possible)
     own = [beside.sentences[i] for i in possible]
@@ -231,7 +231,7 @@ def _structure(beside: TruthBeside, possible: Sequence[int], settings: Settings)
     return expected_structure(beside.oracle, own)
 
 
-def _groupings(places: Places, beside: TruthBeside, known: _Known, settings: Settings) -> Iterator[Grouping]:
+def _groupings(places: Places, beside: OracleScores, known: _Known, settings: DynamicsSettings) -> Iterator[Grouping]:
     """One at a time, as each is as large as the positions."""
     structure = None
     if known.structure is not None:
@@ -259,8 +259,8 @@ def _curves(
     places: Places,
     steps: Sequence[int],
     tables: Sequence[dict[str, ExactTable]],
-    settings: Settings,
-) -> Curves:
+    settings: DynamicsSettings,
+) -> LearningCurves:
     sentence, members, seed = places.paired.sentence, grouping.members, settings.seed
     means: list[Means] = []
     halves: list[Crossings] = []
@@ -279,7 +279,7 @@ def _curves(
             rows.append(group_medians(column, members))
             progress.advance(1)
     exact = [table.get(grouping.by, ExactTable({}, {}, {})) for table in tables]
-    return Curves(
+    return LearningCurves(
         grouping.by,
         grouping.names,
         np.array([own.share.sum() for own in members]),

@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
-from truesource.evaluation.dynamics.table import Curves, Dynamics
+from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.measures.bootstrap import TAILS
 from truesource.grammar.arrays import FloatArray
 
@@ -32,13 +32,13 @@ def findings(found: Dynamics) -> list[str]:
     return said
 
 
-def _of_size(curves: Curves) -> list[int]:
+def _of_size(curves: LearningCurves) -> list[int]:
     """Groups with enough tokens and sentences."""
     enough = (curves.tokens >= SMALL * curves.tokens.sum()) & ~np.isnan(curves.low[-1])
     return np.flatnonzero(enough).tolist()
 
 
-def _whole(found: Dynamics, whole: Curves) -> str:
+def _whole(found: Dynamics, whole: LearningCurves) -> str:
     first, last = whole.mean[0, 0], whole.mean[-1, 0]
     text = (
         f"At step {found.steps[-1]:,}, {found.model} gives a token {_with_ends(whole, 0, last, ' nats')}"
@@ -59,7 +59,7 @@ def left_out(objective: str) -> str:
     return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
 
 
-def _furthest(found: Dynamics, classes: Curves, kept: Sequence[int]) -> str:
+def _furthest(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> str:
     gap = -classes.mean[-1]
     order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
@@ -84,7 +84,7 @@ def _furthest(found: Dynamics, classes: Curves, kept: Sequence[int]) -> str:
     return text + "."
 
 
-def _order(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
+def _order(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     """What is learned when, and where the order is not certain."""
     said = []
     steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
@@ -115,7 +115,7 @@ def _order(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
     return said
 
 
-def _above(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
+def _above(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     above = [g for g in kept if classes.low[-1, g] > 0.0]
     if not above:
         return []
@@ -129,7 +129,7 @@ def _above(found: Dynamics, classes: Curves, kept: Sequence[int]) -> list[str]:
     ]
 
 
-def _ends(curves: Curves, what: str) -> list[str]:
+def _ends(curves: LearningCurves, what: str) -> list[str]:
     """The first and the last group of some size; the end and unknown words do not count."""
     kept = [g for g in _of_size(curves) if curves.names[g] not in (END, UNKNOWN)]
     if len(kept) < 2:
@@ -140,19 +140,19 @@ def _ends(curves: Curves, what: str) -> list[str]:
     return [f"By {what} the divergence is {told[0]} and {told[1]}{'' if apart else ', which may be chance'}."]
 
 
-def _with_ends(curves: Curves, g: int, sign: float = -1.0, unit: str = "") -> str:
+def _with_ends(curves: LearningCurves, g: int, sign: float = -1.0, unit: str = "") -> str:
     """The last divergence with its interval if there is one; with a positive ``sign``, of the mean itself."""
     ends = [(-x if sign <= 0.0 else x)[-1, g] for x in (curves.low, curves.high, curves.mean)]
     interval = "" if np.isnan(ends[0]) else f" [{min(ends[:2]):.3f}, {max(ends[:2]):.3f}]"
     return f"{ends[2]:.3f}{unit}{interval}"
 
 
-def _group(curves: Curves, g: int) -> str:
+def _group(curves: LearningCurves, g: int) -> str:
     name = curves.names[g]
     return {"depth": f"{name} constituents above", "length": f"{name} words"}.get(curves.by, name)
 
 
-def _gap(curves: Curves, g: int) -> str:
+def _gap(curves: LearningCurves, g: int) -> str:
     mean = curves.mean[-1, g]
     return f"{abs(mean):.3f} nats a token" + (" too much" if mean > 0.0 else "")
 
@@ -161,7 +161,7 @@ def _less(mean: float) -> str:
     return "more" if mean > 0.0 else "less"
 
 
-def _name(curves: Curves, g: int) -> str:
+def _name(curves: LearningCurves, g: int) -> str:
     name = curves.names[g]
     return "sentence ends" if name == END else name
 
@@ -172,7 +172,7 @@ def _apart(difference: FloatArray) -> bool:
     return bool(low > 0.0 or high < 0.0)
 
 
-def _in_order(curves: Curves, first: int, last: int) -> bool:
+def _in_order(curves: LearningCurves, first: int, last: int) -> bool:
     """Whether in 97.5% of the resamples one half is gone by a checkpoint at which the other one is not yet."""
     half = curves.resampled_half
     known = np.isfinite(half.at[:, first])

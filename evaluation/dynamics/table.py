@@ -16,7 +16,7 @@ from truesource.grammar.arrays import FloatArray, Int32Array
 
 
 @dataclass(frozen=True, eq=False)
-class Curves:
+class LearningCurves:
     """G groups at C checkpoints; ends of intervals are NaN where a group stands in too few sentences."""
 
     by: By
@@ -43,7 +43,7 @@ class Dynamics:
     model: str
     objective: str
     steps: tuple[int, ...]  #: (C,) of the checkpoints, rising
-    curves: Mapping[By, Curves]
+    curves: Mapping[By, LearningCurves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
     frame: str  #: which positions count, see `truesource.generator.frame.preset_frame`
@@ -147,7 +147,7 @@ def _known(x: float) -> float | None:
     return None if np.isnan(x) else float(x)
 
 
-def _plain(found: Curves) -> dict[str, Any]:
+def _plain(found: LearningCurves) -> dict[str, Any]:
     def column(values: Sequence[Mapping[str, Score]], end: str) -> list[list[float | None]]:
         return [[getattr(row.get(name), end, None) for name in found.names] for row in values]
 

@@ -38,8 +38,8 @@ class ExactTable:
 
 
 @dataclass(frozen=True, eq=False)
-class TruthBeside:
-    """What is known of the truth for all models of one objective and vocabulary; made by `truth_beside`."""
+class OracleScores:
+    """What is known of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
 
     pcfg: PCFG
     sentences: Sequence[Sequence[str]]
@@ -141,7 +141,7 @@ class TruthBeside:
         return score if enough_sentences(np.ones(len(sentences))) else replace(score, low=None, high=None)
 
 
-def truth_beside(
+def oracle_scores(
     model: LanguageModel,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
@@ -151,7 +151,7 @@ def truth_beside(
     contexts: int,
     states: bool,
     excluded: Exclusion | None = None,
-) -> TruthBeside:
+) -> OracleScores:
     """Score the truth for models like this one, and keep its distributions in about so many contexts.
 
     Raises:
@@ -170,7 +170,7 @@ def truth_beside(
             dtype=np.float64,
             states=states,
         )
-    return TruthBeside(
+    return OracleScores(
         pcfg,
         sentences,
         lengths,

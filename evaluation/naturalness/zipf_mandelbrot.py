@@ -16,7 +16,7 @@ from scipy import optimize, special
 
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.zipf_law import LEAST_TYPES, Law, fit_law, log_pmf, objective
-from truesource.evaluation.naturalness.zipf_ranks import Counted, Missing, TrueLaw, true_law
+from truesource.evaluation.naturalness.zipf_ranks import EstimatedRankFit, Missing, TrueLaw, true_law
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
@@ -69,7 +69,9 @@ def fit_corpus(corpus: Encoded, rows: IntArray, *, pure: bool = False, seed: int
     sentence = corpus.sentence[chosen][ranked]
     _, gradient, information = objective(law.alpha, law.beta, counts / counts.sum())
     scores = score_covariance(law, of_token[ranked], sentence)
-    found = Counted(law, gradient, information, scores, len(np.unique(sentence)), int(corpus.lengths[ranking].sum()))
+    found = EstimatedRankFit(
+        law, gradient, information, scores, len(np.unique(sentence)), int(corpus.lengths[ranking].sum())
+    )
     truth = true_law(found, pure=pure, seed=seed)
     return ZipfFit(law, truth, counts, 1.0 - float(ranked.mean()))
 

@@ -28,7 +28,7 @@ NEAR = 1.0  #: standard errors that a last round may move the guess
 MOST_WORDS = 30  #: times the words that are ranked: the largest support considered
 
 
-class Counted(NamedTuple):
+class EstimatedRankFit(NamedTuple):
     """A fit to counts by estimated ranks, and what is known of its errors."""
 
     law: Law
@@ -55,7 +55,7 @@ class _Regression(NamedTuple):
     noise: FloatArray  #: (F, F) covariance of the moments of one sample
 
 
-def true_law(found: Counted, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
+def true_law(found: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
     """The law whose samples are fitted by ``found.law``, or why there is none.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
@@ -84,7 +84,7 @@ def true_law(found: Counted, *, pure: bool = False, seed: int) -> TrueLaw | Miss
     return TrueLaw(alpha, Interval(0.0) if pure else beta, max(law.types, round(math.exp(at[2]))))
 
 
-def _solved(found: Counted, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
+def _solved(found: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
     """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
     None where nothing is found.
@@ -128,7 +128,7 @@ def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
     return low, np.array([ALPHA[1], math.log1p(10.0 * types), math.log(MOST_WORDS * types)])
 
 
-def _start(found: Counted) -> tuple[FloatArray, _Regression, FloatArray]:
+def _start(found: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
     """The first guess (3,), how its moments run if ranks were known, and the covariance (3, 3) that counting gives."""
     law, tokens = found.law, found.ranking_tokens
     words = support(law.alpha, law.beta, law.types, tokens)

@@ -9,7 +9,7 @@ from truesource.grammar.treebank.heads import head_index
 
 
 @dataclass(frozen=True)
-class Node:
+class ConstituentNode:
     """A node that is not a word."""
 
     label: str
@@ -49,7 +49,7 @@ class Constituents:
             if children[number]:
                 spans[number] = [spans[children[number][0]][0], spans[children[number][-1]][1]]
         self.nodes = [
-            Node(label, span[0], span[1], parent, tuple(below))
+            ConstituentNode(label, span[0], span[1], parent, tuple(below))
             for label, span, parent, below in zip(labels, spans, parents, children, strict=True)
         ]
         self.tags = tags  #: node above each word

@@ -15,7 +15,7 @@ from truesource.grammar.inference.posterior import Posterior, posterior
 
 
 @dataclass(frozen=True)
-class Change:
+class PairChange:
     """The other sentence of a pair, and facts about both: ``x_drawn`` is of the drawn one, ``x_changed`` of this."""
 
     words: Words
@@ -25,7 +25,7 @@ class Change:
 
 
 def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]:
-    """`Drawn.outside` of each sentence; those of one length are computed together."""
+    """`SampledSentence.outside` of each sentence; those of one length are computed together."""
     charts = lexicon.pcfg.exact.charts()
     found: list[FloatArray] = [np.empty(0)] * len(sentences)
     for batch in charts.batches(sentences, outside=True):
@@ -37,7 +37,7 @@ def outside_of(lexicon: Lexicon, sentences: Sequence[Words]) -> list[FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SampledSentence:
     """One sentence of the grammar; what is computed of it is kept."""
 
     lexicon: Lexicon

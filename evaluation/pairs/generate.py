@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn, outside_of
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence, outside_of
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds
 from truesource.evaluation.pairs.pair import Pair, Words
@@ -20,7 +20,7 @@ from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategoris
 from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import PHENOMENA, Settings
+from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
@@ -39,7 +39,7 @@ assert tuple(REGISTRY) == PHENOMENA
 
 
 @dataclass(frozen=True)
-class Made:
+class GeneratedPairs:
     """The pairs of a grammar."""
 
     pairs: list[Pair]  #: by phenomenon, then in the order in which they were drawn
@@ -51,11 +51,11 @@ class Made:
 class _Found:
     phenomenon: Phenomenon
     source: int
-    drawn: Drawn
-    change: Change
+    drawn: SampledSentence
+    change: PairChange
 
 
-def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | None = None) -> Made:
+def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings | None = None) -> GeneratedPairs:
     """Draw sentences, and change one thing in each.
 
     A sentence gives at most one pair to each phenomenon; no two pairs of a phenomenon are the same. Each sentence is
@@ -70,7 +70,7 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | Non
         NothingToMeasureError: none of the phenomena can be found in this grammar.
         InputError: it cannot be sampled from.
     """
-    settings = settings or Settings()
+    settings = settings or PairSettings()
     lexicon = Lexicon(pcfg, lengths, settings.forms)
     notes, wanted = [], []
     for name in settings.phenomena:
@@ -93,10 +93,12 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: Settings | Non
         raise NothingToMeasureError(
             f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena", "no-pairs"
         )
-    return Made(_finish(lexicon, flat), sentences, notes)
+    return GeneratedPairs(_finish(lexicon, flat), sentences, notes)
 
 
-def _search(lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: Settings) -> tuple[dict[str, list[_Found]], int]:
+def _search(
+    lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings
+) -> tuple[dict[str, list[_Found]], int]:
     found: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
     drawn = 0
@@ -123,7 +125,7 @@ def _search(lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: Settings) 
     return found, drawn
 
 
-def _sentences(lexicon: Lexicon, settings: Settings, outside: Callable[[], bool]) -> Iterator[Drawn]:
+def _sentences(lexicon: Lexicon, settings: PairSettings, outside: Callable[[], bool]) -> Iterator[SampledSentence]:
     sampler = Sampler(lexicon.pcfg, lexicon.lengths)
     most = settings.number * settings.tries
     for chunk in range(-(-most // _CHUNK)):
@@ -132,7 +134,7 @@ def _sentences(lexicon: Lexicon, settings: Settings, outside: Callable[[], bool]
         words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(sampler.draw(size, state))]
         computed = outside_of(lexicon, words) if outside() else [None] * size
         for sentence, weights in zip(words, computed, strict=True):
-            yield Drawn(lexicon, sentence, weights)
+            yield SampledSentence(lexicon, sentence, weights)
 
 
 def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:

@@ -9,28 +9,28 @@ from typing import ClassVar
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 
 
 class Phenomenon(ABC):
     """One controlled difference between two sentences."""
 
     name: ClassVar[str]
-    outside: ClassVar[bool] = False  #: it looks at `Drawn.log_odds` of most sentences
+    outside: ClassVar[bool] = False  #: it looks at `SampledSentence.log_odds` of most sentences
 
     @abstractmethod
     def missing(self, lexicon: Lexicon) -> str | None:
         """Why the grammar can have no such pairs; None: it may."""
 
     @abstractmethod
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """A changed sentence of the same length, at random; None where this one has nothing to change."""
 
     @abstractmethod
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Properties to report by.
 
         Args:
@@ -40,7 +40,7 @@ class Phenomenon(ABC):
             lexicon: of the grammar.
         """
 
-    def facts(self, change: Change, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
+    def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> Mapping[str, float | None]:
         """Other exact numbers of the pair.
 
         Args:

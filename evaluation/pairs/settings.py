@@ -12,7 +12,7 @@ NUMBER = 200
 
 
 @dataclass(frozen=True)
-class Settings:
+class PairSettings:
     """How pairs are drawn.
 
     Raises:

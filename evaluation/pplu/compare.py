@@ -22,7 +22,7 @@ from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
-from truesource.evaluation.pplu.unigrams import END, SMOOTHING, Unigram, counted_unigram, oracle_unigram
+from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.arrays import FloatArray, Int32Array
@@ -48,7 +48,7 @@ class UnigramPerplexity:
     log_unigram: FloatArray  #: (T,)
     sentence: Int32Array  #: (T,) number in the input
     tokens: list[str]  #: (T,) as the truth, or else the model, reads them; ``</s>`` is the end
-    unigram: Unigram
+    unigram: UnigramModel
     impossible_model: Int32Array  #: sentences that the model gives probability zero
     impossible_truth: Int32Array  #: sentences that the truth gives probability zero; none without a grammar
     parts: Mapping[str, object]  #: of every signature
@@ -217,7 +217,7 @@ def _counted(
     smoothing: float | None,
     *,
     ends: bool,
-) -> Unigram:
+) -> UnigramModel:
     """A unigram distribution of counts; see `compare_pplu`."""
     texts = [list(sentence) for sentence in text]
     words = sides.words

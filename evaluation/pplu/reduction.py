@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.pplu.unigrams import END, Unigram
+from truesource.evaluation.pplu.unigrams import END, UnigramModel
 from truesource.generator.language_model import DistributionModel, LogDistributions
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
@@ -28,7 +28,7 @@ ROWS = 64  #: sentences at once
 
 
 @dataclass(frozen=True)
-class Reduced:
+class ReducedVocabulary:
     """Perplexities with the most frequent words only."""
 
     words: int  #: kept
@@ -42,8 +42,8 @@ class Reduced:
 
 
 def reduce_vocabulary(
-    model: DistributionModel, sentences: Sequence[Sequence[str]], unigram: Unigram, sizes: Iterable[int]
-) -> list[Reduced]:
+    model: DistributionModel, sentences: Sequence[Sequence[str]], unigram: UnigramModel, sizes: Iterable[int]
+) -> list[ReducedVocabulary]:
     """Perplexities for some vocabulary sizes, words ordered by their unigram probability.
 
     Every position counts, ends of sentences too. ``<unk>`` as the model knows it belongs to what is dropped. One pass
@@ -124,7 +124,7 @@ def _one_size(table: FloatArray, u_row: FloatArray, columns: IntArray, size: int
     return found
 
 
-def _results(sizes: Sequence[int], sums: FloatArray) -> list[Reduced]:
+def _results(sizes: Sequence[int], sums: FloatArray) -> list[ReducedVocabulary]:
     """Perplexities and their changes against the whole vocabulary, whose words and ``<unk>`` all count."""
     values = np.exp(-sums[..., 0] / sums[..., 2]), np.exp(-sums[..., 1] / sums[..., 2])
     whole = float(values[0][-1, 1]), float((values[0] / values[1])[-1, 1])
@@ -133,5 +133,5 @@ def _results(sizes: Sequence[int], sums: FloatArray) -> list[Reduced]:
         for p, protocol in enumerate(PROTOCOLS):
             ppl, ppl_u = float(values[0][s, p]), float(values[1][s, p])
             change = abs(ppl - whole[0]) / whole[0], abs(ppl / ppl_u - whole[1]) / whole[1]
-            found.append(Reduced(size, protocol, int(sums[s, p, 2]), ppl, ppl_u, ppl / ppl_u, *change))
+            found.append(ReducedVocabulary(size, protocol, int(sums[s, p, 2]), ppl, ppl_u, ppl / ppl_u, *change))
     return found

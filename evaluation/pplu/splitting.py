@@ -27,7 +27,7 @@ MARK = "/"  #: between a word and its sense
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitPerplexities:
     """Perplexities before and after."""
 
     ppl: float
@@ -46,7 +46,7 @@ def random_split(
     seed: int = 0,
     model: Knowledge = "true",
     unigram: Knowledge = "true",
-) -> Split:
+) -> SplitPerplexities:
     """Call every occurrence of some words one of two new words, the first with probability beta, whatever the context.
 
     Args:
@@ -77,7 +77,7 @@ def random_split(
     log_q, log_u = found.log_model.copy(), found.log_unigram.copy()
     log_q[at] += halves[model]
     log_u[at] += halves[unigram]
-    return Split(
+    return SplitPerplexities(
         ppl=_exp(-found.log_model),
         ppl_split=_exp(-log_q),
         pplu=_exp(found.log_unigram - found.log_model),

@@ -22,7 +22,7 @@ Read = Callable[[Sequence[str]], list[str]]
 
 
 @dataclass(frozen=True)
-class Unigram:
+class UnigramModel:
     """Probability of each token, ``<unk>`` and ``</s>`` among them where they count."""
 
     log_prob: Mapping[str, float]  #: nats; exp() sums to 1
@@ -50,7 +50,7 @@ class Unigram:
         return float(-(np.exp(values) @ values))
 
 
-def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> Unigram:
+def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
     """The exact distribution of a token drawn from all tokens that the frame counts.
 
     ``E c(w) / E T`` of the language as the oracle reads it, under its length condition; without the first words if the
@@ -89,7 +89,7 @@ def counted_unigram(
     ends: bool,
     words: Sequence[str] = (),
     smoothing: float = 0.0,
-) -> Unigram:
+) -> UnigramModel:
     """Relative frequencies of the tokens that a frame counts in some sentences, ``(c(w) + d) / (N + d V)``.
 
     Args:
@@ -120,9 +120,9 @@ def counted_unigram(
     return _normalised(weight, source, {"u": source, "u-data": digest_sentences(texts), "u-smoothing": smoothing})
 
 
-def _normalised(weight: Mapping[str, float], source: str, parts: Mapping[str, object]) -> Unigram:
+def _normalised(weight: Mapping[str, float], source: str, parts: Mapping[str, object]) -> UnigramModel:
     total = sum(weight.values())
     if total <= 0.0:
         raise InputError(f"the {source} unigram distribution has no tokens to count")
     log_prob = {token: float(np.log(w / total)) for token, w in weight.items() if w > 0.0}
-    return Unigram(log_prob, source, parts)
+    return UnigramModel(log_prob, source, parts)

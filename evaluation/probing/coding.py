@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.probing.measures import cross_entropies, mean_intervals
-from truesource.evaluation.probing.splits import Split
-from truesource.evaluation.probing.trainer import Trainer, Vectors
+from truesource.evaluation.probing.splits import ProbingSplit
+from truesource.evaluation.probing.trainer import ProbeTrainer, Vectors
 from truesource.grammar.arrays import FloatArray, IntArray
 
 #: shares of the train part after which a new probe is trained
@@ -26,7 +26,9 @@ class CodeLength(NamedTuple):
     compression: float  #: ``uniform / bits``
 
 
-def online_code(x: Vectors, targets: FloatArray, split: Split, trainer: Trainer, *, seed: int) -> CodeLength:
+def online_code(
+    x: Vectors, targets: FloatArray, split: ProbingSplit, trainer: ProbeTrainer, *, seed: int
+) -> CodeLength:
     """Bits to send the labels of the train part, in blocks, to someone who has the vectors.
 
     Groups (sentences) come in random order, and blocks end where groups do. The first block is sent by a uniform code;

@@ -19,16 +19,16 @@ from truesource.evaluation.probing.controls import (
 )
 from truesource.evaluation.probing.correlations import word_correlations
 from truesource.evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
-from truesource.evaluation.probing.splits import By, Split, numbered, split
+from truesource.evaluation.probing.splits import By, ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
-from truesource.evaluation.probing.trainer import Probe, Trainer, Vectors
+from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
 from truesource.grammar.arrays import FloatArray, IntArray
 
 Control = Literal["tokens", "split", "none"]
 
 
 @dataclass(frozen=True)
-class Options:
+class ProbingSettings:
     """How probes are trained and measured."""
 
     soft: bool = True  #: to the exact posterior; False: to the right label alone
@@ -71,24 +71,24 @@ class Experiment:
         InputError: there are too few word types, or sentences, to divide.
     """
 
-    def __init__(self, targets: Targets, trainer: Trainer, options: Options) -> None:
+    def __init__(self, targets: Targets, trainer: ProbeTrainer, options: ProbingSettings) -> None:
         self.targets, self.options = targets, options
         self._trainer = trainer
         self.split = self._split(options.split_by)
         self._wanted = targets.posterior if options.soft else one_hot(targets.truth, len(targets.labels))
 
-    def _split(self, by: By) -> Split:
+    def _split(self, by: By) -> ProbingSplit:
         targets = self.targets
         ends = targets.last_word if targets.kind == "span" else None
         return split(by, targets.first_word, targets.truth, targets.sentence, self.options.seed, ends=ends)
 
     @cached_property
-    def text_split(self) -> Split:
+    def text_split(self) -> ProbingSplit:
         """By position, where word types recur as they do in any text."""
         return self.split if self.options.split_by == "position" else self._split("position")
 
     @property
-    def control_split(self) -> Split:
+    def control_split(self) -> ProbingSplit:
         """That selectivity is measured on."""
         return self.split if self.options.control == "split" else self.text_split
 
@@ -123,7 +123,7 @@ class Experiment:
         found[:, width:] = rows[last]
         return found
 
-    def train(self, x: Vectors, wanted: FloatArray, parts: Split) -> Probe:
+    def train(self, x: Vectors, wanted: FloatArray, parts: ProbingSplit) -> Probe:
         """A probe trained on the train part, its weight decay chosen on the dev part."""
         train, dev = parts.train, parts.dev
         return self._trainer(x[train], wanted[train], x[dev], wanted[dev])

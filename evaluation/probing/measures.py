@@ -27,7 +27,7 @@ def probe_measures(
         log_probs: (N, C) of the probe, nats.
         posterior: (N, C) exact.
         truth: (N,) right labels.
-        group: (N,) word type or sentence of each item, see `truesource.evaluation.probing.splits.Split.group`.
+        group: (N,) word type or sentence of each item, see `truesource.evaluation.probing.splits.ProbingSplit.group`.
         seed: of the resampling.
     """
     guess = log_probs.argmax(axis=1)

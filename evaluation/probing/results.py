@@ -12,7 +12,7 @@ from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
-from truesource.evaluation.probing.splits import Split
+from truesource.evaluation.probing.splits import ProbingSplit
 from truesource.grammar.arrays import IntArray
 
 CORRELATIONS = ("rho_truth", "rho_model", "rho_difference")
@@ -157,7 +157,7 @@ def intervals(ci: str) -> str:
     return f"95%, {RESAMPLED[method.split('-bootstrap')[0]]} resampled"
 
 
-def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
+def _split_parts(experiment: Experiment, parts: ProbingSplit) -> dict[str, object]:
     return {
         "split": f"{parts.by}/{len(parts.train)}-{len(parts.dev)}-{len(parts.test)}",
         "ci": _ci(experiment, parts, "t"),
@@ -166,7 +166,7 @@ def _split_parts(experiment: Experiment, parts: Split) -> dict[str, object]:
 
 def _ci(
     experiment: Experiment,
-    parts: Split,
+    parts: ProbingSplit,
     method: Literal["t", "percentile", "jackknife"],
     items: IntArray | None = None,
 ) -> str:

@@ -18,7 +18,7 @@ ENOUGH = 2.0  #: times as many words of items as dev and test take must be left 
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class ProbingSplit:
     """Three parts, none empty."""
 
     by: By
@@ -30,7 +30,7 @@ class Split:
 
 def split(
     by: By, keys: Sequence[str], truth: IntArray, sentence: IntArray, seed: int, *, ends: Sequence[str] | None = None
-) -> Split:
+) -> ProbingSplit:
     """Divide items in 80/10/10.
 
     ``type``: word types are divided. A test item has a test type (of a span: at one end at least), a dev item a dev
@@ -74,7 +74,7 @@ def split(
                 "too-few-words",
             )
     train, dev, test = (np.flatnonzero(of_item == i) for i in range(len(SHARES)))
-    return Split(by, train, dev, test, group)
+    return ProbingSplit(by, train, dev, test, group)
 
 
 def numbered(keys: Sequence[str]) -> IntArray:

@@ -27,7 +27,7 @@ class Probe(Protocol):
         """Log probability of each label, (N, C) nats, for vectors (N, D)."""
 
 
-class Trainer(Protocol):
+class ProbeTrainer(Protocol):
     """Trains one."""
 
     def __call__(self, x: Vectors, targets: FloatArray, dev_x: Vectors, dev_targets: FloatArray) -> Probe:

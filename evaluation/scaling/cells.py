@@ -16,7 +16,7 @@ TITLES: dict[Axis, str] = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class ScalingCell:
     """One trained model."""
 
     name: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, Interval
-from truesource.evaluation.scaling.cells import AXES, TITLES, Axis, Cell
+from truesource.evaluation.scaling.cells import AXES, TITLES, Axis, ScalingCell
 from truesource.evaluation.scaling.floor import LEAST as FLOOR_LEAST
 from truesource.evaluation.scaling.floor import FloorFit, fit_floor
 from truesource.evaluation.scaling.joint import JointFit, check_joint, fit_joint
@@ -87,7 +87,7 @@ class Fits:
     seed: int
 
 
-def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int = REPLICATES) -> Fits:
+def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicates: int = REPLICATES) -> Fits:
     """Fit the reducible loss over every axis that the cells vary, and over both sizes together where that is possible.
 
     Over sentences, cells of one model are taken together; over parameters and FLOPs, cells of one corpus size. Of the
@@ -130,7 +130,7 @@ def fit_all(cells: Sequence[Cell], losses: Losses, *, seed: int, replicates: int
 
 def _over(
     axis: Axis,
-    cells: Sequence[Cell],
+    cells: Sequence[ScalingCell],
     rows: Sequence[int],
     losses: Losses,
     drawn: Resampled,
@@ -169,7 +169,7 @@ def _over(
     )
 
 
-def _positions(axis: Axis, cells: Sequence[Cell]) -> FloatArray:
+def _positions(axis: Axis, cells: Sequence[ScalingCell]) -> FloatArray:
     x = np.array([cell.value(axis) for cell in cells])
     for group in groups_of([cell.settings for cell in cells]):
         x[group] = x[group].mean()
@@ -179,7 +179,7 @@ def _positions(axis: Axis, cells: Sequence[Cell]) -> FloatArray:
 def _unknown_floor(
     what: str,
     x: FloatArray,
-    cells: Sequence[Cell],
+    cells: Sequence[ScalingCell],
     losses: Losses,
     drawn: Resampled,
     scatter: Scatter,
@@ -206,7 +206,7 @@ def _unknown_floor(
     )
 
 
-def _joint(cells: Sequence[Cell], losses: Losses, drawn: Resampled, seed: int) -> Joint:
+def _joint(cells: Sequence[ScalingCell], losses: Losses, drawn: Resampled, seed: int) -> Joint:
     n = _positions("parameters_without_embeddings", cells)
     d = _positions("sentences", cells)
     check_joint(n, d)

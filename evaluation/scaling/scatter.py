@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from truesource.evaluation.scaling.cells import Cell
+from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.losses import groups_of
 from truesource.grammar.arrays import FloatArray
 
@@ -29,7 +29,7 @@ class Scatter:
     free: int  #: degrees of freedom that their size is estimated with, 1 or more
 
 
-def scatter_of(cells: Sequence[Cell], target: FloatArray, residuals: FloatArray, parameters: int) -> Scatter:
+def scatter_of(cells: Sequence[ScalingCell], target: FloatArray, residuals: FloatArray, parameters: int) -> Scatter:
     """Estimate the scatter of the cells of a fit.
 
     Where seeds of a shape are at several corpus sizes, a move is the deviation of one seed from the means of the
@@ -84,7 +84,7 @@ def _alone(residuals: FloatArray, free: int) -> FloatArray:
     return np.asarray(np.sqrt((residuals**2).sum() / free) * np.eye(len(residuals)))
 
 
-def _whole_seeds(cells: Sequence[Cell], target: FloatArray) -> FloatArray | None:
+def _whole_seeds(cells: Sequence[ScalingCell], target: FloatArray) -> FloatArray | None:
     """Moves of the cells of one shape, (r, K); None where no seed is at several sizes, or not all are connected."""
     sizes, size = np.unique([cell.sentences for cell in cells], return_inverse=True)
     seeds, seed = np.unique([cell.seed for cell in cells], return_inverse=True)

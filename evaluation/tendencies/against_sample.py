@@ -16,7 +16,14 @@ from truesource.evaluation.tendencies.curves import curves_of
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.measured import Sample, Sizes
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
-from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from truesource.evaluation.tendencies.table import (
+    KINDS,
+    Sentences,
+    TendencySettings,
+    TendencyTable,
+    check_sources,
+    classes_of,
+)
 from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
@@ -25,7 +32,11 @@ LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: 
 
 
 def against_sample(
-    sources: Mapping[str, Sentences], reference: Sentences, options: Options | None = None, *, name: str = "reference"
+    sources: Mapping[str, Sentences],
+    reference: Sentences,
+    options: TendencySettings | None = None,
+    *,
+    name: str = "reference",
 ) -> Tendencies:
     """Compare samples with a text, which is a sample, too; the null hypothesis is that sentences are exchangeable.
 
@@ -41,7 +52,7 @@ def against_sample(
     Raises:
         InputError: there is no sample, one is empty, has a sentence without words, or is called like the reference.
     """
-    options = options or Options()
+    options = options or TendencySettings()
     if name in sources:
         raise InputError(f"a sample is called {name!r} like the reference; give it another name")
     check_sources(sources)
@@ -51,7 +62,7 @@ def against_sample(
     longest = max(int(corpus.lengths.max()) for corpus in encoded)
     unknown = words.index(UNKNOWN) if UNKNOWN in words else None
     *samples, base = (Sample(corpus, classes, longest, unknown) for corpus in encoded)
-    table = Table("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options, called=name)
+    table = TendencyTable("sample", f"{digest_sentences(reference)}/{len(reference)}sentences", options, called=name)
     sizes = Sizes(
         min(int(sample.known.sum()) for sample in (*samples, base)),
         min(int(sample.bigrams.sum()) for sample in (*samples, base)),
@@ -73,7 +84,12 @@ def against_sample(
 
 
 def _sentence_values(
-    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+    table: TendencyTable,
+    source: str,
+    sample: Sample,
+    base: Sample,
+    parts: Mapping[str, object],
+    options: TendencySettings,
 ) -> None:
     """Lengths, and shares of classes of words."""
     draws = {"draws": options.draws, "seed": options.seed}
@@ -97,7 +113,12 @@ def _sentence_values(
 
 
 def _words(
-    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+    table: TendencyTable,
+    source: str,
+    sample: Sample,
+    base: Sample,
+    parts: Mapping[str, object],
+    options: TendencySettings,
 ) -> dict[str, FloatArray]:
     """Word frequencies, sentences permuted: the same deals with ``<unk>`` and, for ranks, without."""
     draws = {"draws": options.permutations, "seed": options.seed}
@@ -124,7 +145,12 @@ def _words(
 
 
 def _laws(
-    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+    table: TendencyTable,
+    source: str,
+    sample: Sample,
+    base: Sample,
+    parts: Mapping[str, object],
+    options: TendencySettings,
 ) -> RankFrequency | None:
     """Zipf's law, ranks by own counts."""
     try:
@@ -143,7 +169,12 @@ def _laws(
 
 
 def _types(
-    table: Table, source: str, sample: Sample, base: Sample, parts: Mapping[str, object], options: Options
+    table: TendencyTable,
+    source: str,
+    sample: Sample,
+    base: Sample,
+    parts: Mapping[str, object],
+    options: TendencySettings,
 ) -> None:
     """Heaps' law, and types at equal lengths."""
     law = sample.heaps
@@ -171,7 +202,7 @@ def _types(
         table.add(source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"})
 
 
-def _vocabularies(table: Table, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:
+def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:
     """Share of unknown words; different known ones and pairs at equal sizes."""
     if sample.unknown is not None:
         share = float(sample.counts[sample.unknown] / sample.counts.sum())

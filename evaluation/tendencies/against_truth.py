@@ -19,7 +19,14 @@ from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
 from truesource.evaluation.tendencies.floor import floor
 from truesource.evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
 from truesource.evaluation.tendencies.rank_frequency import by_rank_of
-from truesource.evaluation.tendencies.table import KINDS, Options, Sentences, Table, check_sources, classes_of
+from truesource.evaluation.tendencies.table import (
+    KINDS,
+    Sentences,
+    TendencySettings,
+    TendencyTable,
+    check_sources,
+    classes_of,
+)
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
 from truesource.grammar.arrays import FloatArray, IntArray
@@ -29,7 +36,9 @@ from truesource.grammar.progress import meter
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
 
 
-def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Options | None = None) -> Tendencies:
+def against_truth(
+    sources: Mapping[str, Sentences], truth: Truth, options: TendencySettings | None = None
+) -> Tendencies:
     """Compare samples with the exact distribution of a grammar.
 
     Lengths and shares have exact distributions, and what chance does to them is drawn from these. Chance for word
@@ -44,7 +53,7 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
     Raises:
         InputError: there is no sample, one is empty, or has a sentence without words.
     """
-    options = options or Options()
+    options = options or TendencySettings()
     check_sources(sources)
     texts = [truth.read(sentences) for sentences in sources.values()]
     encoded, words = encode_with_words(texts, truth.words)
@@ -54,7 +63,7 @@ def against_truth(sources: Mapping[str, Sentences], truth: Truth, options: Optio
     unknown = truth.unknown_code
     samples = {name: Sample(corpus, classes, longest, unknown) for name, corpus in zip(sources, encoded, strict=True)}
     sizes = _sizes(samples, truth)
-    table = Table("truth", truth.signature_part, options)
+    table = TendencyTable("truth", truth.signature_part, options)
     law = _law_of(truth)
     chance: dict[int, Chance] = {}
     for (name, sample), text in zip(samples.items(), texts, strict=True):
@@ -105,7 +114,7 @@ class Chance:
 
 
 def chance_of(
-    truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: Options
+    truth: Truth, n: int, classes: Mapping[str, IntArray], longest: int, sizes: Sizes, options: TendencySettings
 ) -> Chance:
     """What samples of the truth of n sentences are like."""
     rows: list[dict[str, float]] = []
@@ -161,13 +170,13 @@ def _least(truth: Truth, n: int) -> list[int]:
 
 
 def _exact(
-    table: Table,
+    table: TendencyTable,
     name: str,
     sample: Sample,
     truth: Truth,
     members: Mapping[str, list[str]],
     parts: Mapping[str, object],
-    options: Options,
+    options: TendencySettings,
 ) -> None:
     """Lengths and shares, whose exact distributions are known."""
     draws = {"draws": options.draws, "seed": options.seed}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from truesource.evaluation.measures.discrete_tests import atoms
-from truesource.evaluation.tendencies.findings import Curves
+from truesource.evaluation.tendencies.findings import SampleCurves
 from truesource.evaluation.tendencies.measured import Sample
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, length_distances
@@ -24,7 +24,7 @@ def curves_of(
     base: TypeCounts | None = None,
     law: HeapsLaw | None = None,
     seed: int = 0,
-) -> Curves:
+) -> SampleCurves:
     """Gather them.
 
     Args:
@@ -44,7 +44,7 @@ def curves_of(
     for name in sample.classes:
         values, (counts,) = atoms(sample.shares(name))
         shares[name] = values, counts
-    return Curves(
+    return SampleCurves(
         lengths=np.bincount(sample.corpus.lengths, minlength=sample.longest + 1),
         types=sample.types,
         bigram_types=sample.bigram_types,

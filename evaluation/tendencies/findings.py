@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Curves:
+class SampleCurves:
     """What is drawn of one sample."""
 
     lengths: IntArray  #: sentences of 0, 1, ... tokens
@@ -78,7 +78,7 @@ class Tendencies:
     against: str  #: ``truth`` or ``sample``
     reference: str  #: what it is called
     findings: dict[str, dict[str, Finding]]  #: by sample, then by name of the measure
-    curves: dict[str, Curves]  #: by sample; of the reference too if it is a text
+    curves: dict[str, SampleCurves]  #: by sample; of the reference too if it is a text
     notes: list[str] = field(default_factory=list)  #: what was left out, and why
     truth: TruthCurves | None = None  #: where the truth is known
 

@@ -13,7 +13,7 @@ from truesource.evaluation.measures import discrete_tests
 from truesource.evaluation.measures.discrete_tests import MeanDifference
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
 from truesource.evaluation.measures.permutation import PERMUTATIONS
-from truesource.evaluation.tendencies.findings import Curves, Finding, Tendencies, TruthCurves
+from truesource.evaluation.tendencies.findings import Finding, SampleCurves, Tendencies, TruthCurves
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.exact import Variant
@@ -48,7 +48,7 @@ WHY = {
 
 
 @dataclass(frozen=True)
-class Options:
+class TendencySettings:
     """How tendencies are compared."""
 
     #: classes of words whose shares are measured, such as stopwords: which of some words belong to each
@@ -60,14 +60,14 @@ class Options:
     seed: int = 0
 
 
-class Table:
+class TendencyTable:
     """Findings as they come."""
 
-    def __init__(self, against: str, reference: str, options: Options, *, called: str | None = None) -> None:
+    def __init__(self, against: str, reference: str, options: TendencySettings, *, called: str | None = None) -> None:
         self._options = options
         self._parts = {"against": f"{against}/{reference}"}
         self._found = Tendencies(against, called or reference, {}, {})
-        self.curves: dict[str, Curves] = self._found.curves
+        self.curves: dict[str, SampleCurves] = self._found.curves
 
     def add(
         self,
@@ -146,7 +146,7 @@ def check_sources(sources: Mapping[str, Sentences]) -> None:
                 raise InputError(f"sentence {number} of the sample {name!r} has no words; leave it out")
 
 
-def classes_of(options: Options, words: Sequence[str]) -> dict[str, IntArray]:
+def classes_of(options: TendencySettings, words: Sequence[str]) -> dict[str, IntArray]:
     """Codes of the members of each class among the words of all samples, by code."""
     code = {word: i for i, word in enumerate(words)}
     return {name: np.array([code[w] for w in pick(words)], dtype=np.int64) for name, pick in options.classes.items()}

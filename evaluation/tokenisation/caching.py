@@ -13,9 +13,10 @@ from truesource.evaluation.core.score import Score, digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import check_window, window_part
 from truesource.generator.piece_model import TokenisedModel
@@ -64,7 +65,12 @@ class Caching:
 
 
 def caching(
-    model: TokenisedModel, documents: Documents, builder: LatticeBuilder, settings: Settings, *, bootstrap: int = 0
+    model: TokenisedModel,
+    documents: Documents,
+    builder: LatticeBuilder,
+    settings: EstimatorSettings,
+    *,
+    bootstrap: int = 0,
 ) -> Caching:
     """Loss of repeated words by how they were cut before (Cao & Rimell 2021, section 4.3 and table 2).
 
@@ -176,7 +182,7 @@ class _Sampled:
 
 
 def _read(
-    model: TokenisedModel, document: Document, builder: LatticeBuilder, settings: Settings, seed: int
+    model: TokenisedModel, document: Document, builder: LatticeBuilder, settings: EstimatorSettings, seed: int
 ) -> _Sampled:
     """Draw cuts of a document and score their words."""
     lattice, ids = document.lattice, model.pieces.inventory.ids

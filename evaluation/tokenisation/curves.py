@@ -10,12 +10,12 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Settings
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.estimate import Bound
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.n_best import n_best, own_first
 from truesource.evaluation.tokenisation.perplexity import perplexity
-from truesource.evaluation.tokenisation.results import ONE_BEST, Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
@@ -90,12 +90,12 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
 
 
 @dataclass(frozen=True)
-class Point:
+class EstimatorPoint:
     """One estimator at one setting, over all documents that count."""
 
     model: str
     estimator: str
-    settings: Settings
+    settings: EstimatorSettings
     log_p: float  #: sum over documents, nats
     ppl: float | None  #: per word; None beyond the largest float
     standard_error: float | None  #: of ``log_p``, nats
@@ -120,11 +120,11 @@ class Point:
 def sample_curves(
     model: TokenisedModel,
     documents: Documents,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     estimators: Sequence[str] = SAMPLERS,
     counts: Sequence[int] = COUNTS,
-) -> list[Point]:
+) -> list[EstimatorPoint]:
     """Estimates against the number of cuts scored; ``one-best`` is the first point.
 
     An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
@@ -134,10 +134,10 @@ def sample_curves(
     """
     _known(estimators)
     runs = {
-        f"{name}/{k}": Run(name, replace(settings, samples=k))
+        f"{name}/{k}": EstimatorRun(name, replace(settings, samples=k))
         for name in estimators
         for k in counts
-        if k >= METHODS[name].fewest
+        if k >= ESTIMATORS[name].fewest
     }
     return _points(model, documents, runs)[0]
 
@@ -146,7 +146,7 @@ def sample_curves(
 class TemperaturePoint:
     """WOR + 1-best at one inverse temperature."""
 
-    point: Point
+    point: EstimatorPoint
     #: of its perplexity to that of n-best with as many cuts, percent; below 0 is the tighter one; None: too large
     difference: float | None
 
@@ -158,7 +158,7 @@ class TemperaturePoint:
 def temperature_curve(
     model: TokenisedModel,
     documents: Documents,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     inverse_temperatures: Sequence[float],
     estimator: str = WARMED,
@@ -169,8 +169,8 @@ def temperature_curve(
         InputError: as `truesource.evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
     _known([estimator])
-    runs = {f"{estimator}/b={b:g}": Run(estimator, replace(settings, b=b)) for b in inverse_temperatures}
-    (_, nbest, *points), words = _points(model, documents, {"nbest": Run("nbest", settings), **runs})
+    runs = {f"{estimator}/b={b:g}": EstimatorRun(estimator, replace(settings, b=b)) for b in inverse_temperatures}
+    (_, nbest, *points), words = _points(model, documents, {"nbest": EstimatorRun("nbest", settings), **runs})
     ratios = (perplexity((nbest.log_p - point.log_p) / words) for point in points)
     return [
         TemperaturePoint(point, None if ratio is None else 100.0 * (ratio - 1.0))
@@ -178,7 +178,9 @@ def temperature_curve(
     ]
 
 
-def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -> tuple[list[Point], float]:
+def _points(
+    model: TokenisedModel, documents: Documents, runs: dict[str, EstimatorRun]
+) -> tuple[list[EstimatorPoint], float]:
     """T*, then the runs in their order; and the words of the documents that count."""
     found = evaluate_runs(model, documents, runs)
     words = float(found.words.sum())
@@ -186,7 +188,7 @@ def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -
     for label in (ONE_BEST, *runs):
         total = found.total(label)
         points.append(
-            Point(
+            EstimatorPoint(
                 model.name,
                 total.estimator,
                 found.runs[label].settings,
@@ -204,5 +206,5 @@ def _points(model: TokenisedModel, documents: Documents, runs: dict[str, Run]) -
 
 def _known(estimators: Sequence[str]) -> None:
     for name in estimators:
-        if name not in METHODS:
-            raise InputError(f"no estimator is called {name!r}; there are {', '.join(METHODS)}")
+        if name not in ESTIMATORS:
+            raise InputError(f"no estimator is called {name!r}; there are {', '.join(ESTIMATORS)}")

@@ -14,7 +14,8 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
-from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, variance_of
+from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+from truesource.evaluation.tokenisation.results import Evaluation, variance_of
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.results import ONE_BEST, Run
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs, numbered, seed_of
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
@@ -52,7 +52,7 @@ class CostPoint:
 
     model: str
     estimator: str
-    settings: Settings
+    settings: EstimatorSettings
     bound: Bound
     steps_per_piece: float  #: token-steps of the model over pieces of T*
     error: float  #: mean over documents and repeats of log estimate - log reference, nats
@@ -69,7 +69,9 @@ class CostPoint:
         return {**{key: value for key, value in vars(self).items() if key != "settings"}, **settings}
 
 
-def reference_log_p(model: TokenisedModel, documents: Documents, settings: Settings, *, repeats: int = 3) -> Reference:
+def reference_log_p(
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, *, repeats: int = 3
+) -> Reference:
     """Log P(D) exactly where it can be enumerated, else from independent runs of the discrete particle filter.
 
     The estimates of runs are averaged as probabilities. A reference from ``dpf`` is not independent of ``dpf``: its
@@ -101,38 +103,40 @@ def reference_log_p(model: TokenisedModel, documents: Documents, settings: Setti
     return Reference(np.array(documents.numbers, dtype=np.int64), log_p, error, exact, how)
 
 
-def _reference(model: TokenisedModel, document: Document, settings: Settings, repeats: int) -> tuple[FloatArray, bool]:
+def _reference(
+    model: TokenisedModel, document: Document, settings: EstimatorSettings, repeats: int
+) -> tuple[FloatArray, bool]:
     """The exact log P(D), (1,), or estimates of it, (repeats,), nats; and which of the two."""
     try:
-        return np.array([METHODS["exact"].run(model, document, settings).log_p]), True
+        return np.array([ESTIMATORS["exact"].run(model, document, settings).log_p]), True
     except TooManyContextsError:
         own = [replace(settings, seed=seed_of(settings.seed, r)) for r in range(repeats)]
-        found = [METHODS["dpf"].run(model, document, one) for one in own]
+        found = [ESTIMATORS["dpf"].run(model, document, one) for one in own]
     exact = [estimate.log_p for estimate in found if estimate.bound == "exact"]
     return (np.array(exact[:1]), True) if exact else (np.array([estimate.log_p for estimate in found]), False)
 
 
-def cost_ladder(settings: Settings, budgets: Sequence[int] = BUDGETS) -> list[Run]:
+def cost_ladder(settings: EstimatorSettings, budgets: Sequence[int] = BUDGETS) -> list[EstimatorRun]:
     """T*, and every estimator at settings that ask for about ``budget`` token-steps for each piece of T*.
 
     Some score ``budget`` cuts. Those that go word by word look at ``settings.candidates`` cuts of each word (half of
     the budget where it is too small for that) from so many places that the product of the two is the budget. What is
     asked of the model twice is run once, so that the steps in the end are fewer; they are reported.
     """
-    runs = [Run(ONE_BEST, settings)]
+    runs = [EstimatorRun(ONE_BEST, settings)]
     for budget in budgets:
         by_samples = replace(settings, samples=budget)
         candidates = max(1, min(settings.candidates, budget // 2))
         by_blocks = replace(settings, candidates=candidates, particles=max(1, budget // candidates))
-        runs += [Run(name, by_samples) for name in SAMPLERS if budget >= METHODS[name].fewest]
-        runs += [Run(name, by_blocks) for name in BY_BLOCKS]
+        runs += [EstimatorRun(name, by_samples) for name in SAMPLERS if budget >= ESTIMATORS[name].fewest]
+        runs += [EstimatorRun(name, by_blocks) for name in BY_BLOCKS]
     return runs
 
 
 def equal_cost(
     model: TokenisedModel,
     documents: Documents,
-    runs: Sequence[Run],
+    runs: Sequence[EstimatorRun],
     reference: Reference,
     *,
     repeats: int = 10,
@@ -158,7 +162,7 @@ def equal_cost(
         [f"{i}/{r}" for r in range(1 if run.estimator in DETERMINISTIC else repeats)] for i, run in enumerate(runs)
     ]
     table = {
-        label: Run(run.estimator, replace(run.settings, seed=seed_of(run.settings.seed, r)))
+        label: EstimatorRun(run.estimator, replace(run.settings, seed=seed_of(run.settings.seed, r)))
         for run, row in zip(runs, labels, strict=True)
         for r, label in enumerate(row)
     }

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.perplexity import perplexities
 from truesource.evaluation.tokenisation.pooling import pool
-from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, Run
+from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
@@ -22,7 +22,7 @@ CUTS: Mapping[Cuts, str] = {"consistent": "consistent-", "inconsistent": ""}  #:
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """One perplexity of the table."""
 
     cuts: Cuts  #: whether equal words of a document are cut alike
@@ -38,7 +38,7 @@ class Grid:
 
     model: str
     one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
-    cells: tuple[Cell, ...]
+    cells: tuple[GridCell, ...]
     evaluation: Evaluation
     places: Mapping[str, tuple[Cuts, str, int]]  #: by label of the run: cuts, method and samples of its cell
 
@@ -55,7 +55,7 @@ class Grid:
 def perplexity_grid(
     model: TokenisedModel,
     documents: Documents,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     samples: Sequence[int] = (128,),
     seed: int = 0,
@@ -79,10 +79,11 @@ def perplexity_grid(
         for cuts, prefix in CUTS.items()
         for k in samples
         for method in METHODS_OF_TABLE
-        if k >= METHODS[prefix + method].fewest
+        if k >= ESTIMATORS[prefix + method].fewest
     }
     runs = {
-        label: Run(CUTS[cuts] + method, replace(settings, samples=k)) for label, (cuts, method, k) in places.items()
+        label: EstimatorRun(CUTS[cuts] + method, replace(settings, samples=k))
+        for label, (cuts, method, k) in places.items()
     }
     return _grid(evaluate_runs(model, documents, runs), places, seed)
 
@@ -101,6 +102,6 @@ def pooled_grid(grids: Mapping[str, Grid], *, seed: int = 0) -> Grid:
 def _grid(found: Evaluation, places: Mapping[str, tuple[Cuts, str, int]], seed: int) -> Grid:
     scores = perplexities(found, seed)
     cells = tuple(
-        Cell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
+        GridCell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
     )
     return Grid(found.model, scores[ONE_BEST].get("ppl"), cells, found, places)

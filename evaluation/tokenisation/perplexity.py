@@ -9,7 +9,8 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation
+from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+from truesource.evaluation.tokenisation.results import Evaluation
 
 LN2 = math.log(2.0)
 MOST = math.log(sys.float_info.max)  #: nats, whose exponential is the largest float

@@ -5,42 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from truesource.evaluation.core.score import Score, signature
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings, log_interval
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, log_interval
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.settings import EstimatorRun
 from truesource.grammar.arrays import FloatArray, IntArray
-
-ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14
-
-_BLOCK = ("b", "seed", "candidates", "particles", "tail")
-_READ: dict[str, tuple[str, ...]] = {
-    ONE_BEST: (),
-    "exact": (),
-    "bracket": ("tolerance", "most_prefixes"),
-    "nbest": ("samples",),
-    "guided": ("samples", "seed"),
-    "beam": ("candidates", "particles"),
-    "block": _BLOCK,
-    "dpf": (*_BLOCK, "replicates"),
-    "auto": (*_BLOCK, "replicates", "most_prefixes"),
-}  #: what estimators read of their settings
-_READ_BY_SAMPLERS = ("samples", "b", "seed")  #: what all others read
-
-
-@dataclass(frozen=True)
-class Run:
-    """An estimator with its settings."""
-
-    estimator: str  #: a name in `truesource.evaluation.tokenisation.estimators.registry.METHODS`
-    settings: Settings = field(default_factory=Settings)
 
 
 @dataclass(frozen=True)
@@ -81,7 +58,7 @@ class Evaluation:
     model: str
     documents: tuple[Document, ...]  #: (N,) those to which every run gives a finite value
     numbers: IntArray  #: (N,) of each among the texts given, from 0, ascending
-    runs: Mapping[str, Run]  #: by label; ``one-best`` is the first
+    runs: Mapping[str, EstimatorRun]  #: by label; ``one-best`` is the first
     estimates: Mapping[str, tuple[Estimate, ...]]  #: by label, (N,) each
     left_out: tuple[LeftOut, ...]
     parts: Mapping[str, object]  #: of every signature
@@ -155,7 +132,14 @@ class Evaluation:
         """Signature of a value of one run: every choice that could change it; ``more`` is particular to the value."""
         run = self.runs[label]
         own: dict[str, object] = {"estimator": run.estimator, "sum": summed(run.estimator)}
-        return signature({**own, **_read_settings(run), **self.parts, **more})
+        return signature(
+            {
+                **own,
+                **{key: getattr(run.settings, key) for key in ESTIMATORS[run.estimator].reads},
+                **self.parts,
+                **more,
+            }
+        )
 
     def scores(self) -> dict[str, list[Score]]:
         """By label: the parts of `Total` that there are, and how many documents count and are left out."""
@@ -206,13 +190,7 @@ def summed(estimator: str) -> str:
     """What the value of an estimator is a sum of, for signatures: one cut, consistent cuts, or all of them."""
     if estimator == ONE_BEST:
         return "own-cut"
-    return "all-cuts" if METHODS[estimator].target == "P" else "consistent-cuts"
-
-
-def _read_settings(run: Run) -> dict[str, object]:
-    """The settings that change an estimator's value."""
-    names = _READ.get(run.estimator.removeprefix("consistent-"), _READ_BY_SAMPLERS)
-    return {key: getattr(run.settings, key) for key in names}
+    return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"
 
 
 def variance_of(estimate: Estimate) -> float | None:

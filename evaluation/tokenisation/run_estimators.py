@@ -12,10 +12,11 @@ import numpy as np
 
 from truesource.evaluation.core.score import digest_sentences
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
-from truesource.evaluation.tokenisation.results import ONE_BEST, Evaluation, LeftOut, Run
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.results import Evaluation, LeftOut
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits, window_part
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.errors import InputError
@@ -29,16 +30,16 @@ def evaluate_documents(
     model: TokenisedModel,
     documents: Documents,
     estimators: Sequence[str],
-    settings: Settings,
+    settings: EstimatorSettings,
 ) -> Evaluation:
     """Run some estimators with the same settings; the labels of the runs are their names.
 
     Arguments and errors are those of `evaluate_runs`.
     """
-    return evaluate_runs(model, documents, {name: Run(name, settings) for name in estimators})
+    return evaluate_runs(model, documents, {name: EstimatorRun(name, settings) for name in estimators})
 
 
-def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str, Run]) -> Evaluation:
+def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str, EstimatorRun]) -> Evaluation:
     """Run estimators over documents, and T* besides.
 
     Every document has a seed of its own, made from that of the run and the document's number, so that the errors of
@@ -56,7 +57,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         InputError: an estimator is unknown or refuses its settings, the own cut of a text is longer than the model
             takes (before anything is scored), or no document is left.
     """
-    runs = {ONE_BEST: Run(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
+    runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     _check(runs)
     for number, document in zip(documents.numbers, documents.documents, strict=True):
         with numbered(number):
@@ -109,12 +110,12 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
     )
 
 
-def _check(runs: Mapping[str, Run]) -> None:
+def _check(runs: Mapping[str, EstimatorRun]) -> None:
     """Whether there are such estimators, and they have as many samples as they need."""
     for run in runs.values():
-        if run.estimator not in METHODS:
-            raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(METHODS)}")
-        fewest = METHODS[run.estimator].fewest
+        if run.estimator not in ESTIMATORS:
+            raise InputError(f"no estimator is called {run.estimator!r}; there are {', '.join(ESTIMATORS)}")
+        fewest = ESTIMATORS[run.estimator].fewest
         if run.settings.samples < fewest:
             raise InputError(f"{run.estimator} needs at least {fewest} samples, got {run.settings.samples}")
 
@@ -129,14 +130,14 @@ def numbered(number: int) -> Iterator[None]:
 
 
 def _estimates(
-    model: TokenisedModel, document: Document, number: int, runs: Mapping[str, Run]
+    model: TokenisedModel, document: Document, number: int, runs: Mapping[str, EstimatorRun]
 ) -> dict[str, Estimate] | str:
     """What each run finds for one document, or why it is left out."""
     found = {}
     for label, run in runs.items():
         settings = replace(run.settings, seed=seed_of(run.settings.seed, number))
         try:
-            found[label] = METHODS[run.estimator].run(model, document, settings)
+            found[label] = ESTIMATORS[run.estimator].run(model, document, settings)
         except TooManyContextsError as error:
             return f"{run.estimator}: {error}"
         if not math.isfinite(found[label].log_p):

@@ -12,9 +12,10 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import TokenisedModel
@@ -59,7 +60,7 @@ class WordTable:
 def word_surprisals(
     model: TokenisedModel,
     evaluation: Evaluation,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,

@@ -25,12 +25,13 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends, word_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, Particles, resampled
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.marginal import count_paths
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import check_window, every_cut_fits
 from truesource.generator.piece_model import IncrementalScorer, PieceInventory, TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
@@ -51,7 +52,7 @@ class WordProbabilities:
 def word_log_probs(
     model: TokenisedModel,
     document: Document,
-    settings: Settings,
+    settings: EstimatorSettings,
     *,
     contexts: Literal["all", "one-best"] = "all",
 ) -> WordProbabilities:
@@ -157,7 +158,7 @@ def _read_own(
 class _Reader:
     """Reads the words of one document."""
 
-    def __init__(self, model: TokenisedModel, document: Document, settings: Settings) -> None:
+    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
         self._inventory = model.pieces.inventory
         self._document = document
         self._has_end = model.around[1] > 0

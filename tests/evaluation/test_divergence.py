@@ -21,7 +21,7 @@ from whole_language import whole_language
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence import blocks
-from truesource.evaluation.divergence.compare import BY, Divergence, compare_distributions
+from truesource.evaluation.divergence.compare import BY, ModelDivergence, compare_distributions
 from truesource.evaluation.divergence.estimate import variance_ratio
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective
@@ -380,7 +380,7 @@ def test_bad_calls_are_refused() -> None:
 # -- batches, signatures, records -------------------------------------------------------------------
 
 
-def values_of(found: Divergence) -> dict[str, float]:
+def values_of(found: ModelDivergence) -> dict[str, float]:
     return {name: score.value for name, score in found.scores.items()}
 
 

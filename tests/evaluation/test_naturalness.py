@@ -27,7 +27,14 @@ from truesource.evaluation.naturalness.zipf_mandelbrot import (
     released_objective,
     score_covariance,
 )
-from truesource.evaluation.naturalness.zipf_ranks import MOST_WORDS, Counted, TrueLaw, simulated, support, true_law
+from truesource.evaluation.naturalness.zipf_ranks import (
+    MOST_WORDS,
+    EstimatedRankFit,
+    TrueLaw,
+    simulated,
+    support,
+    true_law,
+)
 from truesource.evaluation.naturalness.zipf_ranks import expected_types as expected_words
 from truesource.grammar.errors import InputError
 
@@ -225,11 +232,11 @@ def test_the_support_is_that_in_which_so_many_types_are_expected() -> None:
     assert support(3.0, 0.0, 500, 10) == 500 * MOST_WORDS  # no law of that exponent has so many
 
 
-def counted(counts: np.ndarray, ranking_tokens: int, sentences: int = 1000) -> Counted:
+def counted(counts: np.ndarray, ranking_tokens: int, sentences: int = 1000) -> EstimatedRankFit:
     """A fit to counts whose tokens are independent."""
     law = fit_law(counts)
     _, gradient, information = objective(law.alpha, law.beta, counts / counts.sum())
-    return Counted(law, gradient, information, information / counts.sum(), sentences, ranking_tokens)
+    return EstimatedRankFit(law, gradient, information, information / counts.sum(), sentences, ranking_tokens)
 
 
 def test_a_law_at_its_own_ranks_needs_no_correction() -> None:

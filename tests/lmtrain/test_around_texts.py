@@ -12,8 +12,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.unigram_em import uniform_scores
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
@@ -92,7 +92,7 @@ def test_words_are_scored_after_what_was_chosen(model: CausalPieceModel) -> None
 def test_what_was_chosen_is_in_the_signature(model: CausalPieceModel) -> None:
     told = model.around_texts(before="eos", end=False)
     builder = LatticeBuilder(told.pieces.inventory, uniform_scores(told.pieces.inventory))
-    found = evaluate_documents(told, documents(told, [TEXT], builder), ["nbest"], Settings(samples=4))
+    found = evaluate_documents(told, documents(told, [TEXT], builder), ["nbest"], EstimatorSettings(samples=4))
     signed = found.signed("nbest")
     assert "|before:eos|" in signed
     assert "|eos:out|" in signed

@@ -22,8 +22,8 @@ from walked_texts import walked
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, assemble_scores
 from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
@@ -439,7 +439,7 @@ def test_one_pass_over_a_lattice_finds_what_steps_find(
     for reader in (model, Stepwise(model)):
         assert isinstance(reader.incremental_scorer(), LatticeScorer) == (reader is model)
         try:
-            results.append(exact_sum(reader, document, Settings(most_prefixes=most)))
+            results.append(exact_sum(reader, document, EstimatorSettings(most_prefixes=most)))
         except InputError as error:
             results.append(str(error))
     one, many = results
@@ -462,7 +462,7 @@ def test_a_long_text_has_more_states_than_the_pass_makes_room_for_at_first() -> 
     model = fit([["ab", "abc", "cab"], ["bca", "aab"]], 3, "kneser_ney", size=20)
     text = " ".join(["abcab", "cabba", "aabbc"] * 20)
     document = documents(model, [text], uniform_builder(model)).documents[0]
-    one, many = (exact_sum(reader, document, Settings()) for reader in (model, Stepwise(model)))
+    one, many = (exact_sum(reader, document, EstimatorSettings()) for reader in (model, Stepwise(model)))
     assert one.contexts == many.contexts > 200
     assert one.log_p == pytest.approx(many.log_p, rel=1e-12)
     assert one.entropy == pytest.approx(many.entropy, rel=1e-9)

@@ -11,21 +11,24 @@ from piece_models import AB_PIECES, ToyPieceModel, ToyScorer, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
 
 AB = toy_inventory(AB_PIECES)
 LONG_WORD = "abababa"  #: 80 cuts
 THREE_WORDS = "abab ba aba"  #: 312 cuts
-Estimator = Callable[[TokenisedModel, Document, Settings], Estimate]
+Estimator = Callable[[TokenisedModel, Document, EstimatorSettings], Estimate]
 
 
 def document_of(model: TokenisedModel, text: str) -> Document:
     return documents(model, [text], LatticeBuilder(model.pieces.inventory)).documents[0]
 
 
-def repeated(estimator: Estimator, model: TokenisedModel, text: str, settings: Settings, n: int) -> list[Estimate]:
+def repeated(
+    estimator: Estimator, model: TokenisedModel, text: str, settings: EstimatorSettings, n: int
+) -> list[Estimate]:
     """Estimates at seeds 0 to n - 1."""
     document = document_of(model, text)
     return [estimator(model, document, replace(settings, seed=seed)) for seed in range(n)]

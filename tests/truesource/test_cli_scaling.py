@@ -19,7 +19,7 @@ from held_command import stopped_in_training
 from other_process import locked_elsewhere
 from stopping import contents
 
-from truesource.evaluation.scaling.cells import Cell
+from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.fits import fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.generator.corpus import Corpus
@@ -332,7 +332,7 @@ def test_processes_of_torchrun_are_refused(here: Path, command: Command, monkeyp
 
 
 def test_a_law_that_does_not_hold_is_not_told_as_one() -> None:
-    grid = [Cell(f"{n}-{seed}", "a", n, seed, 9, 9, 9.0) for n in (10, 100, 1000, 10_000) for seed in (1, 2, 3)]
+    grid = [ScalingCell(f"{n}-{seed}", "a", n, seed, 9, 9, 9.0) for n in (10, 100, 1000, 10_000) for seed in (1, 2, 3)]
     n = np.array([cell.sentences for cell in grid], dtype=np.float64)
     noise = 1.0 + 0.01 * np.random.default_rng(0).normal(size=len(grid))
     rows = [{"model": "a", "sentences": cell.sentences, "relative_ppl": 2.0} for cell in grid]
@@ -345,7 +345,7 @@ def test_a_law_that_does_not_hold_is_not_told_as_one() -> None:
 def test_the_joint_law_in_words() -> None:
     models = {"a": 1000, "b": 8000, "c": 64_000}
     grid = [
-        Cell(f"{model}{n}{seed}", model, n, seed, 2 * size, size, 9.0 * size)
+        ScalingCell(f"{model}{n}{seed}", model, n, seed, 2 * size, size, 9.0 * size)
         for model, size in models.items()
         for n in (100, 1000, 10_000)
         for seed in (1, 2)

@@ -407,20 +407,20 @@ def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monk
 
 
 def test_the_help_names_every_estimator(command: Command) -> None:
-    from truesource.evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 
     listed = re.sub(r"[\s│]+", " ", command(*CALL, "--help").out)
-    for name in METHODS:
+    for name in ESTIMATORS:
         cut = name.removeprefix("consistent")
         assert re.search(rf"{'' if cut != name else ' '}{cut}\b", listed), name
 
 
 def test_the_guide_names_every_estimator() -> None:
-    from truesource.evaluation.tokenisation.estimators.registry import METHODS
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 
     guide = (Path(__file__).parents[2] / "docs" / "tokenisation.md").read_text(encoding="utf-8")
     table = guide.partition("## Which estimator")[2].partition("\n\n")[2].partition("\n\n")[0]
-    for name in METHODS:
+    for name in ESTIMATORS:
         assert f"`{name.removeprefix('consistent-')}`" in table, name
     assert "`consistent-...`" in table
 

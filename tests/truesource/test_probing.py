@@ -15,7 +15,7 @@ from command_line import Command
 from tiny_run import prepare
 
 from truesource.config.run import load_config
-from truesource.evaluation.probing.experiment import Options
+from truesource.evaluation.probing.experiment import ProbingSettings
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.probing import Task, parse_layers, probe_model
@@ -303,7 +303,7 @@ def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.M
         made.clear()
         probe_model(
             here / "models" / "kept", pcfg, corpus.sentences("eval"), lengths=corpus.lengths,
-            task=Task(target, correlations=False), options=Options(mdl=False, control="none"),
+            task=Task(target, correlations=False), options=ProbingSettings(mdl=False, control="none"),
         )  # fmt: skip
         assert len(made) == 3  # two layers, and the best one again
 

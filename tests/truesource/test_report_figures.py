@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.divergence.breakdown import Row
+from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
 from truesource.report import figures_divergence, figures_naturalness, tendencies
 from truesource.report.figures import figure, to_svg
@@ -18,9 +18,9 @@ from truesource.report.figures_grammar import possible_held_out, trace_figure
 from truesource.report.words import command_line, file_names
 
 
-def row(group: int, sentences: int, value: float, *, each: int = 1) -> Row:
+def row(group: int, sentences: int, value: float, *, each: int = 1) -> BreakdownRow:
     score = Score("kl", value, "s", 0.9 * value, 1.5 * value)
-    return Row(str(group), float(sentences * each), 0, {"kl": score})
+    return BreakdownRow(str(group), float(sentences * each), 0, {"kl": score})
 
 
 def inside(axes: Any) -> bool:
@@ -49,7 +49,7 @@ def test_few_sentences_have_no_place_in_a_figure(by: str, objective: str, each: 
     found = SimpleNamespace(objective=objective)
     enough = [figures_divergence._enough(found, by, row(5, n, 1.0, each=each)) for n in (1, 9, 10, 11)]  # type: ignore[arg-type]
     assert enough == [False, False, True, True]
-    assert not figures_divergence._enough(found, by, Row("5", 1000.0, 3, {}))  # type: ignore[arg-type]
+    assert not figures_divergence._enough(found, by, BreakdownRow("5", 1000.0, 3, {}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,12 @@ from truesource.config.evaluation import TendenciesConfig
 from truesource.config.run import load_config
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
-from truesource.evaluation.pplu.reduction import PROTOCOLS, Reduced
+from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.shares import symbols
-from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -280,7 +280,7 @@ def words(svg: str) -> str:
 
 
 def test_figures_of_odd_samples() -> None:
-    fast = Options({"symbols": symbols}, chance=19, permutations=19, draws=49)
+    fast = TendencySettings({"symbols": symbols}, chance=19, permutations=19, draws=49)
     truth = Truth(PCFG.from_text(GRAMMAR), LengthRange(2, 6))
     samples = {"a $name": TEXT, "one word": [["cat"]] * 50, "few": TEXT[:2]}
     text = words(tendencies_figure(against_truth(samples, truth, fast)))
@@ -290,7 +290,9 @@ def test_figures_of_odd_samples() -> None:
     text = words(tendencies_figure(against_sample(samples, TEXT[::-1], fast, name="other")))
     assert "line the reference" in text
     assert "other" in text
-    alone = words(tendencies_figure(against_sample({"w": [["cat"]] * 9}, [["cat"]] * 9, Options(), name="other")))
+    alone = words(
+        tendencies_figure(against_sample({"w": [["cat"]] * 9}, [["cat"]] * 9, TendencySettings(), name="other"))
+    )
     assert "total variation" in alone
     assert "KS distances to" not in alone
     many = {f"sample {i}": TEXT[i:] for i in range(7)}
@@ -299,7 +301,7 @@ def test_figures_of_odd_samples() -> None:
 
 
 def test_the_figure_of_reduction() -> None:
-    rows = [Reduced(n, p, 9, 5.0, 9.0, 0.5, 0.1, 0.2) for n in (10, 100) for p in PROTOCOLS]
+    rows = [ReducedVocabulary(n, p, 9, 5.0, 9.0, 0.5, 0.1, 0.2) for n in (10, 100) for p in PROTOCOLS]
     text = words(reduction_figure({"m": rows, "the truth": rows}))
     assert all(part in text for part in ("PPL, m", "PPLu, the truth", "merge", "skip", "renormalise", "100"))
     assert "PPL, m" in words(reduction_figure({"m": rows[:3]}))

@@ -10,7 +10,7 @@ from truesource.config.section import Section
 from truesource.config.tokenisation import TokenisationConfig
 from truesource.evaluation.dynamics.derivations import Tags
 from truesource.evaluation.pairs.settings import PHENOMENA
-from truesource.evaluation.pairs.settings import Settings as PairSettings
+from truesource.evaluation.pairs.settings import PairSettings as PairSettings
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.decoding.settings import Decoding
 

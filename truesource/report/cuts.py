@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.evaluation.tokenisation.results import ONE_BEST
+from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.report import figures_tokenisation as figures
 from truesource.report.folder import FinishedRun, Record
 from truesource.tokenisation_tables import said_reference

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.divergence.breakdown import Row
+from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.divergence.calibration import Reliability
-from truesource.evaluation.divergence.compare import Divergence
+from truesource.evaluation.divergence.compare import ModelDivergence
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 
 LEAST_SENTENCES = 10  #: positions and lengths of fewer are not drawn
 LEAST = 1e-8  #: lower end of the axes of the reliability diagram
 
 
-def divergence_figure(found: Divergence, salt: str = "divergence") -> str:
+def divergence_figure(found: ModelDivergence, salt: str = "divergence") -> str:
     """The reliability diagram, and where it is finite the divergence by position and sentence length, as ``<svg>``."""
     tables = [
         (by, [row for row in found.tables.get(by, []) if _enough(found, by, row)]) for by in ("position", "length")
@@ -32,7 +32,7 @@ def divergence_figure(found: Divergence, salt: str = "divergence") -> str:
         return to_svg(drawn, salt, f"Divergence of {found.model} from the truth")
 
 
-def reliability_figure(found: Divergence) -> str:
+def reliability_figure(found: ModelDivergence) -> str:
     """True probability of what the model gives a probability, on logarithmic axes."""
     with figure(4.8, 4.2, "reliability") as drawn:
         _reliability(drawn, found.reliability)
@@ -77,7 +77,7 @@ def _reliability(drawn: Any, made: Reliability) -> None:
     axes.set_title(f"calibration error {made.error:.4f}", fontsize=9, color=QUIET)
 
 
-def _places(drawn: Any, found: Divergence, tables: Sequence[tuple[str, Sequence[Row]]]) -> None:
+def _places(drawn: Any, found: ModelDivergence, tables: Sequence[tuple[str, Sequence[BreakdownRow]]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     panels = drawn.subplots(len(tables), 1, squeeze=False)[:, 0]
@@ -101,7 +101,7 @@ def _places(drawn: Any, found: Divergence, tables: Sequence[tuple[str, Sequence[
         panels[0].set_title(f"dashed: mean {whole.value:.4f}; bands: 95%", fontsize=9, color=QUIET)
 
 
-def _enough(found: Divergence, by: str, row: Row) -> bool:
+def _enough(found: ModelDivergence, by: str, row: BreakdownRow) -> bool:
     """Whether a position or length has an interval: a divergence, in so many sentences that resampling them says one.
 
     A sentence has one context at a position, and one a word (and one for its end, if the model is causal) in all.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from truesource.evaluation.pplu.reduction import PROTOCOLS, Reduced
+from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
 from truesource.report.figures import MODEL, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 
 WHAT = {
@@ -15,7 +15,7 @@ WHAT = {
 }
 
 
-def reduction_figure(curves: Mapping[str, Sequence[Reduced]]) -> str:
+def reduction_figure(curves: Mapping[str, Sequence[ReducedVocabulary]]) -> str:
     """Relative change (equation 15) against vocabulary size, a panel a protocol, as ``<svg>``.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.evaluation.tendencies.findings import Curves, Tendencies
+from truesource.evaluation.tendencies.findings import SampleCurves, Tendencies
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
 from truesource.report.figures_naturalness import binned
@@ -32,7 +32,7 @@ class _Shown:
 
     found: Tendencies
     names: list[str]  #: samples
-    base: Curves | None  #: of the reference, if that is a text
+    base: SampleCurves | None  #: of the reference, if that is a text
 
     @property
     def other(self) -> str:
@@ -44,7 +44,7 @@ class _Shown:
         """Of what they are compared with."""
         return TRUTH if self.found.truth is not None else "#111827"
 
-    def curves(self, name: str) -> Curves:
+    def curves(self, name: str) -> SampleCurves:
         """What is drawn of a sample."""
         return self.found.curves[name]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.dynamics import measure_checkpoints, sampled_trees
 from truesource.evaluation.core.tag_classes import PENN, read_classes
-from truesource.evaluation.dynamics.compare import Settings
+from truesource.evaluation.dynamics.compare import DynamicsSettings
 from truesource.evaluation.dynamics.findings import findings
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model
@@ -41,7 +41,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     config, evaluation = _config(run), run.config.evaluation
     most = config.sentences or evaluation.sentences
     file = _classes(run)
-    settings = Settings(
+    settings = DynamicsSettings(
         by=("all", *config.by),
         classes=PENN if file is None else read_classes(file),
         tags=config.tags,

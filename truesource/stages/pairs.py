@@ -12,7 +12,7 @@ from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pa
 from truesource.evaluation.pairs.generate import make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
-from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
+from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, PairSettings
 from truesource.grammar.files import digest_file, digest_json, write_json
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def make_source(run: RunFolder) -> str:
         pairs = with_truth(read_pairs(given, run.pcfg.terminals, lengths), Lexicon(run.pcfg, lengths))
         pairs = filter_pairs(pairs, given, phenomena=config.phenomena, number=config.number, possible=config.possible)
     else:
-        settings = Settings(
+        settings = PairSettings(
             NUMBER if config.number is None else config.number,
             PHENOMENA if config.phenomena is None else tuple(config.phenomena),
             run.config.seed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.probing.experiment import Options
+from truesource.evaluation.probing.experiment import ProbingSettings
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json
 from truesource.probing import Task, probe_model
@@ -48,7 +48,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
                     pooling=config.pieces,
                     correlations=config.correlations,
                 ),
-                options=Options(config.soft, config.split_by, config.control, config.mdl, run.config.seed),
+                options=ProbingSettings(config.soft, config.split_by, config.control, config.mdl, run.config.seed),
             )
         except NothingToMeasureError as error:
             missing[target] = error

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.embedded import read_stopwords
-from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json, write_text
@@ -47,7 +47,7 @@ def make(run: RunFolder) -> str:
     truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=words)
     reference = run.corpus.sentences(run.config.evaluation.split) if config.reference == "split" else None
     classes = classes_for(_stopwords(run, config), [*(d.sentences for d in kept), [list(truth.words)]])
-    options = Options(
+    options = TendencySettings(
         classes,
         chance=config.chance,
         permutations=config.permutations,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.text import read_documents
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.stages.inputs import of_model
@@ -52,12 +52,12 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     folder = run.folder / "models" / model.name
     trained = require_pieces(with_marks(load_model(folder), config.before, config.end, folder), folder)
     texts = [" ".join(sentence) for sentence in run.corpus.sentences(run.config.evaluation.split)]
-    settings = Settings(
-        config.samples,
-        config.inverse_temperature,
-        run.config.seed,
-        config.candidates,
-        config.particles,
+    settings = EstimatorSettings(
+        samples=config.samples,
+        b=config.inverse_temperature,
+        seed=run.config.seed,
+        candidates=config.candidates,
+        particles=config.particles,
         tail=config.tail,
         replicates=config.replicates,
         most_prefixes=config.most_prefixes,

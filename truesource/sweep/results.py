@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import Score, signature
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.evaluation.scaling.cells import AXES, Cell
+from truesource.evaluation.scaling.cells import AXES, ScalingCell
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.evaluation.scaling.scatter import Scatter
@@ -44,7 +44,7 @@ class Sweep:
     title: str
     rows: list[dict[str, Any]]  #: one a cell, in order: what `cell_row` gives
     missing: list[str]  #: cells that are not there yet
-    cells: list[Cell]
+    cells: list[ScalingCell]
     losses: Losses | None  #: None without cells
     fits: Fits
 
@@ -128,7 +128,7 @@ def read_sweep(folder: Path) -> Sweep:
             continue
         rows.append(cell_row(record, plan["cells"][cell_id]))
         sums.append(read_sums(target))
-    cells = [Cell(row["cell"], *(row[key] for key in ("model", "sentences", "seed", *AXES[1:]))) for row in rows]
+    cells = [ScalingCell(row["cell"], *(row[key] for key in ("model", "sentences", "seed", *AXES[1:]))) for row in rows]
     losses = _losses(sums, folder) if sums else None
     if losses is None:
         fits = Fits([], None, [], 0, plan["seed"])

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.posterior import Posterior
@@ -52,7 +52,7 @@ class Attachment(Phenomenon):
                 return f"the grammar has no label {' or '.join(needed)}"
         return None
 
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
         found: list[tuple[int, str, int, float, float]] = []
         for site in sites(drawn, settings.sure):
@@ -70,16 +70,16 @@ class Attachment(Phenomenon):
             return None
         at, name, word, noun, moved = found[int(rng.integers(len(found)))]
         words_changed = drawn.with_word(at, drawn.lexicon.pcfg.terminals[word])
-        return Change(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
+        return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""
         side = "noun_changed" if words == change.words else "noun_drawn"
         noun = change.facts[side]
         assert noun is not None
         return {"attached": "noun" if noun > 0.5 else "verb", "exchanged": change.strata["exchanged"]}
 
-    def facts(self, change: Change, swapped: bool, log_odds: float | None) -> dict[str, float | None]:
+    def facts(self, change: PairChange, swapped: bool, log_odds: float | None) -> dict[str, float | None]:
         """``ln P(a, noun) / P(b, noun) = ln P(a)/P(b) + ln q_a/q_b``, q the posterior of the noun; so for the verb."""
         sides = ("noun_changed", "noun_drawn") if swapped else ("noun_drawn", "noun_changed")
         good, bad = (change.facts[side] for side in sides)
@@ -92,7 +92,7 @@ class Attachment(Phenomenon):
         }
 
 
-def sites(drawn: Drawn, sure: float) -> list[Site]:
+def sites(drawn: SampledSentence, sure: float) -> list[Site]:
     """Where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
 
     The verb stands directly before the object, which ends in a noun.
@@ -122,7 +122,7 @@ def noun_attachment(found: Posterior, site: Site) -> float:
 
 
 def _moving(
-    drawn: Drawn, site: Site, at: int, words: IntArray, noun: float, settings: Settings
+    drawn: SampledSentence, site: Site, at: int, words: IntArray, noun: float, settings: PairSettings
 ) -> list[tuple[int, float]]:
     """Words that move the attachment far enough and leave the phrase nearly sure, each with its noun attachment."""
     if not len(words):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 
 _NOUNS = ("NN", "NNS")
 _BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
@@ -33,7 +33,7 @@ class DeterminerNoun(Phenomenon):
             return "the grammar has no two forms of a determiner or noun that differ in number"
         return None
 
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its determiners or nouns in the other number, at random; None: it has none."""
         forms = drawn.lexicon.forms
         found = []
@@ -52,9 +52,9 @@ class DeterminerNoun(Phenomenon):
         if not found:
             return None
         at, word, exchanged, distance = found[int(rng.integers(len(found)))]
-        return Change(drawn.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
+        return PairChange(drawn.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence; the tree is not looked at."""
         exchanged = change.strata["exchanged"]
         form = lexicon.forms.of("determiner" if exchanged == "determiner" else "noun", words[change.positions[0]])
@@ -62,7 +62,7 @@ class DeterminerNoun(Phenomenon):
         return {"exchanged": exchanged, "number": form.number, "distance": int(change.strata["distance"])}
 
 
-def _noun(drawn: Drawn, determiner: int, sure: float) -> int | None:
+def _noun(drawn: SampledSentence, determiner: int, sure: float) -> int | None:
     """The noun of a determiner: the last of the first run of nouns after it, with nothing but modifiers between."""
     forms = drawn.lexicon.forms
     if not forms.tagged:

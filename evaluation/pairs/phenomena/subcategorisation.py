@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 
 TAGS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 _BE = ("be", "is", "are", "am", "was", "were", "been", "being", "'s", "'re", "'m")
@@ -37,7 +37,7 @@ class Subcategorisation(Phenomenon):
             return f"the grammar has no two words of one tag of verbs ({', '.join(TAGS)})"
         return None
 
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
         lexicon = drawn.lexicon
         tags = [drawn.tag(i, settings.sure) for i in range(len(drawn))]
@@ -58,10 +58,10 @@ class Subcategorisation(Phenomenon):
                 unfit &= np.isfinite(odds)
             if unfit.any():
                 other = lexicon.pcfg.terminals[int(rng.choice(near[unfit]))]
-                return Change(drawn.with_word(at, other), (at,), {"tag": tag})
+                return PairChange(drawn.with_word(at, other), (at,), {"tag": tag})
         return None
 
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""
         return {"tag": change.strata["tag"], "frame": frame_of(tree, change.positions[0])}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 
 _SINGULAR, _PLURAL = ("NN", "NNP"), ("NNS", "NNPS")
 
@@ -29,7 +29,7 @@ class SubjectVerb(Phenomenon):
             return "the grammar has no two forms of a verb that differ in number (tags VBZ and VBP, or was and were)"
         return None
 
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its finite verbs in the other number, at random; None: it has none."""
         forms = drawn.lexicon.forms
         found = []
@@ -40,9 +40,9 @@ class SubjectVerb(Phenomenon):
         if not found:
             return None
         at, other = found[int(rng.integers(len(found)))]
-        return Change(drawn.with_word(at, other), (at,))
+        return PairChange(drawn.with_word(at, other), (at,))
 
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""
         at = change.positions[0]
         form = lexicon.forms.of("verb", words[at])

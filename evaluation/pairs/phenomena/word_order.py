@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 
 
 class WordOrder(Phenomenon):
@@ -24,7 +24,7 @@ class WordOrder(Phenomenon):
         """Any grammar with sentences of two words will do."""
         return None
 
-    def change(self, drawn: Drawn, settings: Settings, rng: np.random.Generator) -> Change | None:
+    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """Two different neighbours, neither a mark, exchanged, at random; None: there are none."""
         words = drawn.words
         plain = [any(c.isalnum() for c in word) for word in words]
@@ -32,9 +32,9 @@ class WordOrder(Phenomenon):
         if not places:
             return None
         at = places[int(rng.integers(len(places)))]
-        return Change((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
+        return PairChange((*words[:at], words[at + 1], words[at], *words[at + 2 :]), (at, at + 1))
 
-    def strata(self, tree: Constituents, words: Words, change: Change, lexicon: Lexicon) -> dict[str, Stratum]:
+    def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""
         left, right = (tree.nodes[tree.tags[i]].parent for i in change.positions)
         return {"boundary": "within" if left == right else "across"}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, finished
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
 
 
-def beam(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log of the sum of P over the cuts that a beam of width ``settings.particles`` ends with: a lower bound.
 
     After each block every cut goes on by each of its ``candidates`` best ways, and those of the largest P stay; where

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.rows import drawn, unique_pairs
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.generator.piece_model import TokenisedModel
 
 
-def block_importance(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(D) from ``settings.particles`` independent cuts, each drawn block after block.
 
     A sample goes through a block by one of the ``candidates`` best cuts, or by one unlisted cut drawn for it at 1/q, in

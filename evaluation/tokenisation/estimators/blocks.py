@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.tails import Tail
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import PieceInventory
 from truesource.grammar.arrays import IntArray
 
@@ -42,7 +43,9 @@ class Candidates:
 class Blocks:
     """The blocks of one document; cuts are looked for once for each different stretch."""
 
-    def __init__(self, document: Document, inventory: PieceInventory, settings: Settings, *, tail: bool) -> None:
+    def __init__(
+        self, document: Document, inventory: PieceInventory, settings: EstimatorSettings, *, tail: bool
+    ) -> None:
         """Divide a document.
 
         Args:

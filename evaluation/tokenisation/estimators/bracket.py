@@ -6,12 +6,13 @@ import math
 from dataclasses import replace
 
 from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.exact import ExactSum, exact_sum, of_sum, sum_over_contexts
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 
 
-def bracket(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def bracket(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log of the sum of P over the cuts whose beginnings were followed: a lower bound, with an upper one.
 
     Raises:
@@ -20,7 +21,7 @@ def bracket(model: TokenisedModel, document: Document, settings: Settings) -> Es
     return of_sum("bracket", bracket_sum(model, document, settings))
 
 
-def bracket_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:
+def bracket_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
     """The pass of `exact_sum` without beginnings that are improbable beside the whole of T*.
 
     No cut is more probable than its beginning, so what was left adds at most the P of the beginnings left. They are

@@ -8,9 +8,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from truesource.evaluation.tokenisation.consistent import ConsistentPaths
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import every_cut_fits
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import IntArray
@@ -19,7 +20,7 @@ from truesource.grammar.arrays import IntArray
 class ConsistentCuts:
     """The consistent paths of a document's lattice, in proportion to the product of exp(b * score) over its words."""
 
-    def __init__(self, model: TokenisedModel, document: Document, settings: Settings) -> None:
+    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
         """Find the different words.
 
         Raises:

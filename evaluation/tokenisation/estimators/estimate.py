@@ -29,23 +29,6 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Of all estimators; each reads what concerns it."""
-
-    samples: int = 128  #: cuts scored by path estimators
-    b: float = 1.0  #: inverse temperature of the proposal; the model is never tempered
-    seed: int = 1
-    candidates: int = 8  #: cuts of each word that guided estimators consider
-    particles: int = 16  #: of the discrete particle filter; samples of block importance sampling; width of the beam
-    tail: bool = True  #: whether block and dpf draw unlisted cuts of a word as well; else the sum leaves these out
-    replicates: int = 1  #: independent filters of dpf, averaged; with two or more it has an error bar
-    most_prefixes: int = 200_000  #: contexts that exact enumeration may visit in one document
-    tolerance: float = (
-        1e-3  #: how much P the upper bound of ``bracket`` may leave, over that of the tokeniser's own cut
-    )
-
-
-@dataclass(frozen=True)
 class Estimate:
     """An estimate of log P(D), the log probability of one text under a model of pieces."""
 

@@ -13,9 +13,10 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.contexts import Budget, States
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
 from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.arrays import IntArray
@@ -48,7 +49,7 @@ class ExactSum:
         return float(np.logaddexp(self.log_p, self.log_dropped))
 
 
-def exact(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def exact(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(D) by a sum over all cuts; no sampling. Where some do not fit the model's window it is a lower bound.
 
     Raises:
@@ -74,7 +75,7 @@ def of_sum(name: str, found: ExactSum) -> Estimate:
     )
 
 
-def exact_is_possible(model: TokenisedModel, document: Document, settings: Settings) -> bool:
+def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
     """Whether `exact` visits at most ``settings.most_prefixes`` contexts and the model can read the own cut.
 
     Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
@@ -102,7 +103,7 @@ def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
     return total
 
 
-def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> ExactSum:
+def exact_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
     """Sum, maximum and entropy of P over all cuts of a text that fit the model's window.
 
     The P of the beginnings that fill the window before the text is over is ``log_dropped``.
@@ -122,7 +123,7 @@ def exact_sum(model: TokenisedModel, document: Document, settings: Settings) -> 
 
 
 def sum_over_contexts(
-    model: TokenisedModel, document: Document, settings: Settings, spare: float = -math.inf
+    model: TokenisedModel, document: Document, settings: EstimatorSettings, spare: float = -math.inf
 ) -> ExactSum:
     """`exact_sum` at a cost found out on the way; beginnings may be left whose P sum to exp(spare) in all, nats."""
     lattice = document.lattice
@@ -193,7 +194,9 @@ def sum_over_contexts(
     )
 
 
-def _in_one_pass(scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray, settings: Settings) -> ExactSum:
+def _in_one_pass(
+    scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray, settings: EstimatorSettings
+) -> ExactSum:
     """`sum_over_contexts` of a model that passes over a whole lattice by itself."""
     assert isinstance(scorer, LatticeScorer)
     found = scorer.sum_paths(lattice.source.astype(np.int64), lattice.first, tokens, settings.most_prefixes)
@@ -230,16 +233,16 @@ def remembers_all(model: TokenisedModel) -> bool:
     return before != context
 
 
-def _too_many_prefixes(lattice: Lattice, settings: Settings) -> bool:
+def _too_many_prefixes(lattice: Lattice, settings: EstimatorSettings) -> bool:
     return count_prefixes(lattice, settings.most_prefixes) > settings.most_prefixes
 
 
-def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: Settings) -> None:
+def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: EstimatorSettings) -> None:
     if _too_many_prefixes(lattice, settings) and remembers_all(model):
         raise _too_many(settings)
 
 
-def _too_many(settings: Settings) -> TooManyContextsError:
+def _too_many(settings: EstimatorSettings) -> TooManyContextsError:
     return TooManyContextsError(
         f"the cuts of a text have more than {settings.most_prefixes:,} beginnings, the most that exact enumeration may"
         " visit; use dpf, or divide the text"

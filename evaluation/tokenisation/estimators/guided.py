@@ -9,14 +9,15 @@ from scipy.special import logsumexp
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed, reader
 from truesource.generator.piece_model import TokenisedModel
 
 
-def guided(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(D) from ``settings.samples`` independent cuts, drawn piece by piece.
 
     The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the

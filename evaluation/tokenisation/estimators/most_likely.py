@@ -9,9 +9,10 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.rows import extend
 from truesource.evaluation.tokenisation.lattice import Lattice
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
 from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.arrays import IntArray
@@ -38,7 +39,7 @@ class _Beginning:
     context: int  #: before the last piece
 
 
-def most_likely_cut(model: TokenisedModel, document: Document, settings: Settings) -> MostLikelyCut:
+def most_likely_cut(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> MostLikelyCut:
     """The cut of the largest P, proven so if at most ``settings.most_prefixes`` beginnings must be gone on with.
 
     A beam of ``settings.particles`` cuts, character after character, and the tokeniser's own cut give a first answer.

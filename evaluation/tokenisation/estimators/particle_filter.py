@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
@@ -105,7 +106,7 @@ class Filter:
         return Particles(context, moves.position[rows], log_w, log_p, now.filter[parent]).merged()
 
 
-def particle_filter(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def particle_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(D) from at most ``settings.particles`` different cuts of each beginning of the text.
 
     After each block every particle goes on by each of its ``candidates`` best cuts, and by one unlisted cut drawn for

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from truesource.evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.n_best import n_best, own_first
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
 from truesource.generator.piece_model import TokenisedModel
@@ -48,7 +49,7 @@ class CutSource(Protocol):
 class LatticeCuts:
     """All paths of a document's lattice, in proportion to exp(b * score)."""
 
-    def __init__(self, model: TokenisedModel, document: Document, settings: Settings) -> None:
+    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
         self._lattice = document.lattice
         self._settings = settings
         self.whole: Bound = narrowed("exact", model, document)  #: the sum over all paths is P(D) if they fit the window
@@ -74,7 +75,9 @@ class LatticeCuts:
 # -- from any source of cuts -------------------------------------------------------------------------------
 
 
-def nbest(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def nbest(
+    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> Estimate:
     """Log of the sum of P over the ``settings.samples`` best cuts, T* always among them; a lower bound.
 
     No draws; independent of b; does not fall when more cuts are summed. T* takes the place of the last of the best cuts
@@ -85,14 +88,18 @@ def nbest(name: str, source: CutSource, model: TokenisedModel, document: Documen
     return _of_cuts(name, found, source.whole if source.count() <= settings.samples else "lower")
 
 
-def wr(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def wr(
+    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> Estimate:
     """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
     paths = source.draw(settings.samples)
     found = score_cuts(model, document, paths.each())
     return _of_weights(name, found, mean_of_weights(found.log_p - paths.log_q), source.drawn)
 
 
-def wr1(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def wr1(
+    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> Estimate:
     """P(T*) and the mean of P/Q over ``settings.samples`` - 1 draws from the other cuts; unbiased in probability."""
     if source.count() == 1:
         return _of_cuts(name, score_cuts(model, document, [document.best]), source.whole)
@@ -102,7 +109,9 @@ def wr1(name: str, source: CutSource, model: TokenisedModel, document: Document,
     return _of_weights(name, found, weighted, source.drawn)
 
 
-def wor(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def wor(
+    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> Estimate:
     """Sum of P/q_kappa over ``settings.samples`` distinct draws; unbiased in probability, exact where these are all."""
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
@@ -111,7 +120,9 @@ def wor(name: str, source: CutSource, model: TokenisedModel, document: Document,
     return _of_weights(name, found, sum_of_inclusions(found.log_p, drawn.log_inclusion), source.drawn)
 
 
-def wor1(name: str, source: CutSource, model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def wor1(
+    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> Estimate:
     """P(T*) and the sum of P/q_kappa over ``settings.samples`` - 1 distinct others.
 
     Unbiased in probability, exact where these are all (Cao & Rimell 2021 call it biased; it is not).
@@ -127,13 +138,13 @@ def wor1(name: str, source: CutSource, model: TokenisedModel, document: Document
 # -- over all cuts -----------------------------------------------------------------------------------
 
 
-def one_best(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def one_best(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log P(T*), the tokeniser's own cut alone: a lower bound of log P(D)."""
     found = score_cuts(model, document, [document.best])
     return _of_cuts("one-best", found, "exact" if count_paths(document.lattice) == 1 else "lower")
 
 
-def distinct(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def distinct(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     """Log of the sum of P over the different cuts among ``settings.samples`` independent draws: a lower bound."""
     source = LatticeCuts(model, document, settings)
     found = score_cuts(model, document, source.draw(settings.samples).each())

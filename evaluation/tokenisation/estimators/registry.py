@@ -11,80 +11,104 @@ from truesource.evaluation.tokenisation.estimators.beam import beam
 from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
 from truesource.evaluation.tokenisation.estimators.bracket import bracket
 from truesource.evaluation.tokenisation.estimators.consistent import ConsistentCuts
-from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
 from truesource.evaluation.tokenisation.estimators.guided import guided
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
 from truesource.evaluation.tokenisation.estimators.paths import CutSource, LatticeCuts
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.errors import InputError
 
-Run: TypeAlias = Callable[[TokenisedModel, Document, Settings], Estimate]
-FromCuts: TypeAlias = Callable[[str, CutSource, TokenisedModel, Document, Settings], Estimate]
+ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
+_SAMPLER = ("samples", "b", "seed")
+_BLOCK = ("b", "seed", "candidates", "particles", "tail")
+
+EstimatorFunction: TypeAlias = Callable[[TokenisedModel, Document, EstimatorSettings], Estimate]
+FromCuts: TypeAlias = Callable[[str, CutSource, TokenisedModel, Document, EstimatorSettings], Estimate]
 
 
 @dataclass(frozen=True)
-class Method:
+class Estimator:
     """An estimator, and what its value is."""
 
-    run: Run
+    run: EstimatorFunction
     summary: str  #: one line
     bound: Bound  #: of the value; an estimate says of itself where it is exact after all
+    reads: tuple[str, ...]  #: the settings that change the value, in the order of signatures
     #: which sum it is an estimate or a bound of: over all cuts, or over those that cut equal words alike (P_cons <= P)
     target: Literal["P", "P_cons"] = "P"
-    fewest: int = 1  #: the least ``Settings.samples`` it can do with
+    fewest: int = 1  #: minimum of `EstimatorSettings.samples`
 
 
-def _over(source: type[LatticeCuts] | type[ConsistentCuts], name: str, estimator: FromCuts) -> Run:
-    def run(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def _over(source: type[LatticeCuts] | type[ConsistentCuts], name: str, estimator: FromCuts) -> EstimatorFunction:
+    def run(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
         _check_samples(name, settings)
         return estimator(name, source(model, document, settings), model, document, settings)
 
     return run
 
 
-def _auto(model: TokenisedModel, document: Document, settings: Settings) -> Estimate:
+def _auto(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
     try:
         return exact(model, document, settings)
     except TooManyContextsError:
-        return METHODS["dpf"].run(model, document, settings)
+        return ESTIMATORS["dpf"].run(model, document, settings)
 
 
-def _check_samples(name: str, settings: Settings) -> None:
-    if settings.samples < METHODS[name].fewest:
-        raise InputError(f"{name} needs at least {METHODS[name].fewest} samples, not {settings.samples}")
+def _check_samples(name: str, settings: EstimatorSettings) -> None:
+    if settings.samples < ESTIMATORS[name].fewest:
+        raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
 
 
-_BOTH: dict[str, tuple[FromCuts, str, Bound, int]] = {
-    "nbest": (paths.nbest, "the best cuts under the scores of their pieces", "lower", 1),
-    "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1),
-    "wr1": (paths.wr1, "the tokeniser's cut, and importance sampling of the others", "unbiased", 2),
-    "wor": (paths.wor, "importance sampling without replacement", "unbiased", 2),
-    "wor1": (paths.wor1, "the tokeniser's cut, and sampling of the others without replacement", "unbiased", 3),
+_BOTH: dict[str, tuple[FromCuts, str, Bound, int, tuple[str, ...]]] = {
+    "nbest": (paths.nbest, "the best cuts under the scores of their pieces", "lower", 1, ("samples",)),
+    "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1, _SAMPLER),
+    "wr1": (paths.wr1, "the tokeniser's cut, and importance sampling of the others", "unbiased", 2, _SAMPLER),
+    "wor": (paths.wor, "importance sampling without replacement", "unbiased", 2, _SAMPLER),
+    "wor1": (
+        paths.wor1,
+        "the tokeniser's cut, and sampling of the others without replacement",
+        "unbiased",
+        3,
+        _SAMPLER,
+    ),
 }
 
-METHODS: dict[str, Method] = {
-    "auto": Method(_auto, "exact where enumeration can be done, else dpf", "unbiased"),
-    "exact": Method(exact, "the sum over all cuts, common beginnings once", "exact"),
-    "bracket": Method(bracket, "enumeration without improbable beginnings, with a certain upper bound", "lower"),
-    "one-best": Method(paths.one_best, "the tokeniser's cut alone", "lower"),
+ESTIMATORS: dict[str, Estimator] = {
+    "auto": Estimator(
+        _auto, "exact where enumeration can be done, else dpf", "unbiased", (*_BLOCK, "replicates", "most_prefixes")
+    ),
+    "exact": Estimator(exact, "the sum over all cuts, common beginnings once", "exact", ()),
+    "bracket": Estimator(
+        bracket,
+        "enumeration without improbable beginnings, with a certain upper bound",
+        "lower",
+        ("tolerance", "most_prefixes"),
+    ),
+    ONE_BEST: Estimator(paths.one_best, "the tokeniser's cut alone", "lower", ()),
     **{
-        name: Method(_over(LatticeCuts, name, run), summary, bound, fewest=fewest)
-        for name, (run, summary, bound, fewest) in _BOTH.items()
+        name: Estimator(_over(LatticeCuts, name, run), summary, bound, reads, fewest=fewest)
+        for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
-    "distinct": Method(paths.distinct, "the different cuts among draws with replacement", "lower"),
-    "block": Method(block_importance, "importance sampling, word by word in proportion to the model", "unbiased"),
-    "dpf": Method(particle_filter, "the discrete particle filter, word by word", "unbiased"),
-    "beam": Method(beam, "the cuts that a beam ends with, word by word", "lower"),
-    "guided": Method(guided, "importance sampling from the model, piece by piece", "unbiased"),
+    "distinct": Estimator(paths.distinct, "the different cuts among draws with replacement", "lower", _SAMPLER),
+    "block": Estimator(
+        block_importance, "importance sampling, word by word in proportion to the model", "unbiased", _BLOCK
+    ),
+    "dpf": Estimator(
+        particle_filter, "the discrete particle filter, word by word", "unbiased", (*_BLOCK, "replicates")
+    ),
+    "beam": Estimator(beam, "the cuts that a beam ends with, word by word", "lower", ("candidates", "particles")),
+    "guided": Estimator(guided, "importance sampling from the model, piece by piece", "unbiased", ("samples", "seed")),
     **{
-        f"consistent-{name}": Method(
+        f"consistent-{name}": Estimator(
             _over(ConsistentCuts, f"consistent-{name}", run),
             f"{summary}; equal words are cut alike",
             "part" if bound == "unbiased" else bound,
+            reads,
             "P_cons",
             fewest,
         )
-        for name, (run, summary, bound, fewest) in _BOTH.items()
+        for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
 }

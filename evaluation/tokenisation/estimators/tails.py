@@ -30,7 +30,7 @@ class _Fork(NamedTuple):
     log_q: FloatArray  #: (D,)
 
 
-class Drawn(NamedTuple):
+class SampledSegmentation(NamedTuple):
     """One cut."""
 
     tokens: IntArray  #: the model's numbers of its pieces
@@ -78,7 +78,7 @@ class Tail:
         left = -math.expm1(float(logsumexp([sums[-1] for sums in self._sums])) - self._forward[-1])
         return math.log(left) if left > 0.0 else -math.inf
 
-    def draw(self, rng: np.random.Generator) -> Drawn:
+    def draw(self, rng: np.random.Generator) -> SampledSegmentation:
         """One cut."""
         at, depth, log_q = self._lattice.n, 0, 0.0
         agreeing = tuple(range(len(self._listed)))  # listed cuts with all of the arcs drawn so far
@@ -91,7 +91,7 @@ class Tail:
             arcs.append(arc)
             agreeing = self._still(agreeing, depth, arc)
             at, depth = int(self._lattice.source[arc]), depth + 1
-        return Drawn(self._ids[arcs[::-1]], int(self._stop[arcs[0]]), log_q)
+        return SampledSegmentation(self._ids[arcs[::-1]], int(self._stop[arcs[0]]), log_q)
 
     def _still(self, agreeing: tuple[int, ...], depth: int, arc: int) -> tuple[int, ...]:
         return tuple(i for i in agreeing if depth < len(self._listed[i]) and self._listed[i][-1 - depth] == arc)

@@ -9,8 +9,9 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks, Candidates
 from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pairs
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
@@ -37,7 +38,7 @@ class Moves:
 class BlockWalk:
     """Reads one document with a model, block after block, by many cuts at once."""
 
-    def __init__(self, model: TokenisedModel, document: Document, settings: Settings, *, tail: bool) -> None:
+    def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, tail: bool) -> None:
         """Prepare to read.
 
         Args:

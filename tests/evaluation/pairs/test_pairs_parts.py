@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toy_models import Table
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import Change, Drawn
+from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
 from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
 from truesource.evaluation.pairs.forms import Form, english_forms, read_forms, spelled_with_s
@@ -27,7 +27,7 @@ from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
 from truesource.evaluation.pairs.phenomena.subcategorisation import frame_of
 from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb, subject_of
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
-from truesource.evaluation.pairs.settings import Settings
+from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluation.pairs.sums import COLUMNS, by_source, measures, pair_sums
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -125,7 +125,7 @@ def test_a_file_of_forms_replaces_english_and_needs_no_tags(tmp_path: Path) -> N
     bare = agreement_grammar(relabel={"VBZ": "V", "VBP": "V", "DT": "D", "NN": "N", "NNS": "N"})
     file = tmp_path / "forms.txt"
     file.write_text("verb sleeps sleep\ndeterminer this these\nnoun dog dogs\nnoun cat cats\nnoun man men\n", "utf-8")
-    settings = Settings(number=8, phenomena=("subject-verb", "determiner-noun"), forms=file)
+    settings = PairSettings(number=8, phenomena=("subject-verb", "determiner-noun"), forms=file)
     pairs = make_pairs(bare, LengthRange(3, 8), settings).pairs
     changed = {frozenset((p.a[p.positions[0]], p.b[p.positions[0]])) for p in pairs}
     assert changed == {frozenset(("sleeps", "sleep")), frozenset(("this", "these"))}
@@ -157,11 +157,11 @@ def test_strata_of_agreement() -> None:
     lexicon = Lexicon(agreement_grammar(), None)
     tree = constituents("(S (NP (NP (DT the) (NN dog)) (PP (IN of) (NP (DT the) (NNS men)))) (VP (VBZ sleeps)))")
     words = ("the", "dog", "of", "the", "men", "sleeps")
-    found = SubjectVerb().strata(tree, words, Change(words, (5,)), lexicon)
+    found = SubjectVerb().strata(tree, words, PairChange(words, (5,)), lexicon)
     assert found == {"number": "singular", "order": "subject first", "distance": 3, "attractor": True}
     same = constituents("(S (NP (NP (DT the) (NN dog)) (PP (IN of) (NP (DT the) (NN man)))) (VP (VBZ sleeps)))")
-    assert SubjectVerb().strata(same, words, Change(words, (5,)), lexicon)["attractor"] is False
-    change = Change(words, (0,), {"exchanged": "determiner", "distance": "2"})
+    assert SubjectVerb().strata(same, words, PairChange(words, (5,)), lexicon)["attractor"] is False
+    change = PairChange(words, (0,), {"exchanged": "determiner", "distance": "2"})
     found = DeterminerNoun().strata(tree, ("these", *words[1:]), change, lexicon)
     assert found == {"exchanged": "determiner", "number": "plural", "distance": 2}
 
@@ -169,7 +169,7 @@ def test_strata_of_agreement() -> None:
 def test_boundaries_and_frames() -> None:
     tree = constituents("(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (PRP him)) (PP (IN in) (NP (NNP May))) (. .)))")
     lexicon = Lexicon(agreement_grammar(), None)
-    assert [WordOrder().strata(tree, (), Change((), (i, i + 1)), lexicon)["boundary"] for i in range(3)] == [
+    assert [WordOrder().strata(tree, (), PairChange((), (i, i + 1)), lexicon)["boundary"] for i in range(3)] == [
         "within",
         "across",
         "across",
@@ -190,11 +190,11 @@ def test_boundaries_and_frames() -> None:
     ],
 )
 def test_changes_by_hand(sentence: str, phenomenon: str, others: set[str]) -> None:
-    drawn = Drawn(Lexicon(agreement_grammar(), None), tuple(sentence.split()))
+    drawn = SampledSentence(Lexicon(agreement_grammar(), None), tuple(sentence.split()))
     made = {
         " ".join(change.words)
         for seed in range(20)
-        if (change := REGISTRY[phenomenon].change(drawn, Settings(), np.random.default_rng(seed))) is not None
+        if (change := REGISTRY[phenomenon].change(drawn, PairSettings(), np.random.default_rng(seed))) is not None
     }
     assert made == others
 
@@ -204,7 +204,7 @@ def test_changes_by_hand(sentence: str, phenomenon: str, others: set[str]) -> No
 
 def test_pairs_come_back_from_their_file(tmp_path: Path) -> None:
     toy, lengths = agreement_grammar(), LengthRange(3, 9)
-    pairs = make_pairs(toy, lengths, Settings(number=6, tries=60, tolerance=0.8)).pairs
+    pairs = make_pairs(toy, lengths, PairSettings(number=6, tries=60, tolerance=0.8)).pairs
     write_pairs(tmp_path / "pairs.jsonl", pairs)
     lines = (tmp_path / "pairs.jsonl").read_text("utf-8").splitlines()
     assert "Infinity" not in "".join(lines)
@@ -300,7 +300,7 @@ def test_where_sentences_differ() -> None:
 )
 def test_bad_settings(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Settings(**wrong)  # type: ignore[arg-type]
+        PairSettings(**wrong)  # type: ignore[arg-type]
 
 
 # -- measures ----------------------------------------------------------------------------------------

@@ -15,15 +15,15 @@ from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.pairs.drawn import Drawn, outside_of
+from truesource.evaluation.pairs.drawn import SampledSentence, outside_of
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
-from truesource.evaluation.pairs.generate import Made, make_pairs
+from truesource.evaluation.pairs.generate import GeneratedPairs, make_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
 from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
 from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
-from truesource.evaluation.pairs.settings import PHENOMENA, Settings
+from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.generator.language_model import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -31,7 +31,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 
 LENGTHS = LengthRange(3, 9)
-SETTINGS = Settings(number=25, seed=5, tries=40, tolerance=0.8)
+SETTINGS = PairSettings(number=25, seed=5, tries=40, tolerance=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def toy() -> PCFG:
 
 
 @pytest.fixture(scope="module")
-def made(toy: PCFG) -> Made:
+def made(toy: PCFG) -> GeneratedPairs:
     return make_pairs(toy, LENGTHS, SETTINGS)
 
 
@@ -64,13 +64,13 @@ def has_noun_phrase(tree: Tree, pcfg: PCFG, begin: int, end: int) -> bool:
     return ("NP", begin, end) in spans(tree, 0)
 
 
-def test_every_phenomenon_is_found(made: Made) -> None:
+def test_every_phenomenon_is_found(made: GeneratedPairs) -> None:
     assert list(dict.fromkeys(pair.phenomenon for pair in made.pairs)) == list(PHENOMENA)
     assert Counter(pair.phenomenon for pair in made.pairs) == dict.fromkeys(PHENOMENA, 25)
     assert made.notes == []
 
 
-def test_log_probabilities_are_those_of_all_derivations(toy: PCFG, made: Made) -> None:
+def test_log_probabilities_are_those_of_all_derivations(toy: PCFG, made: GeneratedPairs) -> None:
     for pair in made.pairs[::3]:
         for words, value in ((pair.a, pair.log_p_a), (pair.b, pair.log_p_b)):
             p = probability(toy, words)
@@ -82,7 +82,7 @@ def test_log_probabilities_are_those_of_all_derivations(toy: PCFG, made: Made) -
         assert pair.log_p_a is not None
 
 
-def test_one_thing_differs(toy: PCFG, made: Made) -> None:
+def test_one_thing_differs(toy: PCFG, made: GeneratedPairs) -> None:
     lexicon = Lexicon(toy, LENGTHS)
     for pair in made.pairs:
         assert len(pair.a) == len(pair.b)
@@ -106,12 +106,12 @@ def test_one_thing_differs(toy: PCFG, made: Made) -> None:
             assert pair.unigram_log_odds == pytest.approx(difference, abs=1e-12)
 
 
-def test_no_pair_stands_twice(made: Made) -> None:
+def test_no_pair_stands_twice(made: GeneratedPairs) -> None:
     keys = [(pair.phenomenon, frozenset((pair.a, pair.b))) for pair in made.pairs]
     assert len(set(keys)) == len(keys)
 
 
-def test_verbs_that_do_not_fit_have_the_margin(made: Made) -> None:
+def test_verbs_that_do_not_fit_have_the_margin(made: GeneratedPairs) -> None:
     for pair in made.pairs:
         if pair.phenomenon == "subcategorisation" and pair.log_odds is not None:
             assert pair.unigram_log_odds is not None
@@ -145,7 +145,7 @@ def test_frequencies_are_those_of_all_sentences(toy: PCFG) -> None:
 def test_log_odds_of_all_words_at_once(pcfg: PCFG, random: object) -> None:
     strings = [s for table in all_strings(rules_of(pcfg), 4)[pcfg.symbols[pcfg.start]] for s in table]
     words = tuple(random.choice(strings))  # type: ignore[attr-defined]
-    drawn = Drawn(Lexicon(pcfg, None), words)
+    drawn = SampledSentence(Lexicon(pcfg, None), words)
     for at in range(len(words)):
         for number, word in enumerate(pcfg.terminals):
             other = pcfg.log_prob(drawn.with_word(at, word))
@@ -158,16 +158,16 @@ def test_outside_weights_do_not_depend_on_the_batch(toy: PCFG) -> None:
     sentences = [tuple(s.split()) for s in ("the dog sleeps", "this man sees the cats", "these men sleep")]
     for words, weights in zip(sentences, outside_of(lexicon, sentences), strict=True):
         for at in range(len(words)):
-            together = Drawn(lexicon, words, weights).log_odds(at)
-            np.testing.assert_allclose(together, Drawn(lexicon, words).log_odds(at), atol=1e-10)
+            together = SampledSentence(lexicon, words, weights).log_odds(at)
+            np.testing.assert_allclose(together, SampledSentence(lexicon, words).log_odds(at), atol=1e-10)
 
 
-def test_attachments_are_those_of_all_derivations(toy: PCFG, made: Made) -> None:
+def test_attachments_are_those_of_all_derivations(toy: PCFG, made: GeneratedPairs) -> None:
     lexicon, checked = Lexicon(toy, LENGTHS), 0
     for pair in made.pairs:
         if pair.phenomenon != "attachment" or len(pair.a) > 8:
             continue
-        common = set(sites(Drawn(lexicon, pair.a), 0.9)) & set(sites(Drawn(lexicon, pair.b), 0.9))
+        common = set(sites(SampledSentence(lexicon, pair.a), 0.9)) & set(sites(SampledSentence(lexicon, pair.b), 0.9))
         nouns: list[tuple[float, float]] = []
         for site in common:
             sides = []
@@ -175,7 +175,7 @@ def test_attachments_are_those_of_all_derivations(toy: PCFG, made: Made) -> None
                 trees = derivations(rules_of(toy), words)
                 noun = math.fsum(p for tree, p in trees if has_noun_phrase(tree, toy, site.verb + 1, site.end))
                 total = math.fsum(p for _, p in trees)
-                found = noun_attachment(Drawn(lexicon, words).posterior, site)
+                found = noun_attachment(SampledSentence(lexicon, words).posterior, site)
                 assert found == pytest.approx(noun / total, abs=1e-10)
                 sides.append((noun, total - noun))
             nouns.append((sides[0][0] / sum(sides[0]), sides[1][0] / sum(sides[1])))
@@ -193,13 +193,13 @@ def test_attachments_are_those_of_all_derivations(toy: PCFG, made: Made) -> None
 
 
 def test_sites_by_hand(toy: PCFG) -> None:
-    drawn = Drawn(Lexicon(toy, LENGTHS), ("the", "dog", "sees", "a", "cat", "in", "the", "man"))
+    drawn = SampledSentence(Lexicon(toy, LENGTHS), ("the", "dog", "sees", "a", "cat", "in", "the", "man"))
     assert sites(drawn, 0.9) == [Site(2, 5, 8)]
-    assert sites(Drawn(drawn.lexicon, ("the", "dog", "in", "the", "man", "sleeps")), 0.9) == []
+    assert sites(SampledSentence(drawn.lexicon, ("the", "dog", "in", "the", "man", "sleeps")), 0.9) == []
 
 
 @pytest.mark.parametrize("objective", ["causal", "masked"])
-def test_the_truth_is_right_always(toy: PCFG, made: Made, objective: Objective) -> None:
+def test_the_truth_is_right_always(toy: PCFG, made: GeneratedPairs, objective: Objective) -> None:
     found = evaluate_pairs(Oracle(toy, objective, lengths=LENGTHS), made.pairs, toy, lengths=LENGTHS)
     assert found.left_out == {}
     values = {(r["phenomenon"], r["name"]): r for r in found.records() if "by" not in r}
@@ -223,7 +223,7 @@ def test_the_truth_is_right_always(toy: PCFG, made: Made, objective: Objective) 
     np.testing.assert_allclose(found.odds[finite], found.truth[finite], atol=1e-10)
 
 
-def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: Made) -> None:
+def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs) -> None:
     pair = next(p for p in made.pairs if p.possible)
     found = evaluate_pairs(Oracle(toy, "masked"), [pair], toy)
 
@@ -237,21 +237,21 @@ def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: Made) -> None:
     assert found.truth[0] == pytest.approx(pseudo(pair.a) - pseudo(pair.b), abs=1e-10)
 
 
-def test_one_seed_gives_the_same_pairs(toy: PCFG, made: Made) -> None:
+def test_one_seed_gives_the_same_pairs(toy: PCFG, made: GeneratedPairs) -> None:
     assert make_pairs(toy, LENGTHS, SETTINGS).pairs == made.pairs
-    assert make_pairs(toy, LENGTHS, Settings(number=25, seed=6, tries=40)).pairs != made.pairs
+    assert make_pairs(toy, LENGTHS, PairSettings(number=25, seed=6, tries=40)).pairs != made.pairs
 
 
 @pytest.mark.parametrize("name", PHENOMENA)
-def test_a_phenomenon_does_not_depend_on_the_others(toy: PCFG, made: Made, name: str) -> None:
-    alone = make_pairs(toy, LENGTHS, Settings(number=25, phenomena=(name,), seed=5, tries=40, tolerance=0.8))
+def test_a_phenomenon_does_not_depend_on_the_others(toy: PCFG, made: GeneratedPairs, name: str) -> None:
+    alone = make_pairs(toy, LENGTHS, PairSettings(number=25, phenomena=(name,), seed=5, tries=40, tolerance=0.8))
     assert alone.pairs == [pair for pair in made.pairs if pair.phenomenon == name]
 
 
 def test_impossible_sides_are_flagged() -> None:
     strict = agreement_grammar(strict=True)
     wanted = ("subject-verb", "determiner-noun", "word-order")
-    pairs = make_pairs(strict, LENGTHS, Settings(number=10, phenomena=wanted)).pairs
+    pairs = make_pairs(strict, LENGTHS, PairSettings(number=10, phenomena=wanted)).pairs
     assert {pair.impossible for pair in pairs} == {"b"}
     assert all(pair.log_odds is None and pair.log_p_b is None and pair.drawn == "a" for pair in pairs)
     found = evaluate_pairs(Oracle(strict), pairs, strict)
@@ -260,16 +260,16 @@ def test_impossible_sides_are_flagged() -> None:
     assert "slope" not in names
     assert "correlation" not in names
     with pytest.raises(InputError, match="no pair was found in 20 sentences"):
-        make_pairs(strict, LENGTHS, Settings(number=2, tries=10, phenomena=wanted[:1], possible=True))
+        make_pairs(strict, LENGTHS, PairSettings(number=2, tries=10, phenomena=wanted[:1], possible=True))
 
 
 def test_only_possible_pairs_on_request(toy: PCFG) -> None:
-    some = make_pairs(toy, LENGTHS, Settings(number=8, tries=60, tolerance=0.8, possible=True))
+    some = make_pairs(toy, LENGTHS, PairSettings(number=8, tries=60, tolerance=0.8, possible=True))
     assert some.pairs
     assert all(pair.possible for pair in some.pairs)
 
 
-def test_probabilities_are_filled_in(toy: PCFG, made: Made) -> None:
+def test_probabilities_are_filled_in(toy: PCFG, made: GeneratedPairs) -> None:
     bare = [Pair(p.a, p.b, p.phenomenon, None, None, None, p.positions, p.source, p.drawn) for p in made.pairs]
     for pair, given_back in zip(made.pairs, with_truth(bare, Lexicon(toy, LENGTHS)), strict=True):
         assert given_back.log_odds == (None if pair.log_odds is None else pytest.approx(pair.log_odds, abs=1e-10))
@@ -278,7 +278,7 @@ def test_probabilities_are_filled_in(toy: PCFG, made: Made) -> None:
 
 def test_what_a_grammar_lacks_is_said() -> None:
     bare = agreement_grammar(relabel={"VBZ": "V", "VBP": "V", "DT": "D"})
-    made = make_pairs(bare, LENGTHS, Settings(number=3))
+    made = make_pairs(bare, LENGTHS, PairSettings(number=3))
     assert {pair.phenomenon for pair in made.pairs} == {"word-order"}
     assert len(made.notes) == 4
     assert made.notes[0].startswith("no pairs of subject-verb: the grammar has no two forms of a verb")
@@ -286,10 +286,10 @@ def test_what_a_grammar_lacks_is_said() -> None:
     assert "no two words of one tag of verbs (VB, VBD" in made.notes[2]
     assert made.notes[3] == "no pairs of attachment: the grammar has no label VB or VBD or VBZ or VBP or VBN or VBG"
     with pytest.raises(InputError, match="none of the phenomena asked for; no pairs of subject-verb"):
-        make_pairs(bare, LENGTHS, Settings(phenomena=("subject-verb", "attachment")))
+        make_pairs(bare, LENGTHS, PairSettings(phenomena=("subject-verb", "attachment")))
 
 
 def test_phenomena_that_are_rare_are_noted(toy: PCFG) -> None:
-    made = make_pairs(toy, LengthRange(3, 3), Settings(number=5, tries=2, phenomena=("subject-verb", "attachment")))
+    made = make_pairs(toy, LengthRange(3, 3), PairSettings(number=5, tries=2, phenomena=("subject-verb", "attachment")))
     assert made.notes == ["0 of 5 pairs of attachment were found in 10 sentences"] or "attachment" in made.notes[-1]
     assert made.sentences <= 10

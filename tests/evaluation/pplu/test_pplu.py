@@ -17,7 +17,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.rankings import rank_sentences
 from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split
-from truesource.evaluation.pplu.unigrams import END, Unigram, oracle_unigram
+from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -211,7 +211,7 @@ def scored(q: dict[str, float], u: dict[str, float], text: list[str]) -> Unigram
     """Scores by hand: one sentence, what the model and the unigram distribution give to each of its tokens."""
     n = len(text)
     log_q, log_u = (np.log([law[w] for w in text]) for law in (q, u))
-    law = Unigram({w: math.log(p) for w, p in u.items()}, "oracle", {})
+    law = UnigramModel({w: math.log(p) for w, p in u.items()}, "oracle", {})
     none = np.empty(0, dtype=np.int32)
     row = np.zeros(n, dtype=np.int32)
     return UnigramPerplexity("m", "causal", {}, log_q, log_q, log_u, row, text, law, none, none, {})

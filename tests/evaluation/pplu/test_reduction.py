@@ -11,7 +11,7 @@ from toy_models import Table
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
-from truesource.evaluation.pplu.unigrams import END, Unigram, oracle_unigram
+from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -28,7 +28,7 @@ MODEL = Table(
     ("c", "a", "b"),
 )
 U = {"a": 0.3, "b": 0.2, "c": 0.1, "<unk>": 0.15, END: 0.25}
-UNIGRAM = Unigram({w: math.log(p) for w, p in U.items()}, "oracle", {})
+UNIGRAM = UnigramModel({w: math.log(p) for w, p in U.items()}, "oracle", {})
 TEXT = [["a", "b"], ["c", "z", "a"], ["b"], ["b", "c"], ["a", "a"]]
 
 
@@ -82,7 +82,7 @@ def test_merging_words_takes_information_from_the_truth() -> None:
 
 def test_masked_models_have_no_end() -> None:
     masked = Table(MODEL.table, MODEL.vocabulary, "masked")
-    no_end = Unigram({w: math.log(p / 0.75) for w, p in U.items() if w != END}, "oracle", {})
+    no_end = UnigramModel({w: math.log(p / 0.75) for w, p in U.items() if w != END}, "oracle", {})
     (row,) = (r for r in reduce_vocabulary(masked, [["a", "c"]], no_end, [1]) if r.words == 1 and r.protocol == "merge")
     assert row.ppl == pytest.approx((0.4 * (0.4 + 0.2 + 0.1)) ** -0.5)
 
@@ -94,4 +94,4 @@ def test_sizes() -> None:
     with pytest.raises(InputError, match="3 words; give sizes"):
         reduce_vocabulary(MODEL, TEXT, UNIGRAM, [0])
     with pytest.raises(InputError, match="no probability"):
-        reduce_vocabulary(MODEL, TEXT, Unigram({"a": 0.0}, "test", {}), [2])
+        reduce_vocabulary(MODEL, TEXT, UnigramModel({"a": 0.0}, "test", {}), [2])

@@ -31,7 +31,7 @@ from truesource.evaluation.probing.measures import (
     per_group,
     probe_measures,
 )
-from truesource.evaluation.probing.splits import Split, split
+from truesource.evaluation.probing.splits import ProbingSplit, split
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.probing.linear import fit_linear
 
@@ -256,7 +256,7 @@ def test_baselines_look_at_words_only() -> None:
 # -- codes ------------------------------------------------------------------------------------------
 
 
-def parts_of(n: int) -> Split:
+def parts_of(n: int) -> ProbingSplit:
     keys = [str(i) for i in range(n)]
     return split("position", keys, np.zeros(n, int), np.arange(n), 0)
 

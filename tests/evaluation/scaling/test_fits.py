@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import f, kstest, spearmanr, t
 
-from truesource.evaluation.scaling.cells import Cell
+from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.fits import Fits, fit_all
 from truesource.evaluation.scaling.floor import fit_floor
 from truesource.evaluation.scaling.joint import fit_joint
@@ -20,9 +20,9 @@ X = np.array([1e3, 3e3, 1e4, 3e4, 1e5])
 TRUTH = 4.2  #: nats a token
 
 
-def cells(models: dict[str, int], sentences: NDArray[np.float64], seeds: int) -> list[Cell]:
+def cells(models: dict[str, int], sentences: NDArray[np.float64], seeds: int) -> list[ScalingCell]:
     return [
-        Cell(f"{model}-{n:.0f}-{seed}", model, int(n), seed, 2 * size, size, 1e6 * size)
+        ScalingCell(f"{model}-{n:.0f}-{seed}", model, int(n), seed, 2 * size, size, 1e6 * size)
         for model, size in models.items()
         for n in sentences
         for seed in range(seeds)

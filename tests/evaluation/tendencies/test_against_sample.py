@@ -13,12 +13,12 @@ from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits
 from truesource.evaluation.tendencies.shares import stopwords_among
-from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
 from truesource.evaluation.tendencies.type_token import fit_heaps, type_counts
 from truesource.grammar.errors import InputError
 
-FAST = Options({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)
+FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)
 
 
 def text(rng: np.random.Generator, n: int, words: int = 25, low: int = 2, high: int = 9) -> list[list[str]]:
@@ -54,7 +54,7 @@ def test_tests_against_a_text_have_the_size_they_say() -> None:
     rng = np.random.default_rng(3)
     rejected: dict[str, int] = defaultdict(int)
     for i in range(60):
-        options = Options(FAST.classes, permutations=59, draws=199, seed=i)
+        options = TendencySettings(FAST.classes, permutations=59, draws=199, seed=i)
         row = against_sample({"x": text(rng, 40)}, text(rng, 50), options).findings["x"]
         for name, finding in row.items():
             if finding.test is not None:
@@ -86,7 +86,7 @@ def test_published_definitions_on_request() -> None:
     rng = np.random.default_rng(5)
     sides = text(rng, 100), text(rng, 100)
     default, paper = (
-        against_sample({"x": sides[0]}, sides[1], Options(permutations=99, draws=99, variant=v)).findings["x"]
+        against_sample({"x": sides[0]}, sides[1], TendencySettings(permutations=99, draws=99, variant=v)).findings["x"]
         for v in ("default", "paper")
     )
     assert paper["zipf_exponent"].score.value > max(1.0, default["zipf_exponent"].score.value)

@@ -13,14 +13,14 @@ from truesource.evaluation.measures.rarefaction import expected_types
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.shares import stopwords_among, symbols
-from truesource.evaluation.tendencies.table import Options
+from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
 CLASSES = {"stopwords": lambda words: stopwords_among(words, ["the", "a", "in", "with"]), "symbols": symbols}
-FAST = Options(CLASSES, chance=39, draws=199)
+FAST = TendencySettings(CLASSES, chance=39, draws=199)
 
 
 def truth() -> Truth:
@@ -81,7 +81,7 @@ def test_tests_against_the_truth_have_the_size_they_say() -> None:
     """100 samples of the truth; every p-value at most .05 about five times."""
     where = truth()
     texts = {str(i): drawn(60, 1000 + i) for i in range(100)}
-    found = against_truth(texts, where, Options(CLASSES, chance=199, draws=199))
+    found = against_truth(texts, where, TendencySettings(CLASSES, chance=199, draws=199))
     rejected: dict[str, int] = defaultdict(int)
     for row in found.findings.values():
         for name, finding in row.items():
@@ -99,7 +99,9 @@ def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
         PCFG.from_text(TOY), LengthRange(2, 9), vocabulary=["a", "in", "dog", "walks", "man", "sees", "cat", "with"]
     )
     assert where.words[int(where.unigram.argmax())] == "<unk>"
-    found = against_truth({str(i): drawn(60, 3000 + i) for i in range(40)}, where, Options(chance=99, draws=99))
+    found = against_truth(
+        {str(i): drawn(60, 3000 + i) for i in range(40)}, where, TendencySettings(chance=99, draws=99)
+    )
     rejected: dict[str, int] = defaultdict(int)
     for row in found.findings.values():
         for name, finding in row.items():
@@ -123,7 +125,7 @@ def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
 
 
 def test_a_sample_with_no_word_of_the_grammar_has_a_row_and_notes_in_a_fixed_order() -> None:
-    found = against_truth({"a": [["zz"]]}, truth(), Options(chance=19, draws=19))
+    found = against_truth({"a": [["zz"]]}, truth(), TendencySettings(chance=19, draws=19))
     assert found.findings["a"]["outside_share"].score.value == 1.0
     assert found.notes[:3] == [
         "a: no rank_ks; too few of its words have a rank for Zipf's law",

@@ -12,18 +12,18 @@ from piece_models import BOS, ToyPieceModel
 
 from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.rows import drawn
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 BIGRAM = ToyPieceModel(AB, order=2, seed=2)
-SETTINGS = Settings(candidates=6, particles=8)
+SETTINGS = EstimatorSettings(candidates=6, particles=8)
 
 
 def listed_log_p(model: ToyPieceModel, text: str, candidates: int) -> float:
     """Log of the sum of P over the cuts of a text that are made of listed cuts of its words."""
     document = document_of(model, text)
-    blocks = Blocks(document, AB, Settings(candidates=candidates), tail=False)
+    blocks = Blocks(document, AB, EstimatorSettings(candidates=candidates), tail=False)
     cuts: list[tuple[int, ...]] = [()]
     start = 0
     for end in blocks.ends:

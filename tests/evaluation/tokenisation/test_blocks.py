@@ -16,11 +16,12 @@ from scipy.stats import chisquare
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.blocks import LONGEST_BLOCK, Blocks, block_ends, word_ends
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.tails import Tail
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.n_best import n_best
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import PieceInventory, PieceText
 
 #: pieces that reach from one word into the next, and over any place within a word
@@ -34,7 +35,7 @@ def lattice_of(inventory: PieceInventory, spelling: str) -> Lattice:
 def blocks_of(inventory: PieceInventory, spelling: str, candidates: int, *, tail: bool = False) -> Blocks:
     lattice = lattice_of(inventory, spelling)
     text = PieceText("", lattice.spelling, np.empty(0, dtype=np.int64), False, ())
-    return Blocks(Document(text, lattice, text.cut), inventory, Settings(candidates=candidates), tail=tail)
+    return Blocks(Document(text, lattice, text.cut), inventory, EstimatorSettings(candidates=candidates), tail=tail)
 
 
 # -- blocks -----------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def test_stretches_are_looked_up_once_for_each_different_one() -> None:
 def test_candidates_are_the_best_cuts() -> None:
     model = ToyPieceModel(AB)
     document = document_of(model, "abab")
-    listed = Blocks(document, AB, Settings(candidates=5), tail=False).candidates(0, 5)
+    listed = Blocks(document, AB, EstimatorSettings(candidates=5), tail=False).candidates(0, 5)
     assert AB.scores is not None
     by_score = sorted(cuts_of(AB, document.lattice.spelling), key=lambda cut: -AB.scores[list(cut)].sum())
     assert [tuple(cut.tolist()) for cut in listed.tokens] == [tuple(AB.ids[list(cut)].tolist()) for cut in by_score[:5]]
@@ -167,7 +168,7 @@ def test_the_tokenisers_own_cut_is_always_a_candidate(candidates: int) -> None:
     assert AB.scores is not None
     builder = LatticeBuilder(AB, -AB.scores)
     document = documents(model, ["abababa abab"], builder).documents[0]
-    blocks = Blocks(document, AB, Settings(candidates=candidates), tail=True)
+    blocks = Blocks(document, AB, EstimatorSettings(candidates=candidates), tail=True)
     lists = [blocks.candidates(0, 8), blocks.candidates(8, 13)]
     assert [len(listed.tokens) for listed in lists] == [candidates, candidates]
     for word, listed in zip(["abababa", "abab"], lists, strict=True):

@@ -12,9 +12,10 @@ from scipy import stats
 from truesource.evaluation.tokenisation.bound_checks import below_bounds, shortfalls
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Estimate, Settings
-from truesource.evaluation.tokenisation.results import DOUBLE, Evaluation, Run
+from truesource.evaluation.tokenisation.estimators.estimate import Estimate
+from truesource.evaluation.tokenisation.results import DOUBLE, Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY)
@@ -22,7 +23,9 @@ MODEL = ToyPieceModel(INVENTORY)
 
 @pytest.fixture(scope="module")
 def whole() -> Evaluation:
-    return evaluate_documents(MODEL, documents(MODEL, ["abab", "ba"], LatticeBuilder(INVENTORY)), [], Settings())
+    return evaluate_documents(
+        MODEL, documents(MODEL, ["abab", "ba"], LatticeBuilder(INVENTORY)), [], EstimatorSettings()
+    )
 
 
 def drawn(log_p: float, variance: float | None, log_lower: float = -99.0) -> Estimate:
@@ -36,7 +39,7 @@ def certain(log_p: float) -> Estimate:
 def with_runs(whole: Evaluation, **runs: Estimate) -> Evaluation:
     """Two documents of one estimate each run, beside a cut of 1/e^60 each."""
     estimates = {"one-best": (certain(-60.0),) * 2} | {label: (one,) * 2 for label, one in runs.items()}
-    return replace(whole, estimates=estimates, runs={label: Run(label) for label in estimates})
+    return replace(whole, estimates=estimates, runs={label: EstimatorRun(label) for label in estimates})
 
 
 def test_a_total_below_what_another_run_reaches(whole: Evaluation) -> None:

@@ -13,10 +13,10 @@ from truesource.evaluation.tokenisation import caching as module
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.caching import Caching, caching
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.run_estimators import seed_of
 from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
@@ -66,7 +66,7 @@ def test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         return Paths(np.concatenate(arcs).astype(np.int32), bounds, np.zeros(len(arcs)))
 
     monkeypatch.setattr(module, "sample", sampled)
-    found = caching(model, read, BUILDER, Settings(samples=4))
+    found = caching(model, read, BUILDER, EstimatorSettings(samples=4))
     assert values(found, "all") == pytest.approx({"first": 25 / 4, "same": 4 / 3, "other": 15.0}, abs=1e-12)
     assert (found.rows[0].occurrences, found.rows[0].types, found.impossible) == (1, 1, 0)
     assert found.rows[1].words == "multi-token"
@@ -74,14 +74,16 @@ def test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.rows[1].occurrences == 0
     # only where both cases occur does a word count
     arcs = arcs[:1] * 4
-    never = caching(model, read, BUILDER, Settings(samples=4)).rows[0]
+    never = caching(model, read, BUILDER, EstimatorSettings(samples=4)).rows[0]
     assert (never.losses, never.occurrences, never.types) == ({}, 0, 0)
 
 
 # -- against plain loops ----------------------------------------------------------------------------
 
 
-def by_loops(model: ToyPieceModel, texts: list[str], settings: Settings, *, multiple: bool) -> dict[str, float]:
+def by_loops(
+    model: ToyPieceModel, texts: list[str], settings: EstimatorSettings, *, multiple: bool
+) -> dict[str, float]:
     """Conditions (1) and (2) as printed, sample by sample, word by word."""
     read = documents(model, texts, BUILDER)
     losses: dict[str, list[float]] = {"first": [], "same": [], "other": []}
@@ -124,7 +126,7 @@ def split(pieces: list[str]) -> list[tuple[str, ...]]:
 def test_it_is_the_average_over_samples_and_words(b: float) -> None:
     model = ToyPieceModel(INVENTORY, order=3)
     texts = ["abab ba abab b abab", "aba ba aba ba", "b", "abab bab bab abab"]
-    settings = Settings(samples=7, b=b, seed=3)
+    settings = EstimatorSettings(samples=7, b=b, seed=3)
     found = caching(model, documents(model, texts, BUILDER), BUILDER, settings)
     for multiple, words in ((False, "all"), (True, "multi-token")):
         expected = by_loops(model, texts, settings, multiple=multiple)
@@ -142,7 +144,7 @@ def test_it_is_the_average_over_samples_and_words(b: float) -> None:
 
 def test_cuts_of_probability_zero_are_left_out_and_counted() -> None:
     model = ToyPieceModel(INVENTORY, forbidden={int(INVENTORY.ids[3]): INVENTORY.ids.tolist()})  # nothing follows _a
-    found = caching(model, documents(model, ["ab ab ab ab"], BUILDER), BUILDER, Settings(samples=30))
+    found = caching(model, documents(model, ["ab ab ab ab"], BUILDER), BUILDER, EstimatorSettings(samples=30))
     assert 0 < found.impossible < 30
     assert all(math.isfinite(score.value) for row in found.rows for score in row.losses.values())
 
@@ -152,7 +154,7 @@ def test_pieces_over_white_space_are_refused() -> None:
     model = ToyPieceModel(inventory)
     builder = LatticeBuilder(inventory)
     with pytest.raises(InputError, match="some pieces reach over white space"):
-        caching(model, documents(model, ["a a"], builder), builder, Settings())
+        caching(model, documents(model, ["a a"], builder), builder, EstimatorSettings())
 
 
 # -- token scores -----------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from piece_models import AB_PIECES, ToyPieceModel, cuts_of, toy_inventory
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.canonical import canonical_mass, local_canonicality
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.results import DOUBLE
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -25,7 +25,7 @@ TEXTS = ["abab b", "ab", "bab ba a", "aba"]
 
 
 def test_the_share_is_the_posterior_of_the_own_cut() -> None:
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], EstimatorSettings())
     mass = canonical_mass(found, "exact")
     shares = []
     for document in found.documents:
@@ -43,7 +43,7 @@ def test_the_share_is_the_posterior_of_the_own_cut() -> None:
 
 
 def test_an_estimate_below_the_own_cut_is_capped_and_counted() -> None:
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], EstimatorSettings())
     low = tuple(replace(e, log_p=e.log_p - (9.0 if i == 2 else 0.0)) for i, e in enumerate(found.estimates["exact"]))
     mass = canonical_mass(replace(found, estimates={**found.estimates, "exact": low}), "exact")
     assert (mass.share[2], mass.capped) == (1.0, 1)
@@ -52,7 +52,7 @@ def test_an_estimate_below_the_own_cut_is_capped_and_counted() -> None:
 
 def test_rounding_of_single_precision_is_not_counted() -> None:
     """An estimate below P(T*) by less than a millionth of ln P says nothing; n-grams count in double precision."""
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], Settings())
+    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, BUILDER), ["exact"], EstimatorSettings())
     for share, capped, of_double in ((0.9e-6, 0, 1), (1.1e-6, 1, 1), (0.9e-13, 0, 0)):
         low = tuple(
             replace(e, log_p=own * (1.0 + share)) if i == 2 else e

@@ -14,10 +14,9 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.curves import Order, OrderCurves, order_curves, sample_curves, temperature_curve
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cost, reference_log_p
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.n_best import n_best
-from truesource.evaluation.tokenisation.results import Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
@@ -25,7 +24,7 @@ INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
 MODEL = ToyPieceModel(INVENTORY, order=None)
 TEXTS = ["abab b", "ab", "bab ba", "aba"]
-SETTINGS = Settings(samples=8)
+SETTINGS = EstimatorSettings(samples=8)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def test_scores_that_are_not_the_tokenisers_begin_with_its_own_cut_all_the_same(
     )
     found = order_curves(MODEL, read, 6)
     assert found.log_p["tokeniser"][0] == pytest.approx(math.fsum(own), abs=1e-10) == found.one_best
-    runs = {f"{k}": Run("nbest", Settings(samples=k)) for k in range(1, 7)}
+    runs = {f"{k}": EstimatorRun("nbest", EstimatorSettings(samples=k)) for k in range(1, 7)}
     nbest = evaluate_runs(MODEL, read, runs)
     assert found.log_p["tokeniser"] == pytest.approx([nbest.total(label).log_p for label in runs], abs=1e-10)
     assert (np.diff(found.log_p["tokeniser"]) > 0.0).all()
@@ -140,7 +139,11 @@ def test_errors_are_against_the_exact_reference(read: Documents) -> None:
     truth = np.array([MODEL.brute_log_p(document.text.spelling) for document in read.documents])
     assert reference.log_p == pytest.approx(truth, abs=1e-10)
     assert (reference.how, reference.worst, reference.exact.all()) == ("exact", 0.0, True)
-    runs = [Run("nbest", SETTINGS), Run("wr", replace(SETTINGS, samples=40)), Run("exact", SETTINGS)]
+    runs = [
+        EstimatorRun("nbest", SETTINGS),
+        EstimatorRun("wr", replace(SETTINGS, samples=40)),
+        EstimatorRun("exact", SETTINGS),
+    ]
     nbest, wr, exact = equal_cost(MODEL, read, runs, reference, repeats=60)
     found = evaluate_documents(MODEL, read, ["nbest"], SETTINGS)
     errors = found.log_p("nbest") - truth
@@ -166,7 +169,7 @@ def test_errors_are_against_the_exact_reference(read: Documents) -> None:
 
 
 def test_what_cannot_be_enumerated_has_a_reference_with_an_error(read: Documents) -> None:
-    few = Settings(candidates=2, particles=3, most_prefixes=30)
+    few = EstimatorSettings(candidates=2, particles=3, most_prefixes=30)
     reference = reference_log_p(MODEL, read, few, repeats=4)
     truth = np.array([MODEL.brute_log_p(document.text.spelling) for document in read.documents])
     assert reference.exact.any()
@@ -181,7 +184,7 @@ def test_what_cannot_be_enumerated_has_a_reference_with_an_error(read: Documents
 
 
 def test_the_ladder_asks_for_about_the_same_work() -> None:
-    runs = cost_ladder(Settings(candidates=8), (2, 64))
+    runs = cost_ladder(EstimatorSettings(candidates=8), (2, 64))
     assert runs[0].estimator == "one-best"
     assert {run.settings.samples for run in runs if run.estimator == "nbest"} == {2, 64}
     assert {run.settings.samples for run in runs if run.estimator == "wor1"} == {64}

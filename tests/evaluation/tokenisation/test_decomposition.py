@@ -27,10 +27,10 @@ from truesource.evaluation.tokenisation.domain_shift import (
     drawn_set,
     shifted_sets,
 )
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.respelling import respell
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import IncrementalScorer, PieceInventory
 from truesource.grammar.arrays import FloatArray, IntArray
@@ -104,7 +104,7 @@ SENTENCES = Oracle(GRAMMAR, lengths=SHORT).sample(40, 5)
 def evaluated(model: GrammarModel, texts: Sequence[str]) -> Evaluation:
     """All cuts: 2 to the power of the words, at most 16."""
     read = documents(model, texts, LatticeBuilder(model.pieces.inventory))
-    return evaluate_documents(model, read, ["nbest"], Settings(samples=64))
+    return evaluate_documents(model, read, ["nbest"], EstimatorSettings(samples=64))
 
 
 def texts_of(sentences: Sequence[Sequence[str]]) -> list[str]:
@@ -171,7 +171,7 @@ def test_both_gaps_in_closed_form() -> None:
 def test_the_error_of_the_estimates_is_that_of_independent_documents() -> None:
     model = GrammarModel(dict.fromkeys(WORDS, 0.5), dict.fromkeys(WORDS, 0.25))
     read = documents(model, texts_of(SENTENCES), LatticeBuilder(model.pieces.inventory))
-    found = evaluate_documents(model, read, ["wr", "nbest"], Settings(samples=3))
+    found = evaluate_documents(model, read, ["wr", "nbest"], EstimatorSettings(samples=3))
     parts = decompose(found, "wr", GRAMMAR, SHORT, per_document=2)
     total = found.total("wr").standard_error
     assert total is not None

@@ -13,18 +13,19 @@ from piece_models import AB_PIECES, BOS, ToyPieceModel, cuts_of, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.estimate import Document
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.estimators.weights import log1mexp, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.sampling import sample
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
 WORD = "abababa"  #: 80 cuts
-FEW = Settings(samples=5)
+FEW = EstimatorSettings(samples=5)
 DRAWING = ("wr", "wr1", "wor", "wor1")
 
 
@@ -52,10 +53,10 @@ def test_draws_are_unbiased_in_probability(order: int | None, b: float, name: st
     document = document_of(model)
     truth = model.brute_log_p(document.text.spelling)
     settings = replace(FEW, b=b)
-    found = [METHODS[name].run(model, document, replace(settings, seed=seed)) for seed in range(1000)]
+    found = [ESTIMATORS[name].run(model, document, replace(settings, seed=seed)) for seed in range(1000)]
     assert abs(z([math.exp(estimate.log_p - truth) for estimate in found], 1.0)) < 4.0
     assert all(estimate.log_lower <= truth + 1e-12 for estimate in found)
-    assert {estimate.bound for estimate in found} == {METHODS[name].bound} == {"unbiased"}
+    assert {estimate.bound for estimate in found} == {ESTIMATORS[name].bound} == {"unbiased"}
     assert {estimate.estimator for estimate in found} == {name}
 
 
@@ -94,7 +95,7 @@ def test_the_estimate_of_the_variance_is_unbiased(model: ToyPieceModel, replacem
 def test_equal_cuts_are_drawn_by_equal_seeds(model: ToyPieceModel) -> None:
     document = document_of(model)
     for name in DRAWING:
-        one, same, other = (METHODS[name].run(model, document, replace(FEW, seed=seed)) for seed in (1, 1, 2))
+        one, same, other = (ESTIMATORS[name].run(model, document, replace(FEW, seed=seed)) for seed in (1, 1, 2))
         assert one == same and one.log_p != other.log_p
 
 
@@ -109,13 +110,15 @@ def test_sums_over_the_best_cuts_rise_to_the_truth(model: ToyPieceModel) -> None
     ranked = sorted(cuts, key=lambda cut: -math.fsum(scores[list(cut)]))
     values = []
     for n in range(1, 81):
-        found = METHODS["nbest"].run(model, document, Settings(samples=n, b=0.3 * n))
+        found = ESTIMATORS["nbest"].run(model, document, EstimatorSettings(samples=n, b=0.3 * n))
         values.append(found.log_p)
         assert found.log_p == found.log_lower
         assert (found.bound, found.relative_variance) == (("exact", 0.0) if n == 80 else ("lower", None))
         assert (found.cuts, found.ess, found.max_share) == (n, None, None)
     assert all(low < high for low, high in itertools.pairwise(values))
-    assert values[0] == METHODS["one-best"].run(model, document, FEW).log_p == cuts[tuple(document.text.cut.tolist())]
+    assert (
+        values[0] == ESTIMATORS["one-best"].run(model, document, FEW).log_p == cuts[tuple(document.text.cut.tolist())]
+    )
     assert values[29] == pytest.approx(log_sum(cuts[cut] for cut in ranked[:30]), abs=1e-12)  # the next has less
     assert values[-1] == pytest.approx(model.brute_log_p(document.text.spelling), abs=1e-12)
 
@@ -124,8 +127,8 @@ def test_the_tokenisers_cut_is_among_the_best_under_any_scores(model: ToyPieceMo
     """Under scores of the opposite sign the tokeniser's cut is among the worst."""
     assert INVENTORY.scores is not None
     document = documents(model, [WORD], LatticeBuilder(INVENTORY, -INVENTORY.scores)).documents[0]
-    values = [METHODS["nbest"].run(model, document, Settings(samples=n)) for n in range(1, 82)]
-    assert values[0].log_p == METHODS["one-best"].run(model, document, FEW).log_p
+    values = [ESTIMATORS["nbest"].run(model, document, EstimatorSettings(samples=n)) for n in range(1, 82)]
+    assert values[0].log_p == ESTIMATORS["one-best"].run(model, document, FEW).log_p
     assert [found.cuts for found in values] == [*range(1, 81), 80]
     assert all(low.log_p <= high.log_p + 1e-12 for low, high in itertools.pairwise(values))
 
@@ -133,10 +136,10 @@ def test_the_tokenisers_cut_is_among_the_best_under_any_scores(model: ToyPieceMo
 def test_distinct_cuts_of_a_sample_are_a_lower_bound(model: ToyPieceModel) -> None:
     document = document_of(model)
     truth = model.brute_log_p(document.text.spelling)
-    few, many = (METHODS["distinct"].run(model, document, Settings(samples=n, b=0.0)) for n in (10, 4000))
+    few, many = (ESTIMATORS["distinct"].run(model, document, EstimatorSettings(samples=n, b=0.0)) for n in (10, 4000))
     assert few.log_p < truth and few.bound == "lower" and few.cuts <= 10
     assert many.log_p == pytest.approx(truth, abs=1e-12) and many.bound == "exact" and many.cuts == 80
-    drawn = METHODS["wr"].run(model, document, Settings(samples=10, b=0.0))
+    drawn = ESTIMATORS["wr"].run(model, document, EstimatorSettings(samples=10, b=0.0))
     assert (drawn.log_lower, drawn.cuts, drawn.steps) == (few.log_lower, few.cuts, few.steps)
 
 
@@ -144,24 +147,24 @@ def test_distinct_cuts_of_a_sample_are_a_lower_bound(model: ToyPieceModel) -> No
 @pytest.mark.parametrize("samples", [80, 200])
 def test_as_many_samples_as_cuts_are_exact(model: ToyPieceModel, name: str, samples: int) -> None:
     document = document_of(model)
-    found = METHODS[name].run(model, document, Settings(samples=samples))
+    found = ESTIMATORS[name].run(model, document, EstimatorSettings(samples=samples))
     truth = model.brute_log_p(document.text.spelling)
     assert found.log_p == pytest.approx(truth, abs=1e-12)
     assert found.log_lower == pytest.approx(truth, abs=1e-12)
     assert (found.bound, found.relative_variance, found.ess, found.log_upper) == ("exact", 0.0, None, found.log_p)
     if name in ("wor", "wor1"):
-        less = METHODS[name].run(model, document, Settings(samples=79))
+        less = ESTIMATORS[name].run(model, document, EstimatorSettings(samples=79))
         assert less.bound == "unbiased" and less.cuts == 79 and 0.0 < less.relative_variance < 1e-3
 
 
 def test_auto_is_the_particle_filter_where_there_is_too_much_to_enumerate(model: ToyPieceModel) -> None:
     document = document_of(model)
     few = replace(FEW, most_prefixes=20)
-    found = METHODS["auto"].run(model, document, few)
-    assert found == METHODS["dpf"].run(model, document, few)
+    found = ESTIMATORS["auto"].run(model, document, few)
+    assert found == ESTIMATORS["dpf"].run(model, document, few)
     assert found.estimator == "dpf"
     unigram = ToyPieceModel(INVENTORY, order=1)
-    assert METHODS["auto"].run(unigram, document_of(unigram), few).estimator == "exact"
+    assert ESTIMATORS["auto"].run(unigram, document_of(unigram), few).estimator == "exact"
 
 
 def test_a_text_with_one_cut_is_exact() -> None:
@@ -169,8 +172,8 @@ def test_a_text_with_one_cut_is_exact() -> None:
     model = ToyPieceModel(inventory)
     document = documents(model, ["abba"], LatticeBuilder(inventory)).documents[0]
     truth = model.brute_log_p(document.text.spelling)
-    for name in METHODS:
-        found = METHODS[name].run(model, document, FEW)
+    for name in ESTIMATORS:
+        found = ESTIMATORS[name].run(model, document, FEW)
         assert found.log_p == pytest.approx(truth, abs=1e-12), name
         assert found.log_lower == pytest.approx(truth, abs=1e-12), name
         if name in ("auto", "exact", "bracket", "one-best", "nbest", "wr1", "wor", "wor1", "distinct"):
@@ -198,18 +201,18 @@ def consistent_log_p(model: ToyPieceModel) -> float:
 def test_consistent_estimators_are_of_consistent_cuts(model: ToyPieceModel) -> None:
     document = document_of(model, REPEATED)
     truth = consistent_log_p(model)
-    everything = METHODS["exact"].run(model, document, FEW).log_p
+    everything = ESTIMATORS["exact"].run(model, document, FEW).log_p
     assert truth < everything - 0.1
     for name in ("consistent-nbest", "consistent-wor", "consistent-wor1"):
-        found = METHODS[name].run(model, document, Settings(samples=10_000))
+        found = ESTIMATORS[name].run(model, document, EstimatorSettings(samples=10_000))
         assert found.log_p == pytest.approx(truth, abs=1e-12)
         assert (found.bound, found.relative_variance) == ("lower", None)
     for name in DRAWING:
         name = f"consistent-{name}"
-        runs = [METHODS[name].run(model, document, replace(FEW, seed=seed)) for seed in range(400)]
+        runs = [ESTIMATORS[name].run(model, document, replace(FEW, seed=seed)) for seed in range(400)]
         assert abs(z([math.exp(run.log_p - truth) for run in runs], 1.0)) < 4.0
-        assert {run.bound for run in runs} == {METHODS[name].bound} == {"part"}
-        assert METHODS[name].target == "P_cons"
+        assert {run.bound for run in runs} == {ESTIMATORS[name].bound} == {"part"}
+        assert ESTIMATORS[name].target == "P_cons"
         assert all(run.log_lower <= truth + 1e-12 for run in runs)
 
 
@@ -219,7 +222,7 @@ def test_consistent_estimators_are_of_consistent_cuts(model: ToyPieceModel) -> N
 def test_each_cut_is_scored_once(model: ToyPieceModel) -> None:
     document = document_of(model, "ab")  # 4 cuts
     before, tokens = model.rows_scored, model.tokens_scored
-    found = METHODS["wr"].run(model, document, Settings(samples=500))
+    found = ESTIMATORS["wr"].run(model, document, EstimatorSettings(samples=500))
     assert model.rows_scored - before == found.cuts == 4
     assert found.steps == model.tokens_scored - tokens + 4  # <bos> before each
     assert found.log_lower == pytest.approx(model.brute_log_p(document.text.spelling), abs=1e-12)
@@ -228,7 +231,7 @@ def test_each_cut_is_scored_once(model: ToyPieceModel) -> None:
 def test_samples_are_the_cuts_that_are_scored(model: ToyPieceModel) -> None:
     document = document_of(model)
     for name in ("nbest", "wor", "wor1"):
-        assert METHODS[name].run(model, document, Settings(samples=12)).cuts == 12
+        assert ESTIMATORS[name].run(model, document, EstimatorSettings(samples=12)).cuts == 12
 
 
 @pytest.mark.parametrize("name", ["nbest", *DRAWING])
@@ -241,7 +244,7 @@ def test_impossible_cuts_weigh_nothing(name: str) -> None:
     cuts = model.brute(document.text.spelling)
     assert 0 < sum(p == -math.inf for p in cuts.values()) < len(cuts)
     truth = log_sum(cuts.values())
-    found = [METHODS[name].run(model, document, replace(FEW, seed=seed)) for seed in range(400)]
+    found = [ESTIMATORS[name].run(model, document, replace(FEW, seed=seed)) for seed in range(400)]
     assert not any(math.isnan(run.log_p) or run.log_p == math.inf for run in found)
     if name == "nbest":
         assert found[0].log_p <= truth
@@ -256,7 +259,7 @@ def test_impossible_cuts_weigh_nothing(name: str) -> None:
 def test_a_text_the_model_thinks_impossible_has_probability_zero(name: str) -> None:
     model = ToyPieceModel(INVENTORY, forbidden={BOS: INVENTORY.ids.tolist()})
     document = document_of(model)
-    found = METHODS[name].run(model, document, FEW)
+    found = ESTIMATORS[name].run(model, document, FEW)
     assert found.log_p == found.log_lower == -math.inf
     assert found.ess in (None, 0.0) and found.max_share is None
 
@@ -266,7 +269,7 @@ def test_effective_number_and_share_are_of_the_drawn_weights(model: ToyPieceMode
     paths = sample(document.lattice, 5, seed=1)
     logs = np.array([model.log_prob_of(INVENTORY.ids[document.lattice.piece[path]].tolist()) for path in paths.each()])
     w = np.exp(logs - paths.log_q)
-    found = METHODS["wr"].run(model, document, FEW)
+    found = ESTIMATORS["wr"].run(model, document, FEW)
     assert math.exp(found.log_p) == pytest.approx(w.mean(), rel=1e-12)
     assert found.ess == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-12)
     assert found.max_share == pytest.approx(w.max() / w.sum(), rel=1e-12)
@@ -300,13 +303,15 @@ def test_log1mexp(q: float) -> None:
 def test_too_few_samples_are_refused(model: ToyPieceModel, name: str, samples: int) -> None:
     for kind in (name, f"consistent-{name}"):
         with pytest.raises(InputError, match=f"{kind} needs at least {samples + 1} samples, not {samples}"):
-            METHODS[kind].run(model, document_of(model), Settings(samples=samples))
-        assert math.isfinite(METHODS[kind].run(model, document_of(model), Settings(samples=samples + 1)).log_p)
+            ESTIMATORS[kind].run(model, document_of(model), EstimatorSettings(samples=samples))
+        assert math.isfinite(
+            ESTIMATORS[kind].run(model, document_of(model), EstimatorSettings(samples=samples + 1)).log_p
+        )
 
 
 def test_every_estimator_is_described(model: ToyPieceModel) -> None:
     document = document_of(model, "ab")
-    for name, method in METHODS.items():
+    for name, method in ESTIMATORS.items():
         assert method.summary and not method.summary.endswith(".")
         assert method.target == ("P_cons" if name.startswith("consistent-") else "P")
         found = method.run(model, document, FEW)

@@ -16,7 +16,7 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators import exact as module
 from truesource.evaluation.tokenisation.estimators.bracket import bracket, bracket_sum
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.exact import (
     TooManyContextsError,
     count_prefixes,
@@ -25,11 +25,12 @@ from truesource.evaluation.tokenisation.estimators.exact import (
     exact_sum,
     remembers_all,
 )
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
-SETTINGS = Settings()
+SETTINGS = EstimatorSettings()
 ALWAYS = ["_", "a", "b"]
 
 
@@ -88,7 +89,7 @@ def test_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(
     document = document_of(model, text)
     cuts = model.brute(document.text.spelling)
     truth, own = log_sum(cuts.values()), cuts[tuple(document.text.cut.tolist())]
-    asked = Settings(tolerance=tolerance)
+    asked = EstimatorSettings(tolerance=tolerance)
     found = bracket(model, document, asked)
     assert found.log_upper is not None
     assert found.log_p == found.log_lower <= truth + 1e-12
@@ -107,7 +108,7 @@ def test_a_bracket_visits_fewer_contexts_than_enumeration() -> None:
     model = ToyPieceModel(toy_inventory({piece: 3.0 * score for piece, score in AB_PIECES.items()}), order=None)
     document = document_of(model, "abababababa")
     found = bracket(model, document, SETTINGS)
-    few = Settings(most_prefixes=int(0.7 * count_prefixes(document.lattice)))
+    few = EstimatorSettings(most_prefixes=int(0.7 * count_prefixes(document.lattice)))
     assert bracket(model, document, few) == found
     assert (found.bound, found.relative_variance) == ("lower", None)
     assert 0.0 < found.log_upper - found.log_p < SETTINGS.tolerance
@@ -156,7 +157,7 @@ def test_a_long_text_is_exact_for_a_model_of_finite_memory() -> None:
 
 
 def test_too_many_contexts_are_refused_before_a_network_is_run() -> None:
-    few = Settings(most_prefixes=100)
+    few = EstimatorSettings(most_prefixes=100)
     for order, possible in ((None, False), (3, True), (2, True)):
         model = ToyPieceModel(INVENTORY, order=order)
         document = document_of(model, "abababa")

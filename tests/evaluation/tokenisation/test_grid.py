@@ -9,10 +9,10 @@ from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.grid import perplexity_grid, pooled_grid
 from truesource.evaluation.tokenisation.perplexity import perplexities
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)
@@ -20,13 +20,13 @@ MODEL = ToyPieceModel(INVENTORY, order=None)
 
 def test_every_cell_is_the_perplexity_of_its_estimator() -> None:
     read = documents(MODEL, ["ab ba ab", "aba b aba"], LatticeBuilder(INVENTORY))
-    found = perplexity_grid(MODEL, read, Settings(seed=4), samples=(1, 5))
+    found = perplexity_grid(MODEL, read, EstimatorSettings(seed=4), samples=(1, 5))
     places = [(cell.cuts, cell.method, cell.samples) for cell in found.cells]
     few = [("wr", 1), ("nbest", 1), ("wr", 5), ("wor", 5), ("wor1", 5), ("nbest", 5)]
     assert places == [(cuts, *cell) for cuts in ("consistent", "inconsistent") for cell in few]
     by_place = dict(zip(places, found.cells, strict=True))
     names = ["wr", "wor1", "consistent-wr", "consistent-nbest"]
-    alone = perplexities(evaluate_documents(MODEL, read, names, Settings(samples=5, seed=4)))
+    alone = perplexities(evaluate_documents(MODEL, read, names, EstimatorSettings(samples=5, seed=4)))
     for name in names:
         cuts = "consistent" if name.startswith("consistent-") else "inconsistent"
         cell = by_place[cuts, name.removeprefix("consistent-"), 5]
@@ -42,7 +42,7 @@ def test_every_cell_is_the_perplexity_of_its_estimator() -> None:
 
 
 def test_the_table_of_pooled_sets_is_that_of_all_their_documents() -> None:
-    texts, builder, settings = ["ab ba ab", "aba b aba", "b ba"], LatticeBuilder(INVENTORY), Settings()
+    texts, builder, settings = ["ab ba ab", "aba b aba", "b ba"], LatticeBuilder(INVENTORY), EstimatorSettings()
     sets = {
         name: perplexity_grid(MODEL, documents(MODEL, some, builder), settings, samples=(4,))
         for name, some in (("one", texts[:2]), ("two", texts[2:]))
@@ -62,7 +62,7 @@ def test_the_table_of_pooled_sets_is_that_of_all_their_documents() -> None:
 
 def test_consistent_sums_are_over_fewer_cuts() -> None:
     read = documents(MODEL, ["ab ab"], LatticeBuilder(INVENTORY))
-    found = perplexity_grid(MODEL, read, Settings(), samples=(100,))
+    found = perplexity_grid(MODEL, read, EstimatorSettings(), samples=(100,))
     whole = {(cell.cuts, cell.method): cell.ppl.value for cell in found.cells}
     assert whole["inconsistent", "nbest"] < whole["consistent", "nbest"]
     assert whole["consistent", "wor"] == pytest.approx(whole["consistent", "nbest"], rel=1e-10)

@@ -10,12 +10,12 @@ import pytest
 from guided_estimates import AB, LONG_WORD, THREE_WORDS, RecordingModel, document_of, ratios, repeated, z_score
 from piece_models import BOS, ToyPieceModel
 
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.guided import guided
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 BIGRAM = ToyPieceModel(AB, order=2, seed=2)
-SETTINGS = Settings(samples=16)
+SETTINGS = EstimatorSettings(samples=16)
 THREE = "▁abab▁ba▁aba"
 
 
@@ -48,14 +48,14 @@ def test_one_sample_has_the_weight_of_its_cut() -> None:
             read.append(int(AB.ids[piece]))
             position += len(AB.pieces[piece])
         weights[cut] = log_p - log_q
-    found = {round(guided(NETWORK, document, Settings(samples=1, seed=seed)).log_p, 10) for seed in range(60)}
+    found = {round(guided(NETWORK, document, EstimatorSettings(samples=1, seed=seed)).log_p, 10) for seed in range(60)}
     assert found == {round(x, 10) for x in weights.values()}
     assert sum(math.exp(NETWORK.brute("▁ab")[cut] - w) for cut, w in weights.items()) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_the_lower_bound_counts_each_cut_once() -> None:
     log_p = NETWORK.brute_log_p(THREE)
-    found = guided(NETWORK, document_of(NETWORK, THREE_WORDS), Settings(samples=4000))
+    found = guided(NETWORK, document_of(NETWORK, THREE_WORDS), EstimatorSettings(samples=4000))
     assert log_p - 0.05 < found.log_lower < log_p
 
 

@@ -13,10 +13,10 @@ from scipy import stats
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.marginal_gap import marginal_gaps
 from truesource.evaluation.tokenisation.results import DOUBLE, SINGLE
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 INVENTORY = toy_inventory(AB_PIECES)
 MODEL = ToyPieceModel(INVENTORY, order=None)
@@ -32,7 +32,9 @@ def brute_entropy(spelling: str, b: float) -> float:
 
 @pytest.mark.parametrize("b", [0.5, 1.0])
 def test_gaps_entropies_and_correlation(b: float) -> None:
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    found = evaluate_documents(
+        MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], EstimatorSettings()
+    )
     gaps = marginal_gaps({"toy": found}, "exact", b=b)
     truth, pieces, entropies = [], [], []
     for document in found.documents:
@@ -62,10 +64,12 @@ def test_gaps_entropies_and_correlation(b: float) -> None:
 def test_sets_are_pooled_in_the_correlation() -> None:
     builder = LatticeBuilder(INVENTORY)
     sets = {
-        name: evaluate_documents(MODEL, documents(MODEL, texts, builder), ["exact", "nbest"], Settings(samples=2))
+        name: evaluate_documents(
+            MODEL, documents(MODEL, texts, builder), ["exact", "nbest"], EstimatorSettings(samples=2)
+        )
         for name, texts in (("one", TEXTS[:3]), ("two", TEXTS[3:]))
     }
-    whole = evaluate_documents(MODEL, documents(MODEL, TEXTS, builder), ["exact"], Settings())
+    whole = evaluate_documents(MODEL, documents(MODEL, TEXTS, builder), ["exact"], EstimatorSettings())
     pooled, together = marginal_gaps(sets, "exact"), marginal_gaps({"all": whole}, "exact")
     assert pooled.sets == ("one",) * 3 + ("two",) * 4
     assert {name: score.value for name, score in pooled.scores.items()} == pytest.approx(
@@ -77,7 +81,9 @@ def test_sets_are_pooled_in_the_correlation() -> None:
 
 
 def test_gaps_within_rounding_are_ties_in_the_correlation() -> None:
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    found = evaluate_documents(
+        MODEL, documents(MODEL, TEXTS, LatticeBuilder(INVENTORY)), ["exact"], EstimatorSettings()
+    )
     noise = np.array([3e-8, -2e-8, 5e-8, 0.0, -6e-8, 1e-8, 0.0]) * np.abs(found.one_best)
     real = np.array([0.0, 0.0, 0.0, 0.4, 0.0, 0.0, 0.1])
     changed = tuple(
@@ -96,5 +102,7 @@ def test_gaps_within_rounding_are_ties_in_the_correlation() -> None:
 
 
 def test_two_documents_have_no_correlation() -> None:
-    found = evaluate_documents(MODEL, documents(MODEL, TEXTS[:2], LatticeBuilder(INVENTORY)), ["exact"], Settings())
+    found = evaluate_documents(
+        MODEL, documents(MODEL, TEXTS[:2], LatticeBuilder(INVENTORY)), ["exact"], EstimatorSettings()
+    )
     assert "entropy_gap_rho" not in marginal_gaps({"toy": found}, "exact").scores

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 from scipy import stats
 
-from truesource.evaluation.tokenisation.estimators.estimate import Settings, log_interval
+from truesource.evaluation.tokenisation.estimators.estimate import log_interval
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter, resampled
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 TRIGRAM = ToyPieceModel(AB, order=3, seed=2)
-SETTINGS = Settings(candidates=6, particles=4)
+SETTINGS = EstimatorSettings(candidates=6, particles=4)
 THREE = "▁abab▁ba▁aba"
 
 
@@ -96,7 +97,7 @@ def test_expected_weights_are_the_old_ones() -> None:
 @pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
 @pytest.mark.parametrize(("text", "spelling"), [(LONG_WORD, "▁abababa"), (THREE_WORDS, THREE)])
 def test_it_is_exact_where_nothing_is_left_out(model: ToyPieceModel, text: str, spelling: str) -> None:
-    found = particle_filter(model, document_of(model, text), Settings(candidates=80, particles=320))
+    found = particle_filter(model, document_of(model, text), EstimatorSettings(candidates=80, particles=320))
     assert found.log_p == pytest.approx(model.brute_log_p(spelling), abs=1e-12)
     assert found.log_lower == pytest.approx(found.log_p, abs=1e-12)
     assert (found.bound, found.relative_variance) == ("exact", 0.0)
@@ -182,7 +183,7 @@ def test_effective_samples_are_of_the_filters_and_not_of_their_particles() -> No
         assert two.relative_variance == pytest.approx((high - low) ** 2, rel=1e-6)
     one = particle_filter(TRIGRAM, document, replace(SETTINGS, particles=3))
     assert (one.ess, one.max_share, one.relative_variance) == (None, None, None)
-    beam = METHODS["beam"].run(TRIGRAM, document, SETTINGS)
+    beam = ESTIMATORS["beam"].run(TRIGRAM, document, SETTINGS)
     assert (beam.ess, beam.max_share) == (None, None)
 
 
@@ -197,10 +198,10 @@ def test_replicates_share_what_they_read() -> None:
 
 def test_equal_contexts_become_one_particle() -> None:
     bigram = ToyPieceModel(AB, order=2, seed=2)
-    wide = Settings(candidates=15, particles=80)
+    wide = EstimatorSettings(candidates=15, particles=80)
     found, other = (particle_filter(model, document_of(model, "abab " * 3), wide) for model in (bigram, NETWORK))
     assert 10 * found.steps < other.steps
-    expected = METHODS["exact"].run(bigram, document_of(bigram, "abab " * 3), Settings())
+    expected = ESTIMATORS["exact"].run(bigram, document_of(bigram, "abab " * 3), EstimatorSettings())
     assert (found.bound, other.bound) == ("exact", "unbiased")
     assert found.log_p == pytest.approx(expected.log_p, abs=1e-12)
 
@@ -210,11 +211,15 @@ def test_it_beats_n_best_at_equal_steps() -> None:
     text = "abab ba aba abab ba"
     model = ToyPieceModel(AB, order=4, seed=5, spread=1.0)
     document = document_of(model, text)
-    truth = METHODS["exact"].run(model, document, Settings()).log_p
-    found = repeated(particle_filter, model, text, Settings(candidates=8, particles=8), 20)
+    truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
+    found = repeated(particle_filter, model, text, EstimatorSettings(candidates=8, particles=8), 20)
     steps = np.mean([x.steps for x in found])
-    k = next(k for k in range(4, 400, 2) if METHODS["nbest"].run(model, document, Settings(samples=k)).steps > steps)
-    n_best = METHODS["nbest"].run(model, document, Settings(samples=k))
+    k = next(
+        k
+        for k in range(4, 400, 2)
+        if ESTIMATORS["nbest"].run(model, document, EstimatorSettings(samples=k)).steps > steps
+    )
+    n_best = ESTIMATORS["nbest"].run(model, document, EstimatorSettings(samples=k))
     assert np.mean([(x.log_p - truth) ** 2 for x in found]) < 0.25 * (n_best.log_p - truth) ** 2
 
 
@@ -232,5 +237,5 @@ def test_particles_that_the_model_forbids_go() -> None:
         found = particle_filter(nothing, document_of(nothing, "abab ba"), replace(SETTINGS, replicates=replicates))
         assert (found.log_p, found.log_lower) == (-math.inf, -math.inf)
     some = ToyPieceModel(AB, order=2, forbidden={BOS: [pieces["▁"], pieces["▁a"]]})
-    found = particle_filter(some, document_of(some, "abab ba"), Settings(candidates=80, particles=80))
+    found = particle_filter(some, document_of(some, "abab ba"), EstimatorSettings(candidates=80, particles=80))
     assert found.log_p == pytest.approx(some.brute_log_p("▁abab▁ba"), abs=1e-12)

@@ -10,10 +10,10 @@ from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.perplexity import perplexities, perplexity
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]
@@ -23,7 +23,7 @@ TEXTS = ["abab ba", "a  b aba", "AB bab", "ba"]
 def found(request: pytest.FixtureRequest) -> tuple[ToyPieceModel, Evaluation]:
     model = ToyPieceModel(INVENTORY, order=None, end=request.param)
     read = documents(model, TEXTS, LatticeBuilder(INVENTORY))
-    return model, evaluate_documents(model, read, ["exact", "nbest"], Settings(samples=3))
+    return model, evaluate_documents(model, read, ["exact", "nbest"], EstimatorSettings(samples=3))
 
 
 def test_they_are_ratios_of_sums_over_the_original_texts(found: tuple[ToyPieceModel, Evaluation]) -> None:
@@ -47,7 +47,7 @@ def test_they_are_ratios_of_sums_over_the_original_texts(found: tuple[ToyPieceMo
 
 def test_intervals_hold_the_value_and_are_paired(found: tuple[ToyPieceModel, Evaluation]) -> None:
     read = documents(found[0], TEXTS * 3, LatticeBuilder(INVENTORY))
-    scores = perplexities(evaluate_documents(found[0], read, ["exact", "nbest"], Settings(samples=3)), seed=3)
+    scores = perplexities(evaluate_documents(found[0], read, ["exact", "nbest"], EstimatorSettings(samples=3)), seed=3)
     for run in scores.values():
         for score in run.values():
             assert score.low is not None
@@ -61,7 +61,7 @@ def test_intervals_hold_the_value_and_are_paired(found: tuple[ToyPieceModel, Eva
 def test_few_documents_have_no_interval(found: tuple[ToyPieceModel, Evaluation]) -> None:
     """One resampled is itself again and again."""
     read = documents(found[0], TEXTS[:1], LatticeBuilder(INVENTORY))
-    for evaluation in (found[1], evaluate_documents(found[0], read, ["exact"], Settings())):
+    for evaluation in (found[1], evaluate_documents(found[0], read, ["exact"], EstimatorSettings())):
         for score in perplexities(evaluation)["exact"].values():
             assert score.low is score.high is None
             assert "ci:none/fewer-than-10-documents" in score.signature.split("|")

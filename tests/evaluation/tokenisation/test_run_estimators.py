@@ -12,14 +12,13 @@ from piece_models import AB_PIECES, BOS, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents, documents, fitting
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
-from truesource.evaluation.tokenisation.results import Run
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
+from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b", "aba", "xyz", "bab ab"]
-FEW = Settings(samples=6)
+FEW = EstimatorSettings(samples=6)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +80,11 @@ def test_totals_add_up(model: ToyPieceModel, read: Documents) -> None:
 
 def test_a_total_promises_what_all_its_estimates_promise(model: ToyPieceModel) -> None:
     read = documents(model, ["abab", "aba"], LatticeBuilder(INVENTORY))  # 15 and 7 cuts
-    runs = {"nbest": Run("nbest", Settings(9)), "wor": Run("wor", Settings(9)), "all": Run("wor", Settings(15))}
+    runs = {
+        "nbest": EstimatorRun("nbest", EstimatorSettings(samples=9)),
+        "wor": EstimatorRun("wor", EstimatorSettings(samples=9)),
+        "all": EstimatorRun("wor", EstimatorSettings(samples=15)),
+    }
     found = evaluate_runs(model, read, runs)
     assert [e.bound for e in found.estimates["nbest"]] == ["lower", "exact"]
     assert [e.bound for e in found.estimates["wor"]] == ["unbiased", "exact"]
@@ -108,7 +111,7 @@ def test_documents_have_seeds_of_their_own_which_do_not_depend_on_the_others(mod
 
 
 def test_runs_of_one_estimator_at_several_settings_have_labels(model: ToyPieceModel, read: Documents) -> None:
-    runs = {f"nbest/{k}": Run("nbest", Settings(samples=k)) for k in (1, 4, 1000)}
+    runs = {f"nbest/{k}": EstimatorRun("nbest", EstimatorSettings(samples=k)) for k in (1, 4, 1000)}
     found = evaluate_runs(model, read, runs)
     assert list(found.estimates) == ["one-best", "nbest/1", "nbest/4", "nbest/1000"]
     assert (found.log_p("nbest/1") <= found.log_p("nbest/4")).all()

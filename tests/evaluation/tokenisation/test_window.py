@@ -18,11 +18,12 @@ from truesource.evaluation.tokenisation.canonical import local_canonicality
 from truesource.evaluation.tokenisation.curves import order_curves
 from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import reference_log_p
-from truesource.evaluation.tokenisation.estimators.estimate import Document, Settings
+from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
 from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
-from truesource.evaluation.tokenisation.estimators.registry import METHODS
+from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import (
     WithinWindow,
@@ -37,7 +38,7 @@ from truesource.grammar.errors import InputError
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)
 WORD = "abababa"  #: 80 cuts, of up to 8 pieces
-ALL = Settings(samples=80, candidates=80, particles=10_000, most_prefixes=10_000)
+ALL = EstimatorSettings(samples=80, candidates=80, particles=10_000, most_prefixes=10_000)
 SUMS = ("exact", "auto", "nbest", "wor", "wor1", "beam", "dpf")  #: with these settings, over all cuts
 
 
@@ -99,11 +100,11 @@ def test_the_window_must_hold_the_own_cut_and_the_token_before_it() -> None:
             check_window(ToyPieceModel(INVENTORY, end=end, longest=2), document)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_no_estimator_goes_without_the_own_cut(name: str) -> None:
     model = narrow(len(document_of(ToyPieceModel(INVENTORY)).best) - 1)
     with pytest.raises(InputError, match="the window of toy is too short: the tokeniser's own cut of a text has"):
-        METHODS[name].run(model, document_of(model), Settings(samples=5))
+        ESTIMATORS[name].run(model, document_of(model), EstimatorSettings(samples=5))
     assert not exact_is_possible(model, document_of(model), ALL)
 
 
@@ -118,10 +119,10 @@ def test_sums_over_all_cuts_are_lower_bounds_of_those_that_fit(
 ) -> None:
     wide = ToyPieceModel(INVENTORY, order=order, seed=4, spread=0.5, end=end)
     document = document_of(wide, text)
-    whole = METHODS[name].run(wide, document, ALL)
+    whole = ESTIMATORS[name].run(wide, document, ALL)
     for pieces in range(len(document.best), document.lattice.n + 1):
         model = narrow(pieces, order=order, end=end)
-        found = METHODS[name].run(model, document, ALL)
+        found = ESTIMATORS[name].run(model, document, ALL)
         truth = fitting_sum(model, document)
         assert found.log_p == pytest.approx(truth, abs=1e-10)
         assert found.log_lower == pytest.approx(truth, abs=1e-10)
@@ -146,7 +147,7 @@ def test_one_pass_finds_the_sum_and_the_best_of_what_fits(text: str, more: int, 
     """What is missing is at most the probability of the beginnings that fill the window."""
     document = document_of(ToyPieceModel(INVENTORY), text)
     model = narrow(len(document.best) + more - 1, order=order, seed=seed)
-    found = exact_sum(model, document, Settings())
+    found = exact_sum(model, document, EstimatorSettings())
     truth = fitting_sum(model, document)
     assert found.log_p == pytest.approx(truth, abs=1e-10)
     assert found.log_dropped == pytest.approx(full_sum(model, document), abs=1e-10)
@@ -163,7 +164,7 @@ def test_one_pass_finds_the_sum_and_the_best_of_what_fits(text: str, more: int, 
 def test_the_bracket_holds_the_whole_sum(tolerance: float) -> None:
     model = narrow(5)
     document = document_of(model)
-    found = METHODS["bracket"].run(model, document, replace(ALL, tolerance=tolerance))
+    found = ESTIMATORS["bracket"].run(model, document, replace(ALL, tolerance=tolerance))
     assert found.bound == "lower"
     assert found.log_upper is not None
     truth = fitting_sum(model, document)
@@ -182,8 +183,8 @@ def test_draws_that_do_not_fit_weigh_nothing(name: str, pieces: int) -> None:
     document = document_of(model, "abab ba")
     truth = fitting_sum(model, document)
     assert truth < model.brute_log_p(document.text.spelling) - 0.01
-    few = Settings(samples=4, candidates=2, particles=3, replicates=2)
-    found = [METHODS[name].run(model, document, replace(few, seed=seed)) for seed in range(800)]
+    few = EstimatorSettings(samples=4, candidates=2, particles=3, replicates=2)
+    found = [ESTIMATORS[name].run(model, document, replace(few, seed=seed)) for seed in range(800)]
     ratios = np.exp([estimate.log_p - truth for estimate in found])
     assert abs((ratios.mean() - 1.0) / (ratios.std(ddof=1) / math.sqrt(len(ratios)))) < 4.0
     assert {estimate.bound for estimate in found} == {"part"}
@@ -195,11 +196,11 @@ def test_draws_that_do_not_fit_weigh_nothing(name: str, pieces: int) -> None:
 def test_cuts_that_are_alike_and_fit(name: str) -> None:
     wide = ToyPieceModel(INVENTORY, order=None, seed=4, spread=0.5)
     document = document_of(wide, "aba ba")  # no word twice: every cut is consistent
-    assert METHODS[name].run(wide, document, ALL).bound == "exact"
-    found = METHODS[name].run(narrow(5), document, ALL)
+    assert ESTIMATORS[name].run(wide, document, ALL).bound == "exact"
+    found = ESTIMATORS[name].run(narrow(5), document, ALL)
     assert found.bound == "lower"
     assert found.log_p == pytest.approx(fitting_sum(narrow(5), document), abs=1e-10)
-    few = METHODS["consistent-wr"].run(narrow(5), document, Settings(samples=5))
+    few = ESTIMATORS["consistent-wr"].run(narrow(5), document, EstimatorSettings(samples=5))
     assert few.bound == "part"
 
 
@@ -207,7 +208,7 @@ def test_cuts_that_are_not_read_cost_nothing() -> None:
     model = narrow(4)
     document = document_of(model)
     lengths = [len(cut) for cut in cuts_of(INVENTORY, document.text.spelling) if len(cut) <= 4]
-    found = METHODS["nbest"].run(model, document, ALL)
+    found = ESTIMATORS["nbest"].run(model, document, ALL)
     assert (found.cuts, found.steps) == (len(lengths), sum(lengths) + len(lengths))
     assert (model.rows_scored, model.tokens_scored) == (len(lengths), sum(lengths))
 
@@ -217,7 +218,7 @@ def test_the_likeliest_cut_is_one_that_fits() -> None:
     for text in (WORD, "babab", "aab"):
         document = document_of(model, text)
         cuts = {cut: p for cut, p in model.brute(document.text.spelling).items() if len(cut) <= 3}
-        found = most_likely_cut(model, document, Settings())
+        found = most_likely_cut(model, document, EstimatorSettings())
         assert found.proven
         assert found.log_p == pytest.approx(max(cuts.values()), abs=1e-10)
 
@@ -258,7 +259,7 @@ def test_after_the_own_cut_the_end_is_as_without_a_window() -> None:
 def test_particles_that_are_all_too_long_are_said_to_be() -> None:
     model = narrow(4)
     document = document_of(model, "abab ba")
-    few = Settings(particles=1, candidates=2, replicates=1)
+    few = EstimatorSettings(particles=1, candidates=2, replicates=1)
     messages = set()
     for seed in range(50):
         try:
@@ -279,7 +280,7 @@ def read() -> Documents:
 
 def test_runs_say_that_there_is_a_window(read: Documents) -> None:
     model = narrow(5)
-    found = evaluate_documents(model, read, ["exact", "wr", "dpf"], Settings(samples=40))
+    found = evaluate_documents(model, read, ["exact", "wr", "dpf"], EstimatorSettings(samples=40))
     totals = {name: found.total(name) for name in found.runs}
     assert {name: total.bound for name, total in totals.items()} == {
         "one-best": "lower", "exact": "lower", "wr": "part", "dpf": "part",
@@ -288,14 +289,14 @@ def test_runs_say_that_there_is_a_window(read: Documents) -> None:
     assert totals["wr"].low is None
     assert totals["exact"].log_p == pytest.approx(sum(fitting_sum(model, one) for one in read.documents), abs=1e-10)
     assert "window:6" in found.signed("exact").split("|")
-    assert "window" not in evaluate_documents(narrow(8), read, ["exact"], Settings()).signed("exact")
+    assert "window" not in evaluate_documents(narrow(8), read, ["exact"], EstimatorSettings()).signed("exact")
 
 
 def test_a_text_none_of_whose_draws_fits_is_left_out() -> None:
     model = narrow(2)
     read = documents(model, ["a", "abab"], BUILDER)
     assert [every_cut_fits(model, one) for one in read.documents] == [True, False]
-    found = evaluate_documents(model, read, ["wr"], Settings(samples=1, b=0.0))
+    found = evaluate_documents(model, read, ["wr"], EstimatorSettings(samples=1, b=0.0))
     assert [(text.number, text.reason) for text in found.left_out] == [
         (1, "wr: all cuts seen have more tokens than the 3 that the model reads, or probability zero")
     ]
@@ -315,7 +316,7 @@ def test_tables_are_of_what_fits(read: Documents) -> None:
 def test_losses_of_words_leave_out_draws_that_do_not_fit() -> None:
     read = documents(ToyPieceModel(INVENTORY), ["ab ba ab"], BUILDER)
     model = narrow(5)
-    few = Settings(samples=40)
+    few = EstimatorSettings(samples=40)
     found, whole = (caching(one, read, BUILDER, few) for one in (model, narrow(8)))
     assert whole.impossible == 0 < found.impossible < 40
     rows = [INVENTORY.ids[list(cut)] for cut in cuts_of(INVENTORY, "▁ab▁ba▁ab")]

@@ -16,16 +16,16 @@ from reference_inference import all_strings, rules_of
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.estimators.estimate import Settings
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, seed_of
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.word_table import word_surprisals
 from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
-ALL = Settings(candidates=100, particles=10**4)
+ALL = EstimatorSettings(candidates=100, particles=10**4)
 NETWORK = ToyPieceModel(AB, order=None, seed=2)
 TRIGRAM = ToyPieceModel(AB, order=3, seed=2)
 
@@ -95,7 +95,7 @@ def test_all_words_and_the_end_sum_to_one(order: int | None, contexts: str) -> N
 def test_without_the_sum_over_cuts_words_do_not_sum_to_one() -> None:
     """One candidate a word and no tail: as if every word were cut in its best way."""
     model = closed_model(None)
-    settings = Settings(candidates=1, tail=False)
+    settings = EstimatorSettings(candidates=1, tail=False)
     found = [word_log_probs(model, document_of(model, f"ab {word}"), settings) for word in WORDS]
     end = word_log_probs(model, document_of(model, "ab"), settings).log_end
     assert end is not None
@@ -147,7 +147,7 @@ def test_with_one_cut(model: ToyPieceModel) -> None:
 
 @pytest.mark.parametrize("replicates", [1, 3])
 def test_words_and_end_add_up_to_the_filters_estimate(replicates: int) -> None:
-    settings = Settings(candidates=4, particles=3, seed=8, replicates=replicates)
+    settings = EstimatorSettings(candidates=4, particles=3, seed=8, replicates=replicates)
     document = document_of(NETWORK, THREE_WORDS)
     found = word_log_probs(NETWORK, document, settings)
     assert not found.exact
@@ -160,9 +160,9 @@ def test_words_and_end_add_up_to_the_filters_estimate(replicates: int) -> None:
 def test_sums_from_few_particles_are_unbiased() -> None:
     document = document_of(NETWORK, THREE_WORDS)
     truth = np.cumsum(word_log_probs(NETWORK, document, ALL).log_p)
+    three = EstimatorSettings(candidates=3, particles=3)
     values = np.exp([
-        np.cumsum(word_log_probs(NETWORK, document, Settings(candidates=3, particles=3, seed=seed)).log_p) - truth
-        for seed in range(150)
+        np.cumsum(word_log_probs(NETWORK, document, replace(three, seed=seed)).log_p) - truth for seed in range(150)
     ])  # fmt: skip
     error = values.std(axis=0, ddof=1) / math.sqrt(len(values))
     assert (np.abs(values.mean(axis=0) - 1.0) < 4.0 * error).all()
@@ -279,7 +279,7 @@ def test_the_truth_of_words_leaves_out_what_the_split_leaves_out() -> None:
 def test_a_table_without_truth_and_with_few_particles() -> None:
     texts = ["ab aba abab", "abab"]
     read = documents(NETWORK, texts, LatticeBuilder(AB))
-    few = Settings(candidates=2, particles=2, seed=3)
+    few = EstimatorSettings(candidates=2, particles=2, seed=3)
     found = word_surprisals(NETWORK, evaluate_documents(NETWORK, read, [], few), few)
     assert list(found.scores) == ["surprisal", "surprisal_marginal", "surprisal_difference"]
     assert [record["model"] for record in found.records()] == ["toy"] * 3

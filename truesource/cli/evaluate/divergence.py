@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from truesource.evaluation.core.score import Score
-    from truesource.evaluation.divergence.breakdown import Row
-    from truesource.evaluation.divergence.compare import Divergence
+    from truesource.evaluation.divergence.breakdown import BreakdownRow
+    from truesource.evaluation.divergence.compare import ModelDivergence
 
 NAME = "divergence"
 ROWS = (
@@ -192,7 +192,7 @@ def print_measures(title: str, rows: tuple[tuple[str, str, str], ...], scores: M
     console().print(table)
 
 
-def print_table(by: str, rows: list[Row]) -> None:
+def print_table(by: str, rows: list[BreakdownRow]) -> None:
     """Divergence of each group, and the other measures where there are any."""
     from rich.table import Table
 
@@ -236,7 +236,7 @@ def _number(value: float) -> str:
     return f"{value if abs(value) >= 5e-5 else 0.0:.4f}"
 
 
-def _next(model: Path, found: Divergence, sampled: bool) -> str:
+def _next(model: Path, found: ModelDivergence, sampled: bool) -> str:
     if sampled or found.objective != "causal":
         return "truesource cite"
     return f"truesource generate {model} -o samples/, then --samples samples/"

@@ -82,7 +82,7 @@ def command(
     from truesource.dynamics import measure_checkpoints, sampled_trees
     from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
     from truesource.evaluation.divergence.groups import END
-    from truesource.evaluation.dynamics.compare import Settings
+    from truesource.evaluation.dynamics.compare import DynamicsSettings
     from truesource.evaluation.dynamics.findings import findings
     from truesource.evaluation.dynamics.groupings import BY
     from truesource.grammar.conditioning import LengthRange
@@ -112,7 +112,7 @@ def command(
     condition = drawn if lengths is None else LengthRange.parse(lengths)
     exactly = "exact divergences (kl)" if contexts and frame == "default" else ""
     excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=exactly)
-    settings = Settings(
+    settings = DynamicsSettings(
         by=tuple(dict.fromkeys(("all", "class", *asked))),
         classes=table,
         tags=tags,

@@ -12,7 +12,7 @@ from truesource.cli.options import Force, Json, Lengths, Seed
 
 if TYPE_CHECKING:
     from truesource.evaluation.pairs.pair import Pair
-    from truesource.evaluation.pairs.settings import Settings
+    from truesource.evaluation.pairs.settings import PairSettings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -79,7 +79,7 @@ def command(
     from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
     from truesource.evaluation.pairs.lexicon import Lexicon
     from truesource.evaluation.pairs.odds import with_truth
-    from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, Settings
+    from truesource.evaluation.pairs.settings import NUMBER, PHENOMENA, PairSettings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text
@@ -98,7 +98,7 @@ def command(
         found = with_truth(read_pairs(given, pcfg.terminals, condition), Lexicon(pcfg, condition))
         found = filter_pairs(found, given, phenomena=names, number=number, possible=possible)
     else:
-        settings = Settings(
+        settings = PairSettings(
             NUMBER if number is None else number,
             PHENOMENA if names is None else names,
             seed,
@@ -161,7 +161,7 @@ def _refuse(context: typer.Context) -> None:
         raise InputError(f"{names} {they} for making pairs, and --given has them made; leave {them} out")
 
 
-def _make(pcfg: PCFG, lengths: LengthRange | None, settings: Settings) -> list[Pair]:
+def _make(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings) -> list[Pair]:
     from truesource.evaluation.pairs.generate import make_pairs
 
     made = make_pairs(pcfg, lengths, settings)

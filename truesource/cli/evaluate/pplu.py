@@ -12,8 +12,8 @@ from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
     from truesource.evaluation.pplu.compare import UnigramPerplexity
-    from truesource.evaluation.pplu.reduction import Reduced
-    from truesource.evaluation.pplu.splitting import Knowledge, Split
+    from truesource.evaluation.pplu.reduction import ReducedVocabulary
+    from truesource.evaluation.pplu.splitting import Knowledge, SplitPerplexities
     from truesource.generator.language_model import DistributionModel, LanguageModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -120,7 +120,7 @@ def command(
     say_left_out(text, pcfg, found.impossible_model, found.impossible_truth)
     records = found.records()
     tables.print_scores(found)
-    curves: dict[str, list[Reduced]] = {}
+    curves: dict[str, list[ReducedVocabulary]] = {}
     if reduce:
         curves = reduced(trained, pcfg, text, found, condition)
         records += tables.print_reduced(curves, found)
@@ -157,7 +157,7 @@ def reduced(
     text: list[list[str]],
     found: UnigramPerplexity,
     lengths: LengthRange | None,
-) -> dict[str, list[Reduced]]:
+) -> dict[str, list[ReducedVocabulary]]:
     """Smaller vocabularies, of the model and, with a grammar, of the truth."""
     from truesource.cli.evaluate.pplu_tables import TRUTH
     from truesource.evaluation.core.comparison import oracle_for
@@ -173,7 +173,7 @@ def reduced(
 
 def random_splits(
     found: UnigramPerplexity, words: str, beta: float, seed: int
-) -> dict[tuple[Knowledge, Knowledge], Split]:
+) -> dict[tuple[Knowledge, Knowledge], SplitPerplexities]:
     """The same split, by what the model and the word frequencies know of it."""
     from truesource.evaluation.core.oracle import UNKNOWN
     from truesource.evaluation.pplu.splitting import random_split

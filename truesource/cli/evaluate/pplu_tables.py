@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.score import Score
     from truesource.evaluation.pplu.compare import UnigramPerplexity
     from truesource.evaluation.pplu.rankings import Ranked, Rankings
-    from truesource.evaluation.pplu.reduction import Reduced
-    from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, Split
+    from truesource.evaluation.pplu.reduction import ReducedVocabulary
+    from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, SplitPerplexities
 
 Records = list[dict[str, Any]]
 ROWS = (
@@ -54,7 +54,7 @@ def print_scores(found: UnigramPerplexity) -> None:
     echo(str(found.scores["pplu"]))
 
 
-def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplexity) -> Records:
+def print_reduced(curves: Mapping[str, Sequence[ReducedVocabulary]], found: UnigramPerplexity) -> Records:
     """PPL and PPLu by size of the vocabulary, a table a side; gives one record a number.
 
     Those of the truth are of its full distributions, which leave out no sentences of earlier splits.
@@ -95,7 +95,7 @@ def print_reduced(curves: Mapping[str, Sequence[Reduced]], found: UnigramPerplex
 
 
 def print_split(
-    splits: Mapping[tuple[Knowledge, Knowledge], Split], found: UnigramPerplexity, beta: float, seed: int
+    splits: Mapping[tuple[Knowledge, Knowledge], SplitPerplexities], found: UnigramPerplexity, beta: float, seed: int
 ) -> Records:
     """PPL and PPLu before and after a random split, by what model and word frequencies know of it."""
     first = next(iter(splits.values()))

@@ -76,7 +76,7 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, warn_of_other_grammar
-    from truesource.evaluation.probing.experiment import Options
+    from truesource.evaluation.probing.experiment import ProbingSettings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.files import write_json, write_text
     from truesource.grammar.pcfg import PCFG
@@ -93,7 +93,7 @@ def command(
         text[:sentences],
         lengths=drawn if lengths is None else LengthRange.parse(lengths),
         task=task,
-        options=Options(soft, split_by, control, mdl, seed),
+        options=ProbingSettings(soft, split_by, control, mdl, seed),
     )
     excluded = found.parts["excluded"]
     if excluded:

@@ -13,7 +13,7 @@ from truesource.cli.options import Force, Json, Seed, SplitName
 
 if TYPE_CHECKING:
     from truesource.evaluation.tendencies.findings import Finding, Tendencies
-    from truesource.evaluation.tendencies.table import Options
+    from truesource.evaluation.tendencies.table import TendencySettings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.inference.exact import Variant
     from truesource.lmtrain.decoding.decode import StepwiseModel
@@ -290,9 +290,9 @@ def _options(
     permutations: int,
     variant: Variant,
     seed: int,
-) -> Options:
+) -> TendencySettings:
     from truesource.embedded import read_stopwords
-    from truesource.evaluation.tendencies.table import Options
+    from truesource.evaluation.tendencies.table import TendencySettings
     from truesource.tendencies import classes_for
 
     classes = classes_for(read_stopwords(stopwords, variant), texts)
@@ -303,7 +303,7 @@ def _options(
             " language, one word a line: --stopwords FILE",
             err=True,
         )
-    return Options(classes, chance=chance, permutations=permutations, variant=variant, seed=seed)
+    return TendencySettings(classes, chance=chance, permutations=permutations, variant=variant, seed=seed)
 
 
 def _against_truth(
@@ -311,7 +311,7 @@ def _against_truth(
     grammar: Path,
     lengths: LengthRange | None,
     known: list[tuple[str, ...]],
-    options: Options,
+    options: TendencySettings,
     seed: int,
 ) -> Tendencies:
     from truesource.evaluation.tendencies.against_truth import against_truth
@@ -335,7 +335,7 @@ def _against_truth(
 
 
 def _against_text(
-    texts: dict[str, list[list[str]]], given: str, lengths: LengthRange | None, split: str, options: Options
+    texts: dict[str, list[list[str]]], given: str, lengths: LengthRange | None, split: str, options: TendencySettings
 ) -> Tendencies:
     from truesource.cli.evaluate.sources import read_source
     from truesource.evaluation.tendencies.against_sample import against_sample

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents, Unreadable
-    from truesource.evaluation.tokenisation.estimators.estimate import Settings
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.generator.piece_model import PieceText, TokenisedModel
     from truesource.tokenisation import Measured
 
@@ -24,7 +24,7 @@ def read_texts(
     builder: LatticeBuilder,
     path: Path,
     leave_out_long: bool,
-    exact: Settings | None,
+    exact: EstimatorSettings | None,
 ) -> Documents:
     """Documents of a file that the model can read, with a word about the others.
 

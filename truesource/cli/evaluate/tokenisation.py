@@ -152,7 +152,7 @@ def command(
     from truesource.cli.evaluate.tokenisation_tables import show, show_tables
     from truesource.cli.inputs import read_documents, truth_of
     from truesource.evaluation.tokenisation.domain_shift import parse_change
-    from truesource.evaluation.tokenisation.estimators.estimate import Settings
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text
@@ -199,8 +199,16 @@ def command(
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = require_pieces(with_marks(load_model(model), before, end, model), model)
-    settings = Settings(
-        samples, inverse_temperature, seed, candidates, particles, tail, replicates, most_prefixes, tolerance
+    settings = EstimatorSettings(
+        samples=samples,
+        b=inverse_temperature,
+        seed=seed,
+        candidates=candidates,
+        particles=particles,
+        tail=tail,
+        replicates=replicates,
+        most_prefixes=most_prefixes,
+        tolerance=tolerance,
     )
     every = [*texts, *(each for _, other in others.values() for each in other)]
     builder, by = builder_for(trained.pieces, every, proposal)  # scores are fitted to all of the texts

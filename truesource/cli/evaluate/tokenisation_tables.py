@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.score import Score
     from truesource.evaluation.tokenisation.caching import Caching, Case
     from truesource.evaluation.tokenisation.canonical import LocalCanonicality
-    from truesource.evaluation.tokenisation.curves import OrderCurves, Point, TemperaturePoint
+    from truesource.evaluation.tokenisation.curves import EstimatorPoint, OrderCurves, TemperaturePoint
     from truesource.evaluation.tokenisation.decomposition import Decomposition
     from truesource.evaluation.tokenisation.domain_shift import SetResult
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
@@ -191,7 +191,7 @@ def _grid(found: Grid) -> None:
     print_table("published estimators", ("method", "cuts", "ppl of a word", "better"), rows, note)
 
 
-def _counts(points: Sequence[Point], orders: OrderCurves) -> None:
+def _counts(points: Sequence[EstimatorPoint], orders: OrderCurves) -> None:
     counts = sorted({point.settings.samples for point in points if point.estimator != "one-best"})
     names = list(dict.fromkeys(point.estimator for point in points if point.estimator != "one-best"))
     ppl = {(point.estimator, point.settings.samples): point.ppl for point in points}
