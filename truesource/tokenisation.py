@@ -177,7 +177,7 @@ def require_pieces(model: Any, where: Path) -> TokenisedModel:
         raise InputError(
             "a masked model gives no probability to a text, so there is nothing to add up; use a causal one", where
         )
-    if not hasattr(model, "scorer") or not hasattr(model, "pieces"):
+    if not hasattr(model, "incremental_scorer") or not hasattr(model, "pieces"):
         raise InputError(
             "this model has whole words, so there is one way to cut a text; use one of pieces (tokenizer bpe or"
             " unigram)",
