@@ -7,10 +7,11 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from transformers import GenerationConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from truesource.grammar.printable import markdown
-from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.model_registry import OURS
+from truesource.lmtrain.config import RECORDED, ModelConfig
+from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
 
 
@@ -33,7 +34,7 @@ def generation_config(config: ModelConfig, vocabulary: Encoder) -> GenerationCon
         top_k=0,
         top_p=1.0,
         temperature=1.0,
-        max_new_tokens=config.max_positions - 1,
+        max_new_tokens=(config.longest or RECORDED["max_positions"]) - 1,
         bos_token_id=vocabulary.bos,
         eos_token_id=vocabulary.eos,
         pad_token_id=vocabulary.pad,
@@ -59,8 +60,9 @@ def model_card(record: dict[str, Any]) -> str:
         )
     )
     ours = ""
-    if model["architecture"] in OURS:
-        ours = "import truesource.lmtrain.architectures  # of truesource; it tells transformers of this architecture\n"
+    name = model["architecture"]
+    if (settings_class(name).model_type or name) not in CONFIG_MAPPING_NAMES:
+        ours = f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"
     words = f"{record['vocabulary']:,} words, all others `{UNK}`"
     if model["tokenizer"] != "word":
         words = f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word"

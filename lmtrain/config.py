@@ -2,90 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from truesource.lmtrain.model_registry import TAKES
+from truesource.generator.language_model import Objective
 
-_OPTIONAL = frozenset().union(*TAKES.values())
+#: keys that the record of every model holds, whatever its architecture; it has these values where it takes no such
+#: setting. Records of finished runs are compared with new ones, so this never changes: settings of later architectures
+#: are recorded for those that take them alone.
+RECORDED: Mapping[str, Any] = {
+    "architecture": None,
+    "name": None,
+    "layers": 2,
+    "heads": None,
+    "kv_heads": None,
+    "dim": 128,
+    "ffn_dim": None,
+    "dropout": 0.1,
+    "kernel_size": None,
+    "tie_words": None,
+    "cutoffs": None,
+    "variant": None,
+    "local_start": False,
+    "init_std": 0.02,
+    "max_positions": 128,
+    "tokenizer": "word",
+    "vocab_size": None,
+    "order": 3,
+    "smoothing": "kneser_ney",
+    "min_count": 1,
+}
 
 
 class ModelConfig(BaseModel):
-    """Shape of a model and its vocabulary. A setting that the architecture does not take is refused."""
+    """A model and its vocabulary: what all architectures take, and what is known of one without its network.
+
+    Every architecture has a subclass with its own settings (`truesource.lmtrain.architectures`), which
+    `truesource.lmtrain.model_registry.model_settings` makes from names and values. A setting that the architecture does
+    not take is refused.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    architecture: str = "gpt2"  #: a name in `truesource.lmtrain.model_registry.TAKES`
+    objective: ClassVar[Objective] = "causal"
+    counts: ClassVar[bool] = False  #: learns by counting: it has neither training settings nor hidden states
+    model_type: ClassVar[str | None] = None  #: in ``config.json``; None: the name of the architecture
+    #: by name of a preset: where the architecture differs from the others, see `truesource.lmtrain.presets`
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    architecture: str  #: name of its folder in `truesource.lmtrain.architectures`
     name: str | None = Field(None, min_length=1)  #: what tables call it; None: architecture and size
-    layers: int = Field(2, ge=1)
-    heads: int | None = Field(None, ge=1)  #: attention heads; None: 4
-    kv_heads: int | None = Field(None, ge=1)  #: llama only: heads of keys and values; None: as many as ``heads``
-    dim: int = Field(128, ge=1)  #: width of the hidden states and word vectors
-    ffn_dim: int | None = Field(None, ge=1)  #: inner width of the feed-forward layers; None: 4 * dim
-    dropout: float = Field(0.1, ge=0.0, lt=1.0)
-    kernel_size: int | None = Field(None, ge=2)  #: gated_cnn only: tokens that a convolution sees; None: 4
-    tie_words: bool | None = None  #: output weights are the word vectors; None: yes, but for llama no
-    cutoffs: tuple[int, ...] | None = None  #: adaptive only: token numbers at which the clusters after the first begin
-    variant: Literal["v2", "v3"] | None = None  #: deberta only: see `truesource.lmtrain.architectures.deberta`
-    local_start: bool = False  #: masked models: first-layer heads start by looking at the neighbouring words
-    init_std: float = Field(0.02, gt=0.0)  #: of the initial weights; small models learn faster from dim ** -0.5
-    max_positions: int = Field(128, ge=3)  #: longest input in tokens, <bos> (and <eos> of masked models) included
-    tokenizer: Literal["word", "bpe", "unigram"] = (
-        "word"  #: whole words, or pieces of words, see `truesource.lmtrain.subwords`
-    )
-    vocab_size: int | None = Field(None, ge=8)  #: bpe, unigram: tokens in all, the 5 special ones included
-    order: int = Field(3, ge=1)  #: ngram only: tokens of the longest n-grams
-    smoothing: Literal["mle", "kneser_ney"] = "kneser_ney"  #: ngram only: see `truesource.lmtrain.ngram.smoothing`
+    tokenizer: Literal["word", "bpe", "unigram"] = "word"  #: whole words or pieces, see `truesource.lmtrain.subwords`
+    vocab_size: int | None = Field(None, ge=8)  #: bpe, unigram: number of tokens, the 5 special ones included
     min_count: int = Field(1, ge=1)  #: word: words seen less often in the train split become <unk>
 
-    @model_validator(mode="after")
-    def _settings_fit_the_architecture(self) -> Self:
-        takes = TAKES.get(self.architecture)
-        if takes is None:
-            raise ValueError(f"unknown architecture {self.architecture!r}; there are {', '.join(TAKES)}")
-        for name, field in type(self).model_fields.items():
-            if name in _OPTIONAL and name not in takes and getattr(self, name) != field.default:
-                raise ValueError(f"{self.architecture} takes no {name}; leave it out")
-        return self
-
-    @model_validator(mode="after")
-    def _heads_divide_dim(self) -> Self:
-        if self.dim % self.n_heads and "heads" in TAKES[self.architecture]:
-            raise ValueError(f"dim {self.dim} is not a multiple of heads {self.n_heads}")
-        if self.kv_heads is not None and self.n_heads % self.kv_heads:
-            raise ValueError(f"heads {self.n_heads} is not a multiple of kv_heads {self.kv_heads}")
-        if self.architecture == "llama" and self.dim // self.n_heads % 2:
-            raise ValueError(f"llama needs an even number of dim / heads, not {self.dim}/{self.n_heads}")
-        return self
-
-    @model_validator(mode="after")
-    def _local_start_has_distances(self) -> Self:
-        if self.local_start and self.variant is not None:
-            raise ValueError(f"local_start does not go with variant {self.variant}; set it to false")
-        return self
-
-    @model_validator(mode="after")
-    def _cutoffs_rise(self) -> Self:
-        cutoffs = self.cutoffs
-        if cutoffs is not None and (not cutoffs or cutoffs[0] < 1 or list(cutoffs) != sorted(set(cutoffs))):
-            raise ValueError(f"cutoffs must be rising token numbers from 1 on, not {list(cutoffs)}")
-        return self
-
-    @property
-    def n_heads(self) -> int:
-        """Attention heads."""
-        return self.heads or 4
-
-    @property
-    def inner(self) -> int:
-        """Inner width of the feed-forward layers."""
-        return self.ffn_dim or 4 * self.dim
-
-    @property
-    def longest(self) -> int | None:
-        """The most tokens an input may have; None: any number."""
-        return self.max_positions if "max_positions" in TAKES[self.architecture] else None
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_settings_of_others(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """A record holds the settings of other architectures at their defaults."""
+        others = {key for key in values if key in RECORDED and key not in cls.model_fields}
+        for key in others:
+            if values[key] != RECORDED[key]:
+                raise ValueError(f"{values['architecture']} takes no {key}; leave it out")
+        return {key: value for key, value in values.items() if key not in others}
 
     @model_validator(mode="after")
     def _vocabulary_fits_the_tokenizer(self) -> Self:
@@ -98,13 +79,29 @@ class ModelConfig(BaseModel):
             raise ValueError("min_count is a setting of the word tokenizer; pieces spell rare words too")
         return self
 
+    @model_serializer(mode="wrap")
+    def _record(self, own: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {**RECORDED, **own(self)}
+
+    @property
+    def longest(self) -> int | None:
+        """Maximum number of tokens of an input; None: any number."""
+        return None
+
+    @property
+    def size(self) -> str:
+        """Part of the name in tables, such as ``2x128``."""
+        return ""
+
     @property
     def label(self) -> str:
         """Name in tables, such as ``gpt2-2x128``, or ``gpt2-2x128-bpe1000``."""
-        pieces = "" if self.vocab_size is None else f"-{self.tokenizer}{self.vocab_size}"
-        if self.architecture == "ngram":
-            return self.name or f"ngram-{self.order}-{self.smoothing.replace('_', '-')}{pieces}"
-        return self.name or f"{self.architecture}-{self.layers}x{self.dim}{pieces}"
+        pieces = "" if self.vocab_size is None else f"{self.tokenizer}{self.vocab_size}"
+        return self.name or "-".join(filter(None, (self.architecture, self.size, pieces)))
+
+    def with_defaults(self) -> Self:
+        """The same model with what is built where a setting is left out, so that equal models have equal settings."""
+        return self
 
 
 class TrainConfig(BaseModel):

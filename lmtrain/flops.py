@@ -15,11 +15,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.model_registry import network_architecture
 from truesource.lmtrain.subwords import encoder_of
 
 LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one of the most usual size is counted
@@ -81,7 +81,7 @@ def count_flops(model: nn.Module, head: str, batch: Batch) -> int:
 
     Args:
         model: the network; weights, gradients and mode are as before afterwards.
-        head: attribute of its output layer, as in `Architecture.head`.
+        head: attribute of its output layer, as in `NetworkArchitecture.head`.
         batch: as `truesource.lmtrain.data` makes them, on the model's device.
     """
     mode, gradients = model.training, [p.grad for p in model.parameters()]
@@ -130,18 +130,18 @@ def training_cost(
         tokenizer: the model's.
         seed: of the run.
     """
-    architecture, vocabulary = ARCHITECTURES[model.architecture], encoder_of(tokenizer)
+    architecture, vocabulary = network_architecture(model.architecture), encoder_of(tokenizer)
     rows = encode_rows(vocabulary, sentences).filled()
     batches = TrainingBatches(rows, vocabulary, architecture.objective, training, seed=seed)
     with torch.random.fork_rng(devices=[]):
-        network = architecture.build(model, vocabulary)
+        built = architecture.build(model, vocabulary)
     looked_at = [batches[i] for i in range(min(LOOKED_AT, len(batches)))]
     sizes = np.array([batch["input_ids"].numel() for batch in looked_at])
     usual = int(np.argsort(sizes, kind="stable")[len(sizes) // 2])
-    flops = count_flops(network, architecture.head, looked_at[usual]) * float(sizes.mean() / sizes[usual])
+    flops = count_flops(built, architecture.head, looked_at[usual]) * float(sizes.mean() / sizes[usual])
     epochs, tokens = batches.progress(batches.n_steps)
     return TrainingCost(
-        parameters=count_parameters(network),
+        parameters=count_parameters(built),
         steps=batches.n_steps,
         tokens=tokens,
         epochs=epochs,

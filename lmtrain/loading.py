@@ -30,6 +30,7 @@ from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.integrity import require_unchanged
+from truesource.lmtrain.model_registry import architecture_of
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.weight_limits import weight_limits
 
@@ -73,6 +74,14 @@ def _said(error: Exception) -> str:
     return said if len(said) <= 200 else f"{said[:199]}…"
 
 
+def model_type_of(folder: Path) -> object:
+    """What ``config.json`` names the kind of model; None where it cannot be read."""
+    try:
+        return read_config_json(folder / "config.json").get("model_type")
+    except InputError:
+        return None
+
+
 def load_config(folder: Path) -> PreTrainedConfig:
     """The configuration of a network.
 
@@ -81,7 +90,7 @@ def load_config(folder: Path) -> PreTrainedConfig:
     """
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
-    read_config_json(folder / "config.json")
+    architecture_of(read_config_json(folder / "config.json").get("model_type"))  # registers ours with transformers
     with library_errors("the configuration of the model cannot be used", folder / "config.json"), _quiet():
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
     require_unchanged(folder, ["config.json"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -13,16 +13,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective, TokenScores
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES, Architecture, architecture_of
+from truesource.lmtrain.architectures.base import CountingArchitecture, NetworkArchitecture
+from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
+from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.distributions import causal_distributions, masked_distributions
-from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, require_token_numbers
+from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
+from truesource.lmtrain.model_registry import architecture_of, network_names, network_of
 from truesource.lmtrain.next_token import NextTokenProbabilities
-from truesource.lmtrain.ngram.loading import is_ngram, load_ngram
-from truesource.lmtrain.ngram.model import NgramModel
-from truesource.lmtrain.ngram.pieces import NgramPieceModel
 from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
@@ -242,7 +242,7 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     require_token_numbers(tokenizer, model)
     if is_subword(tokenizer):
         return subword_model(model, tokenizer, name)
-    architecture = architecture_of(model.config.model_type)
+    architecture = network_of(model.config.model_type)
     masked = architecture is not None and architecture.objective == "masked"
     return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
 
@@ -252,7 +252,7 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
     whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`
-    or `truesource.lmtrain.ngram.pieces.NgramPieceModel`; everything else that
+    or `truesource.lmtrain.architectures.ngram.piece_model.NgramPieceModel`; everything else that
     ``save_pretrained`` of a causal or masked model and its fast tokeniser wrote, subword models trained here too, as
     a model of pieces that scores words, see `truesource.lmtrain.pieces`.
 
@@ -260,10 +260,11 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
         InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
     """
     folder = Path(folder)
-    if is_ngram(folder):
-        return load_ngram(folder)
+    architecture = architecture_of(model_type_of(folder))
+    if isinstance(architecture, CountingArchitecture):
+        counted: TrainedModel = architecture.load(folder)
+        return counted
     config = load_config(folder)
-    architecture = architecture_of(config.model_type)
     tokenizer = load_tokenizer(folder)
     encoder: WordVocabulary | None = None
     if architecture is not None and not is_subword(tokenizer):
@@ -278,12 +279,14 @@ def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
-def _require_architecture(model_type: str, objective: Objective, folder: Path | None = None) -> Architecture:
-    architecture = architecture_of(model_type)
+def _require_architecture(
+    model_type: str, objective: Objective, folder: Path | None = None
+) -> NetworkArchitecture[Any]:
+    architecture = network_of(model_type)
     if architecture is None or architecture.objective != objective:
         raise InputError(
             f"a model of type {model_type!r} is not a {objective} architecture known here;"
-            f" there are {', '.join(sorted(ARCHITECTURES))}",
+            f" there are {', '.join(network_names())}",
             folder,
         )
     return architecture

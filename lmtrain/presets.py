@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from truesource.generator.language_model import Objective
+from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import MASKED, TAKES
+from truesource.lmtrain.model_registry import model_settings, settings_class
 
 
 class Preset(NamedTuple):
@@ -16,68 +17,38 @@ class Preset(NamedTuple):
     training: TrainConfig | None  #: None: the model is counted, not trained
 
 
-#: where the models of the demo differ from each other; causal ones otherwise start from weights of dim ** -0.5
-_TINY: dict[str, dict[str, Any]] = {
-    "gpt2": {"heads": 4},
-    "opt": {"heads": 4},
-    "llama": {"heads": 4, "ffn_dim": 344},
-    "adaptive": {"heads": 4},
-    "lstm": {},
-    "gated_cnn": {"layers": 6, "kernel_size": 4},
-    "bert": {"heads": 4, "local_start": True},
-    "roberta": {"heads": 4, "local_start": True},
-    "deberta": {"heads": 4, "local_start": True},
+#: shape of the networks, which the ``presets`` of each architecture change
+_SHAPES: dict[str, dict[str, Any]] = {
+    "tiny": {"layers": 2, "dim": 128, "dropout": 0.0},
+    "paper": {"layers": 8, "dim": 256, "min_count": 5},
 }
+#: causal models of the demo start from weights of dim ** -0.5
+_INITIAL: dict[tuple[str, Objective], dict[str, Any]] = {("tiny", "causal"): {"init_std": 0.088}}
 
-_PAPER: dict[str, dict[str, Any]] = {
-    "gpt2": {"heads": 8, "ffn_dim": 1024, "max_positions": 1024},
-    "opt": {"heads": 8, "ffn_dim": 256, "max_positions": 512, "tie_words": False},
-    "llama": {"heads": 8, "ffn_dim": 683, "tie_words": True},
-    "adaptive": {"heads": 8, "ffn_dim": 1024},
-    "lstm": {"layers": 3, "dim": 512},
-    "gated_cnn": {"dim": 256, "kernel_size": 4},
-    "bert": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
-    "roberta": {"heads": 8, "ffn_dim": 256},
-    "deberta": {"heads": 8, "ffn_dim": 256, "max_positions": 512},
-}
-
-
-def _tiny(architecture: str) -> Preset:
-    if architecture == "ngram":
-        return Preset(ModelConfig(architecture="ngram", order=3), None)
-    shape = {"layers": 2, "dim": 128, "dropout": 0.0, **_TINY[architecture]}
-    if architecture in MASKED:
-        training = TrainConfig(
+_PAPER = TrainConfig(
+    epochs=1.0,
+    batch_sentences=512,
+    learning_rate=5e-4,
+    warmup_steps=0,
+    weight_decay=0.1,
+    clip=0.5,
+    mask_probability=0.15,
+    eval_every=500,
+    checkpoint_every=1000,
+)
+_TRAINING: dict[str, dict[Objective, TrainConfig]] = {
+    "tiny": {
+        "causal": TrainConfig(epochs=1.0, learning_rate=3e-3, warmup_steps=100, weight_decay=0.05),
+        "masked": TrainConfig(
             epochs=1.0, learning_rate=2e-3, weight_decay=0.05, mask_probability=0.5, mask_probability_end=0.2
-        )
-        return Preset(ModelConfig(architecture=architecture, **shape), training)
-    training = TrainConfig(epochs=1.0, learning_rate=3e-3, warmup_steps=100, weight_decay=0.05)
-    return Preset(ModelConfig(architecture=architecture, init_std=0.088, **shape), training)
-
-
-def _paper(architecture: str) -> Preset:
-    if architecture == "ngram":
-        return Preset(ModelConfig(architecture="ngram", order=3, smoothing="mle"), None)
-    return Preset(
-        ModelConfig(architecture=architecture, **{"layers": 8, "dim": 256, "min_count": 5, **_PAPER[architecture]}),
-        TrainConfig(
-            epochs=1.0,
-            batch_sentences=512,
-            learning_rate=5e-4,
-            warmup_steps=0,
-            weight_decay=0.1,
-            clip=0.5,
-            mask_probability=0.15,
-            eval_every=500,
-            checkpoint_every=1000,
         ),
-    )
+    },
+    "paper": {"causal": _PAPER, "masked": _PAPER},
+}
+PRESETS = tuple(_SHAPES)
 
 
-PRESETS: dict[str, Callable[[str], Preset]] = {"tiny": _tiny, "paper": _paper}
-
-
-def preset(name: str, architecture: str = "gpt2") -> Preset:
+def preset(name: str, architecture: str = DEFAULT) -> Preset:
     """A model and a training to start from.
 
     Args:
@@ -92,13 +63,17 @@ def preset(name: str, architecture: str = "gpt2") -> Preset:
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name in `truesource.lmtrain.model_registry.TAKES`.
+        architecture: a name of `truesource.lmtrain.architectures.names`.
 
     Raises:
         ValueError: there is no such preset or no such architecture.
     """
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
-    if architecture not in TAKES:
-        raise ValueError(f"unknown architecture {architecture!r}; there are {', '.join(TAKES)}")
-    return PRESETS[name](architecture)
+    settings = settings_class(architecture)
+    own = settings.presets.get(name, {})
+    if settings.counts:
+        return Preset(model_settings(architecture, **own), None)
+    objective = settings.objective
+    shape = {**_SHAPES[name], **_INITIAL.get((name, objective), {}), **own}
+    return Preset(model_settings(architecture, **shape), _TRAINING[name][objective])

@@ -25,15 +25,14 @@ from truesource.grammar.files import (
 )
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import holds
-from truesource.lmtrain.architectures import ARCHITECTURES
+from truesource.lmtrain.architectures.base import CountingArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor
 from truesource.lmtrain.card import model_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.model_registry import architecture
 from truesource.lmtrain.models import TrainedModel, load_model
-from truesource.lmtrain.ngram.loading import NGRAM
-from truesource.lmtrain.ngram.training import train_ngram
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.snapshots import copy_all
@@ -87,7 +86,8 @@ def train(
         corpus: has ``sentences("train")`` and, if it has dev sentences, ``sentences("dev")``; or train
             sentences themselves.
         model: shape and vocabulary.
-        training: duration, optimiser, batches; None for an n-gram model, see `truesource.lmtrain.ngram.training`.
+        training: duration, optimiser, batches; None for a model that counts, see
+            `truesource.lmtrain.architectures.ngram.training`.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
         monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
@@ -101,11 +101,10 @@ def train(
 
     Raises:
         InputError: there is nothing to train on, a sentence is longer than the model's positions, the
-            architecture is unknown, the device cannot do bf16, ``out`` exists, the loss (of train or dev) or what the
+            device cannot do bf16, ``out`` exists, the loss (of train or dev) or what the
             monitor finds becomes infinite or undefined, or another process of a distributed run has ended.
     """
-    if model.architecture not in ARCHITECTURES and model.architecture != NGRAM:
-        raise InputError(f"unknown architecture {model.architecture!r}; there are {', '.join(sorted(ARCHITECTURES))}")
+    kind = architecture(model.architecture)
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
@@ -120,12 +119,12 @@ def train(
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
         told = {**request, **_condition(corpus)}  # a partial run need not say it
-        if model.architecture == NGRAM:
+        if isinstance(kind, CountingArchitecture):
             if training is not None:
-                raise InputError("ngram takes no training settings; leave them out")
+                raise InputError(f"{model.architecture} takes no training settings; leave them out")
             if tokenizer is not None:
-                raise InputError("ngram makes its own tokeniser; leave it out")
-            from_main_process(lambda: train_ngram(model, train_split, dev_split, told, out, monitor))
+                raise InputError(f"{model.architecture} makes its own tokeniser; leave it out")
+            from_main_process(lambda: kind.train(model, train_split, dev_split, told, out, monitor))
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")

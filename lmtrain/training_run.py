@@ -21,7 +21,7 @@ from transformers import (
 from truesource.generator.encoded_sentences import CodedSentences, Rows
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
-from truesource.lmtrain.architectures import ARCHITECTURES, Architecture
+from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config
 from truesource.lmtrain.config import ModelConfig, TrainConfig
@@ -30,6 +30,7 @@ from truesource.lmtrain.distributed import rank, world_size
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.model_registry import network_architecture
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.resuming import (
     LossSum,
@@ -54,7 +55,7 @@ class TrainingRun:
     ) -> None:
         self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
         _check_precision(training)
-        self.architecture: Architecture = ARCHITECTURES[model.architecture]
+        self.architecture: NetworkArchitecture[Any] = network_architecture(model.architecture)
         objective = self.architecture.objective
         self.tokenizer: PreTrainedTokenizerFast = (
             make_tokenizer(model, train_split, objective) if tokenizer is None else deepcopy(tokenizer)

@@ -1,16 +1,20 @@
-"""What training and scoring need to know of an architecture."""
+"""What training and scoring need of an architecture: a network to train, or a way to count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from transformers import PreTrainedModel
 
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.language_model import Objective
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.tokenizer import Encoder
+
+SettingsType = TypeVar("SettingsType", bound=ModelConfig)
 
 
 def positions(config: Any) -> int | None:
@@ -19,8 +23,8 @@ def positions(config: Any) -> int | None:
 
 
 @dataclass(frozen=True)
-class Architecture:
-    """A family of models of any size; the settings it takes stand in `truesource.lmtrain.model_registry.TAKES`.
+class NetworkArchitecture(Generic[SettingsType]):
+    """A family of networks of any size.
 
     ``build`` must return a `PreTrainedModel` with random weights that takes ``input_ids`` (and
     ``attention_mask``) and returns ``logits`` (B, L, V); nothing may be fetched.
@@ -31,13 +35,38 @@ class Architecture:
     the call that gets it.
     """
 
-    name: str  #: as in `ModelConfig.architecture`
-    objective: Objective
+    settings: type[SettingsType]
     head: str  #: attribute of the submodule that maps hidden states (..., dim) to logits (..., V)
-    build: Callable[[ModelConfig, Encoder], PreTrainedModel]
-    model_type: str = ""  #: of its configuration, as `transformers` knows it; the same as ``name`` unless given
+    build: Callable[[SettingsType, Encoder], PreTrainedModel]
     longest: Callable[[Any], int | None] = positions  #: tokens that a model of a configuration reads; None: any number
 
-    def __post_init__(self) -> None:
-        if not self.model_type:
-            object.__setattr__(self, "model_type", self.name)
+    @property
+    def objective(self) -> Objective:
+        """What it predicts from."""
+        return self.settings.objective
+
+
+@dataclass(frozen=True)
+class CountingArchitecture(Generic[SettingsType]):
+    """Models that learn by counting.
+
+    ``train(settings, train_split, dev_split, record, folder, monitor)`` writes the finished model folder; ``record`` is
+    what ``training.json`` says of the call. ``load(folder)`` reads it.
+    """
+
+    settings: type[SettingsType]
+    train: Callable[
+        [
+            SettingsType,
+            CodedSentences,
+            CodedSentences,
+            dict[str, Any],
+            Path,
+            Callable[[Any], Mapping[str, float]] | None,
+        ],
+        None,
+    ]
+    load: Callable[[Path], Any]
+
+
+AnyArchitecture = NetworkArchitecture[Any] | CountingArchitecture[Any]

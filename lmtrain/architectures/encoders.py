@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.architectures.settings import EncoderSettings
 from truesource.lmtrain.tokenizer import Encoder
 
 
-def encoder_settings(config: ModelConfig, vocabulary: Encoder, *, positions: int | None = None) -> dict[str, Any]:
+def encoder_settings(config: EncoderSettings, vocabulary: Encoder, *, positions: int | None = None) -> dict[str, Any]:
     """Size, dropout, initial weights and special tokens; ``positions`` are rows of the table, if more than places."""
     return {
         "vocab_size": len(vocabulary),

@@ -17,12 +17,12 @@ from truesource.generator.language_model import Objective, TokenScores
 from truesource.generator.piece_model import PieceTokenizer
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.heads import predictor
+from truesource.lmtrain.model_registry import network_names
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
 from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.inventory import read_pieces
@@ -74,7 +74,7 @@ class _PieceModel(OpenVocabulary):
             return super()._why
         return (
             f"has a tokeniser of whole words, but distributions over them can be read only of the architectures"
-            f" {', '.join(sorted(ARCHITECTURES))} with tokens for the beginning and the end of a text"
+            f" {', '.join(network_names())} with tokens for the beginning and the end of a text"
         )
 
 

@@ -14,18 +14,26 @@ from torch import nn
 
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES, architecture_of
-from truesource.lmtrain.architectures.adaptive import usual_cutoffs
+from truesource.lmtrain.architectures import names
+from truesource.lmtrain.architectures.adaptive.model import usual_cutoffs
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import causal_batch, masked_batch
 from truesource.lmtrain.heads import TargetHead, predictor
-from truesource.lmtrain.model_registry import OURS, TAKES
+from truesource.lmtrain.model_registry import (
+    model_settings,
+    network_architecture,
+    network_names,
+    network_of,
+    settings_class,
+)
 from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
-CAUSAL = [name for name, found in ARCHITECTURES.items() if found.objective == "causal"]
-MASKED = [name for name, found in ARCHITECTURES.items() if found.objective == "masked"]
+CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
+MASKED = [name for name in network_names() if settings_class(name).objective == "masked"]
+#: networks that transformers does not have
+OURS = ("adaptive", "lstm", "gated_cnn")
 WORDS = list("abcdefghijkl")
 SIZE = len(WORDS) + 5
 #: one more of an architecture whose settings change its computation
@@ -43,14 +51,14 @@ SPECIAL: dict[str, dict[str, Any]] = {
 
 
 def settings_of(name: str, **more: Any) -> ModelConfig:
-    limit = {"max_positions": 10} if "max_positions" in TAKES[name] else {}
-    heads = {"heads": 2} if "heads" in TAKES[name] else {}
-    return ModelConfig(architecture=name, **{"dim": 16, "dropout": 0.0, **limit, **heads, **more})
+    limit = {"max_positions": 10} if "max_positions" in settings_class(name).model_fields else {}
+    heads = {"heads": 2} if "heads" in settings_class(name).model_fields else {}
+    return model_settings(architecture=name, **{"dim": 16, "dropout": 0.0, **limit, **heads, **more})
 
 
 def random_network(config: ModelConfig) -> Any:
     """Untrained, with large weights, so that every position has a distribution of its own."""
-    architecture = ARCHITECTURES[config.architecture]
+    architecture = network_architecture(config.architecture)
     torch.manual_seed(0)
     network = architecture.build(config, WordVocabulary(build_tokenizer([WORDS], objective=architecture.objective)))
     with torch.no_grad():
@@ -59,7 +67,7 @@ def random_network(config: ModelConfig) -> Any:
     return network.eval()
 
 
-NETWORKS = {name: random_network(settings_of(name)) for name in ARCHITECTURES}
+NETWORKS = {name: random_network(settings_of(name)) for name in network_names()}
 NETWORKS |= {f"{key}, special": random_network(settings_of(key.split("-")[0], **some)) for key, some in SPECIAL.items()}
 CAUSAL_NETWORKS = [key for key in NETWORKS if key.split(",")[0] in CAUSAL]
 MASKED_NETWORKS = [key for key in NETWORKS if key.split(",")[0].split("-")[0] in MASKED]
@@ -76,12 +84,15 @@ def logits_of(network: Any, ids: torch.Tensor, **more: Any) -> torch.Tensor:
 
 
 def test_every_name_is_an_architecture() -> None:
-    assert [*ARCHITECTURES, "ngram"] == list(TAKES)
-    for name, architecture in ARCHITECTURES.items():
-        assert architecture_of(NETWORKS[name].config.model_type) is architecture
+    assert names() == sorted([*network_names(), "ngram"])
+    for name in network_names():
+        architecture = network_architecture(name)
+        assert architecture.settings is settings_class(name)
+        assert settings_class(name).model_fields["architecture"].default == name
+        assert network_of(NETWORKS[name].config.model_type) is architecture
         assert isinstance(getattr(NETWORKS[name], architecture.head), nn.Module)
         assert (name in OURS) == type(NETWORKS[name]).__module__.startswith("truesource.lmtrain")
-    assert architecture_of("elman") is None
+    assert network_of("elman") is None
 
 
 def test_all_networks_are_tested_here() -> None:
@@ -127,7 +138,7 @@ def test_places_matter_and_not_words_alone(key: str) -> None:
 @pytest.mark.parametrize("key", NETWORKS)
 def test_every_weight_is_trained(key: str) -> None:
     """One that the loss does not reach would stop a run of several processes."""
-    network, architecture = NETWORKS[key], ARCHITECTURES[name_of(NETWORKS[key])]
+    network, architecture = NETWORKS[key], network_architecture(name_of(NETWORKS[key]))
     ids = tokens(6, 9)
     batch = {"input_ids": ids, "positions": torch.arange(6 * 9), "targets": tokens(6, 9, seed=1).flatten()}
     with predictor(network, architecture.head) as predict:
@@ -193,7 +204,7 @@ def test_states_are_picked_by_number_or_by_mask() -> None:
 def test_padded_batches_give_what_single_ones_give(key: str) -> None:
     """As training and scoring pad them: causal models without an attention mask, masked ones with it."""
     network = NETWORKS[key]
-    objective = architecture_of(network.config.model_type).objective  # type: ignore[union-attr]
+    objective = network_of(network.config.model_type).objective  # type: ignore[union-attr]
     vocabulary = WordVocabulary(build_tokenizer([WORDS], objective=objective))
     rows = [row.numpy() for row in (tokens(1, 8)[0], tokens(1, 1, seed=1)[0], tokens(1, 5, seed=2)[0])]
 
@@ -204,7 +215,7 @@ def test_padded_batches_give_what_single_ones_give(key: str) -> None:
         hidden[:, 0] = True
         return masked_batch(some, hidden, vocabulary)
 
-    with predictor(network, ARCHITECTURES[name_of(network)].head) as predict, torch.no_grad():
+    with predictor(network, network_architecture(name_of(network)).head) as predict, torch.no_grad():
         together = batch_of(rows)
         assert ("attention_mask" in together) == (objective == "masked")
         found = predict(network, together)
@@ -213,9 +224,9 @@ def test_padded_batches_give_what_single_ones_give(key: str) -> None:
 
 
 def name_of(network: Any) -> str:
-    found = architecture_of(network.config.model_type)
+    found = network_of(network.config.model_type)
     assert found is not None
-    return found.name
+    return str(found.settings.model_fields["architecture"].default)
 
 
 # -- lengths ----------------------------------------------------------------------------------------------
@@ -224,10 +235,10 @@ def name_of(network: Any) -> str:
 @pytest.mark.parametrize("key", NETWORKS)
 def test_the_longest_input_is_read_and_a_longer_one_refused_by_the_loader(key: str) -> None:
     network = NETWORKS[key]
-    architecture = ARCHITECTURES[name_of(network)]
+    architecture = network_architecture(name_of(network))
     longest = architecture.longest(network.config)
-    assert longest == (None if "max_positions" not in TAKES[architecture.name] else 10)
-    assert longest == settings_of(architecture.name).longest
+    assert longest == (None if "max_positions" not in architecture.settings.model_fields else 10)
+    assert longest == settings_of(name_of(network)).longest
     assert torch.isfinite(logits_of(network, tokens(2, longest or 300))).all()
     causal = architecture.objective == "causal"
     tokenizer = build_tokenizer([WORDS], objective=architecture.objective)
@@ -324,7 +335,7 @@ def test_in_a_distributed_run_every_cluster_has_a_gradient() -> None:
 def test_the_loss_of_the_others_is_the_cross_entropy(key: str) -> None:
     network, vocabulary = NETWORKS[key], WordVocabulary(build_tokenizer([WORDS]))
     batch = causal_batch([np.array([5, 8, 12]), np.array([16, 7])], vocabulary)
-    with predictor(network, ARCHITECTURES[key].head) as predict, torch.no_grad():
+    with predictor(network, network_architecture(key).head) as predict, torch.no_grad():
         each = predict.loss(network, batch, reduction="none")
         exact = predict(network, batch).double().log_softmax(-1).gather(1, batch["targets"][:, None])[:, 0]
         assert -each.numpy() == pytest.approx(exact.numpy(), abs=1e-5)
@@ -360,7 +371,7 @@ def test_written_settings_are_read_again(key: str) -> None:
     name = key.split(",")[0]
     some = SPECIAL.get(name, {}) if "special" in key else {}
     config = settings_of(name.split("-")[0], **some)
-    assert ModelConfig(**json.loads(config.model_dump_json())) == config
+    assert model_settings(**json.loads(config.model_dump_json())) == config
 
 
 def test_settings_reach_the_networks() -> None:
@@ -391,7 +402,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Saved]:
     root = tmp_path_factory.mktemp("saved")
     made = {}
     for key, network in NETWORKS.items():
-        causal = ARCHITECTURES[name_of(network)].objective == "causal"
+        causal = network_architecture(name_of(network)).objective == "causal"
         folder = root / key.replace(", ", "-")
         network.save_pretrained(folder)
         build_tokenizer([WORDS], objective="causal" if causal else "masked").save_pretrained(folder)

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from truesource.generator.frame import ScoringFrame
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import as_language_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
@@ -34,11 +33,11 @@ N_WORDS = sum(map(len, TEXT))
 
 def fixed_model(**settings: Any) -> tuple[Any, Any, Any]:
     """Network, our model around it, and its encoder; random weights, in float64 so that equal means equal."""
-    config = ModelConfig(architecture="gpt2", layers=1, heads=2, dim=16, max_positions=60, **settings)
+    config = model_settings(architecture="gpt2", layers=1, heads=2, dim=16, max_positions=60, **settings)
     tokenizer = make_tokenizer(config, TEXT, "causal")
     encoder = encoder_of(tokenizer)
     torch.manual_seed(1)
-    network = ARCHITECTURES["gpt2"].build(config, encoder).double().eval()
+    network = network_architecture("gpt2").build(config, encoder).double().eval()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

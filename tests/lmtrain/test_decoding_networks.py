@@ -13,16 +13,15 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel, set_seed
 
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.decoding.decode import Alphabet, Decoded, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.models import CausalModel
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 WORDS = [f"w{i}" for i in range(7)]
-CAUSAL = [name for name, architecture in ARCHITECTURES.items() if architecture.objective == "causal"]
+CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
 EOS, TOKENS, MOST = 1, 9, 5
 
 
@@ -30,8 +29,8 @@ def random_model(architecture: str) -> CausalModel:
     tokenizer = build_tokenizer([WORDS])
     sizes = {} if architecture in ("lstm", "gated_cnn") else {"heads": 2, "max_positions": 10}
     torch.manual_seed(0)
-    config = ModelConfig(architecture=architecture, layers=2, dim=16, **sizes)
-    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
+    config = model_settings(architecture=architecture, layers=2, dim=16, **sizes)
+    network = network_architecture(architecture).build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)

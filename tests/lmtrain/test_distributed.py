@@ -15,8 +15,9 @@ import torch
 from safetensors.torch import load_file
 
 from truesource.lmtrain.callbacks import Watch
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.distributed import any_process, from_main_process, sum_of, total, world_size
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.snapshots import snapshots
 from truesource.lmtrain.training import train
 
@@ -67,7 +68,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What one process makes of the same command."""
     out = tmp_path_factory.mktemp("one") / "model"
     training = {**TRAINING, "warmup_steps": 2, "weight_decay": 0.05, "mask_probability_end": 0.2, "accumulation": 2}
-    config = ModelConfig(**SHAPE, local_start=True, name="model")
+    config = model_settings(**SHAPE, local_start=True, name="model")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the two: Adam makes whole steps of what rounding leaves of a gradient of 0
     try:
@@ -126,7 +127,7 @@ def test_a_step_is_the_mean_over_its_tokens(architecture: str, tmp_path: Path, m
 
     monkeypatch.setattr(Watch, "on_pre_optimizer_step", keep)
     text = [["a"] * n + ["b"] for n in (1, 2, 5, 9, 1, 1)]
-    shape = ModelConfig(**{**SHAPE, "architecture": architecture})
+    shape = model_settings(**{**SHAPE, "architecture": architecture})
     losses = []
     for number, settings in enumerate(({"batch_sentences": 6}, {"batch_sentences": 1, "accumulation": 6})):
         config = TrainConfig(max_steps=1, mask_probability=1.0, clip=0.0, **settings)

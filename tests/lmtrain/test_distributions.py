@@ -13,8 +13,7 @@ from truesource.generator.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
 from truesource.lmtrain.models import CausalModel, MaskedModel
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
@@ -25,19 +24,19 @@ SENTENCES = [["w0", "w3", "unknown"], ["w6", "w1", "w1"], ["w2", "unknown", "w5"
 
 def random_model(architecture: str) -> CausalModel | MaskedModel:
     """Untrained, with large weights, so that every position has a distribution of its own."""
-    objective = ARCHITECTURES[architecture].objective
+    objective = network_architecture(architecture).objective
     tokenizer = build_tokenizer([WORDS], objective=objective)
     sizes = {} if architecture in ANY_LENGTH else {"heads": 2, "max_positions": 10}
-    config = ModelConfig(architecture=architecture, layers=2, dim=16, **sizes)
+    config = model_settings(architecture=architecture, layers=2, dim=16, **sizes)
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
+    network = network_architecture(architecture).build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
     return (CausalModel if objective == "causal" else MaskedModel)(network, tokenizer, "random")
 
 
-@pytest.fixture(scope="module", params=sorted(ARCHITECTURES))
+@pytest.fixture(scope="module", params=sorted(network_names()))
 def model(request: pytest.FixtureRequest) -> CausalModel | MaskedModel:
     return random_model(request.param)
 

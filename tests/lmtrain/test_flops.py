@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.data import causal_batch
 from truesource.lmtrain.flops import count_flops, count_parameters, training_cost
-from truesource.lmtrain.model_registry import MASKED, TAKES
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.training import train
 
@@ -58,8 +57,8 @@ def test_one_linear_layer_is_counted_by_hand() -> None:
 
 
 def gpt2(layers: int, dim: int, heads: int = 2, dropout: float = 0.1) -> nn.Module:
-    config = ModelConfig(layers=layers, dim=dim, heads=heads, max_positions=64, dropout=dropout)
-    network: nn.Module = ARCHITECTURES["gpt2"].build(config, WordVocabulary(build_tokenizer([WORDS])))
+    config = model_settings(layers=layers, dim=dim, heads=heads, max_positions=64, dropout=dropout)
+    network: nn.Module = network_architecture("gpt2").build(config, WordVocabulary(build_tokenizer([WORDS])))
     return network
 
 
@@ -103,13 +102,17 @@ def test_counting_leaves_the_model_as_it_was() -> None:
     assert torch.backends.mkldnn.enabled == enabled  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", sorted(set(TAKES) - {"ngram"}))
+@pytest.mark.parametrize("name", network_names())
 def test_the_cost_of_every_architecture(name: str) -> None:
     """At least 6 N D but for padding that is no target; a recurrent net must not come out empty."""
     text = sentences(60)
-    takes = {key: value for key, value in {"heads": 2, "max_positions": 64}.items() if key in TAKES[name]}
-    config = ModelConfig(architecture=name, layers=1, dim=16, **takes)
-    tokenizer = build_tokenizer(text, objective="masked" if name in MASKED else "causal")
+    takes = {
+        key: value
+        for key, value in {"heads": 2, "max_positions": 64}.items()
+        if key in settings_class(name).model_fields
+    }
+    config = model_settings(architecture=name, layers=1, dim=16, **takes)
+    tokenizer = build_tokenizer(text, objective=settings_class(name).objective)
     training = TrainConfig(max_steps=7, batch_tokens=60, accumulation=2)
     cost = training_cost(config, training, CodedSentences.of(text), tokenizer, seed=1)
     assert cost.steps == 7
@@ -121,7 +124,7 @@ def test_the_cost_of_every_architecture(name: str) -> None:
 
 def test_tokens_seen_are_those_of_the_training(tmp_path: Path) -> None:
     text = sentences(30)
-    shape = ModelConfig(layers=1, dim=8, heads=2, max_positions=64)
+    shape = model_settings(layers=1, dim=8, heads=2, max_positions=64)
     training = TrainConfig(max_steps=4, batch_tokens=60, eval_every=4)
     trained = train(text, shape, training, tmp_path / "model", seed=1)
     cost = training_cost(shape, training, CodedSentences.of(text), trained.tokenizer, seed=1)
@@ -132,7 +135,7 @@ def test_tokens_seen_are_those_of_the_training(tmp_path: Path) -> None:
 def test_a_ready_tokeniser_is_taken_as_it_is(tmp_path: Path) -> None:
     """A train split of few words, a tokeniser of many: the model has all of them, and its record says which."""
     tokenizer = build_tokenizer([WORDS])
-    shape = ModelConfig(layers=1, dim=8, heads=2, max_positions=16)
+    shape = model_settings(layers=1, dim=8, heads=2, max_positions=16)
     training = TrainConfig(max_steps=2, eval_every=2)
     text = [["w1", "w2"], ["w3"]]
     trained = train(text, shape, training, tmp_path / "model", seed=1, tokenizer=tokenizer)
@@ -142,4 +145,4 @@ def test_a_ready_tokeniser_is_taken_as_it_is(tmp_path: Path) -> None:
     assert "tokenizer_digest" in (tmp_path / "model" / "training.json").read_text(encoding="utf-8")
     assert "tokenizer_digest" not in (tmp_path / "own" / "training.json").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="ngram makes its own tokeniser"):
-        train(text, ModelConfig(architecture="ngram"), None, tmp_path / "n", seed=1, tokenizer=tokenizer)
+        train(text, model_settings(architecture="ngram"), None, tmp_path / "n", seed=1, tokenizer=tokenizer)

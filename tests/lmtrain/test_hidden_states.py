@@ -13,9 +13,7 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.model_registry import TAKES
+from truesource.lmtrain.model_registry import model_settings, network_architecture, settings_class
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.probing import hidden_states as module
 from truesource.lmtrain.probing.hidden_states import Pooling, hidden_layers, hidden_states
@@ -31,13 +29,16 @@ MASKED = ("bert", "roberta", "deberta")
 
 def build(architecture: str, layers: int = 2) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """A small network in evaluation mode, with large random weights."""
-    tokenizer = build_tokenizer([WORDS], objective=ARCHITECTURES[architecture].objective)
+    tokenizer = build_tokenizer([WORDS], objective=network_architecture(architecture).objective)
     given = {"heads": 2, "max_positions": 10}
-    config = ModelConfig(
-        architecture=architecture, layers=layers, dim=8, **{k: v for k, v in given.items() if k in TAKES[architecture]}
+    config = model_settings(
+        architecture=architecture,
+        layers=layers,
+        dim=8,
+        **{k: v for k, v in given.items() if k in settings_class(architecture).model_fields},
     )
     torch.manual_seed(1)
-    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
+    network = network_architecture(architecture).build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -103,7 +104,7 @@ def test_the_head_stands_on_the_last_hidden_states(architecture: str) -> None:
     ids = torch.tensor([[2, 5, 6]])
     with torch.no_grad():
         found = network(input_ids=ids, output_hidden_states=True)
-        head = getattr(network, ARCHITECTURES[architecture].head)
+        head = getattr(network, network_architecture(architecture).head)
         assert torch.allclose(head(found.hidden_states[-1]), found.logits, atol=1e-5)
         assert network(input_ids=ids).hidden_states is None
 
@@ -170,7 +171,7 @@ def test_what_cannot_be_probed_is_refused_in_one_sentence(tmp_path: Path) -> Non
         hidden_states(model, SENTENCES, layers=[0, 4])
     with pytest.raises(InputError, match=r"sentence 1 has 12 words, but the model takes at most 9"):
         hidden_states(model, [["w0"] * 12])
-    train(Source(), ModelConfig(architecture="ngram", order=2), None, tmp_path / "counts", seed=1)
+    train(Source(), model_settings(architecture="ngram", order=2), None, tmp_path / "counts", seed=1)
     with pytest.raises(InputError, match=r"has no hidden states, for it counts n-grams; probe a network"):
         hidden_states(load_model(tmp_path / "counts"), SENTENCES)
 

@@ -30,8 +30,7 @@ from walked_texts import walked
 from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.models import as_language_model
 from truesource.lmtrain.pieces import incremental_scorer, models
 from truesource.lmtrain.pieces import kv_cache as memories
@@ -45,7 +44,7 @@ TEXT = [["the", "cat", "sat", "on", "the", "mat"], ["cats", "sit"], ["a", "seate
 TOKENIZER = build_subword_tokenizer(TEXT, "bpe", 26)
 V = SubwordVocabulary(TOKENIZER)
 SIZE = len(V)
-CAUSAL = [name for name, architecture in ARCHITECTURES.items() if architecture.objective == "causal"]
+CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
 Row = tuple[int, ...]
 
 
@@ -62,7 +61,9 @@ def ours(architecture: str) -> PreTrainedModel:
     sizes: dict[str, Any] = {} if architecture in ("lstm", "gated_cnn") else {"heads": 2, "max_positions": 30}
     torch.manual_seed(0)
     return shaken(
-        ARCHITECTURES[architecture].build(ModelConfig(architecture=architecture, layers=2, dim=16, **sizes), V)
+        network_architecture(architecture).build(
+            model_settings(architecture=architecture, layers=2, dim=16, **sizes), V
+        )
     )
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 
@@ -19,7 +20,7 @@ SENTENCES = [["the", "dog", "sees", "a", "cat"], ["a", "cat", "sees", "the", "do
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("integrity") / "net"
-    model = ModelConfig(architecture="gpt2", layers=1, heads=1, dim=4)
+    model = model_settings(architecture="gpt2", layers=1, heads=1, dim=4)
     train(SENTENCES, model=model, training=TrainConfig(max_steps=2, snapshots="log"), out=folder, seed=1)
     return folder
 
@@ -27,7 +28,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("integrity") / "ngram"
-    train(SENTENCES, model=ModelConfig(architecture="ngram"), training=None, out=folder, seed=1)
+    train(SENTENCES, model=model_settings(architecture="ngram"), training=None, out=folder, seed=1)
     return folder
 
 

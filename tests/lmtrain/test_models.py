@@ -14,8 +14,7 @@ from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
 from truesource.grammar.errors import InputError
 from truesource.lmtrain import scoring
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
@@ -24,11 +23,11 @@ WORDS = [f"w{i}" for i in range(7)]
 
 def random_model(architecture: str) -> CausalModel | MaskedModel:
     """Untrained, with large weights, so that every position has a distribution of its own."""
-    objective = ARCHITECTURES[architecture].objective
+    objective = network_architecture(architecture).objective
     tokenizer = build_tokenizer([WORDS], objective=objective)
-    config = ModelConfig(architecture=architecture, layers=2, heads=2, dim=16, max_positions=10)
+    config = model_settings(architecture=architecture, layers=2, heads=2, dim=16, max_positions=10)
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
+    network = network_architecture(architecture).build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -192,11 +191,11 @@ def test_folders_without_a_usable_model_are_refused(tmp_path: Path) -> None:
 def test_local_start_looks_at_the_neighbours(architecture: str) -> None:
     """Each first-layer head of a fresh model attends most, of other places, to the word at its own offset."""
     vocabulary = WordVocabulary(build_tokenizer([WORDS], objective="masked"))
-    config = ModelConfig(
+    config = model_settings(
         architecture=architecture, layers=2, heads=4, dim=128, max_positions=32, dropout=0.0, local_start=True
     )
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, vocabulary).eval()
+    network = network_architecture(architecture).build(config, vocabulary).eval()
     network.set_attn_implementation("eager")
     ids = torch.randint(5, 12, (8, 20))
     ids[:, 10] = vocabulary.mask

@@ -18,13 +18,13 @@ from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, assemble_scores
 from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust, discounts
+from truesource.lmtrain.architectures.ngram.stream import read_stream
+from truesource.lmtrain.architectures.ngram.trie import count_ngrams
+from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.decoding.decode import draw
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.decoding.stepper import Stepper
-from truesource.lmtrain.ngram.model import NgramModel
-from truesource.lmtrain.ngram.smoothing import Smoothing, adjust, discounts
-from truesource.lmtrain.ngram.stream import read_stream
-from truesource.lmtrain.ngram.trie import count_ngrams
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
 Sentences = list[list[str]]
@@ -269,10 +269,10 @@ def test_an_order_beyond_the_longest_sentence_adds_nothing() -> None:
 
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = language(20, 0)
-    monkeypatch.setattr("truesource.lmtrain.ngram.trie.MOST_NODES", 30)
+    monkeypatch.setattr("truesource.lmtrain.architectures.ngram.trie.MOST_NODES", 30)
     with pytest.raises(InputError, match="more than 30 different n-grams"):
         fit(corpus, 3, "mle")
-    monkeypatch.setattr("truesource.lmtrain.ngram.stream.MOST_TOKENS", 30)
+    monkeypatch.setattr("truesource.lmtrain.architectures.ngram.stream.MOST_TOKENS", 30)
     with pytest.raises(InputError, match="n-gram counts take 30 tokens"):
         fit(corpus, 3, "mle")
 

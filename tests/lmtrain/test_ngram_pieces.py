@@ -29,16 +29,16 @@ from truesource.generator.language_model import LanguageModel, assemble_scores
 from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.architectures.ngram.loading import make_ngram
+from truesource.lmtrain.architectures.ngram.mass import log_mass
+from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
+from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust
+from truesource.lmtrain.architectures.ngram.stream import read_stream
+from truesource.lmtrain.architectures.ngram.trie import count_ngrams
 from truesource.lmtrain.decoding.decode import StepwiseModel, draw
 from truesource.lmtrain.decoding.settings import Decoding
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.ngram.loading import make_ngram
-from truesource.lmtrain.ngram.mass import log_mass
-from truesource.lmtrain.ngram.pieces import NgramPieceModel
-from truesource.lmtrain.ngram.smoothing import Smoothing, adjust
-from truesource.lmtrain.ngram.stream import read_stream
-from truesource.lmtrain.ngram.trie import count_ngrams
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer
@@ -308,7 +308,7 @@ class Source:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_a_finished_folder_comes_back(kind: Any, smoothing: Smoothing, tmp_path: Path) -> None:
-    config = ModelConfig(architecture="ngram", order=3, smoothing=smoothing, tokenizer=kind, vocab_size=14)
+    config = model_settings(architecture="ngram", order=3, smoothing=smoothing, tokenizer=kind, vocab_size=14)
     monitored: list[object] = []
 
     def monitor(model: object) -> dict[str, float]:
@@ -342,9 +342,9 @@ def test_a_finished_folder_comes_back(kind: Any, smoothing: Smoothing, tmp_path:
 
 
 def test_the_tokeniser_must_be_that_of_the_counts(tmp_path: Path) -> None:
-    pieces = ModelConfig(architecture="ngram", tokenizer="bpe", vocab_size=14)
+    pieces = model_settings(architecture="ngram", tokenizer="bpe", vocab_size=14)
     train(Source(), pieces, None, tmp_path / "m", seed=1)
-    train(Source(), ModelConfig(architecture="ngram"), None, tmp_path / "w", seed=1)
+    train(Source(), model_settings(architecture="ngram"), None, tmp_path / "w", seed=1)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / "m" / name).write_bytes((tmp_path / "w" / name).read_bytes())
     with pytest.raises(InputError, match="not the one that training wrote"):
@@ -368,7 +368,7 @@ def test_what_a_model_of_pieces_cannot_say_or_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="vocab_size 8 is too small"):
         train(
             [["abc", "def"]],
-            ModelConfig(architecture="ngram", tokenizer="bpe", vocab_size=8),
+            model_settings(architecture="ngram", tokenizer="bpe", vocab_size=8),
             None,
             tmp_path / "m",
             seed=0,

@@ -15,15 +15,16 @@ from transformers import AutoTokenizer
 
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
+from truesource.lmtrain.architectures.ngram.loading import load_ngram
+from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
-from truesource.lmtrain.ngram.loading import load_ngram
-from truesource.lmtrain.ngram.model import NgramModel
 from truesource.lmtrain.training import train
 
 Sentences = list[list[str]]
-TRIGRAMS = ModelConfig(architecture="ngram")
-UNSMOOTHED = ModelConfig(architecture="ngram", order=3, smoothing="mle")
+TRIGRAMS = model_settings(architecture="ngram")
+UNSMOOTHED = model_settings(architecture="ngram", order=3, smoothing="mle")
 
 
 def language(n: int, seed: int) -> Sentences:
@@ -74,7 +75,7 @@ def test_a_finished_folder_is_complete(finished: dict[str, Path], smoothing: str
 @pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
 @pytest.mark.parametrize("order", [1, 2, 3, 6])
 def test_losses_are_those_of_the_scores(order: int, smoothing: Any, tmp_path: Path) -> None:
-    config = ModelConfig(architecture="ngram", order=order, smoothing=smoothing, min_count=2)
+    config = model_settings(architecture="ngram", order=order, smoothing=smoothing, min_count=2)
     model = train(Source(), config, None, tmp_path / "m", seed=0)
     final = json.loads((tmp_path / "m" / "training.json").read_text())["final"]
     on_train = model.score(Source().sentences("train"), ScoringFrame())
@@ -111,7 +112,7 @@ def test_nothing_covered_and_nothing_to_cover(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("smoothing", ["mle", "kneser_ney"])
 def test_what_is_loaded_is_what_was_trained(finished: dict[str, Path], smoothing: Any, tmp_path: Path) -> None:
-    config = ModelConfig(architecture="ngram", smoothing=smoothing)
+    config = model_settings(architecture="ngram", smoothing=smoothing)
     again = train(Source(), config, None, tmp_path / "m", seed=4)
     one, two = (folder / "ngram.npz" for folder in (finished[smoothing], tmp_path / "m"))
     assert one.read_bytes() == two.read_bytes()  # nothing is random
@@ -201,7 +202,7 @@ class NoTrain(Source):
         (NoTrain(), TRIGRAMS, "no train split; it has dev"),
         ([], TRIGRAMS, "no words"),
         ([[]], TRIGRAMS, "no words"),
-        ([["a"]], ModelConfig(architecture="ngram", min_count=2), "no word occurs 2 times"),
+        ([["a"]], model_settings(architecture="ngram", min_count=2), "no word occurs 2 times"),
     ],
 )
 def test_bad_input(corpus: Any, model: ModelConfig, message: str, tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypat
     def interrupt(*args: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"truesource.lmtrain.ngram.training.{name}", interrupt)
+    monkeypatch.setattr(f"truesource.lmtrain.architectures.ngram.training.{name}", interrupt)
     with pytest.raises(KeyboardInterrupt):
         train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0)
     assert list(tmp_path.iterdir()) == []
@@ -247,19 +248,19 @@ def test_ctrl_c_leaves_nothing_half_written(name: str, tmp_path: Path, monkeypat
 )
 def test_bad_settings_name_the_field(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        ModelConfig(**{"architecture": "ngram", **settings})
+        model_settings(**{"architecture": "ngram", **settings})
 
 
 def test_networks_need_training_settings(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="gpt2 needs training settings"):
-        train([["a"]], ModelConfig(), None, tmp_path / "m", seed=0)
+        train([["a"]], model_settings(), None, tmp_path / "m", seed=0)
     with pytest.raises(InputError, match="takes no training settings"):
         train([["a"]], TRIGRAMS, TrainConfig(epochs=1), tmp_path / "m", seed=0)
 
 
-def test_a_probe_is_asked_once(tmp_path: Path) -> None:
+def test_the_monitor_is_asked_once(tmp_path: Path) -> None:
     train([["a"]], TRIGRAMS, None, tmp_path / "m", seed=0, monitor=lambda model: {"n": float(len(model.vocabulary))})
     assert json.loads((tmp_path / "m" / "metrics.jsonl").read_text())["n"] == 1.0
-    with pytest.raises(InputError, match="found kl to be inf"):
+    with pytest.raises(InputError, match="the oracle monitor measured kl as inf"):
         train([["a"]], UNSMOOTHED, None, tmp_path / "n", seed=0, monitor=lambda model: {"kl": math.inf})
     assert not (tmp_path / "n").exists()

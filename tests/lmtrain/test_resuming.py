@@ -13,12 +13,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.training import train
 
-MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)
+MODEL = model_settings(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)
 TRAINING = TrainConfig(max_steps=8, batch_tokens=64, eval_every=4, checkpoint_every=4)
 SENTENCES = [["a", "b", "c"], ["b"], ["c", "a"]] * 20
 

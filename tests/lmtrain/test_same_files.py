@@ -19,18 +19,19 @@ from transformers import TrainerCallback
 
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.callbacks import Watch
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.decoding.sample_builder import model_digest
 from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.times import TIMES, read_times, training_seconds
 from truesource.lmtrain.training import train
 
 SHAPE = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}  # with dropout
-MODELS = {name: ModelConfig(architecture=name, **SHAPE) for name in ("gpt2", "bert")}
+MODELS = {name: model_settings(architecture=name, **SHAPE) for name in ("gpt2", "bert")}
 TRAINING = TrainConfig(
     max_steps=14, batch_tokens=32, accumulation=2, eval_every=4, checkpoint_every=4, warmup_steps=2, snapshots="log"
 )
-NGRAM = ModelConfig(architecture="ngram")
+NGRAM = model_settings(architecture="ngram")
 whole = LossTrainer.compute_loss
 
 

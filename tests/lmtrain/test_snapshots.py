@@ -18,13 +18,16 @@ from safetensors.torch import load_file
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
-from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import TrainedModel, load_model
 from truesource.lmtrain.snapshots import checkpoints, drop_later, schedule, snapshots
 from truesource.lmtrain.training import train
 
-MODEL = ModelConfig(layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12)  # with dropout, which draws random numbers
+MODEL = model_settings(
+    layers=1, heads=2, dim=16, ffn_dim=32, max_positions=12
+)  # with dropout, which draws random numbers
 TRAINING = TrainConfig(
     max_steps=11, batch_tokens=64, eval_every=4, checkpoint_every=4, learning_rate=1e-2, warmup_steps=2, snapshots="log"
 )

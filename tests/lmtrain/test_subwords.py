@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer
 from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary
@@ -145,20 +145,20 @@ def test_words_that_cannot_be_kept_are_refused(word: str) -> None:
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(ValidationError, match="vocab_size is a setting of the bpe and unigram"):
-        ModelConfig(vocab_size=100)
+        model_settings(vocab_size=100)
     with pytest.raises(ValidationError, match="the bpe tokenizer needs vocab_size"):
-        ModelConfig(tokenizer="bpe")
+        model_settings(tokenizer="bpe")
     with pytest.raises(ValidationError, match="min_count is a setting of the word"):
-        ModelConfig(tokenizer="unigram", vocab_size=100, min_count=2)
-    assert ModelConfig(tokenizer="bpe", vocab_size=100).label == "gpt2-2x128-bpe100"
-    ngram = ModelConfig(architecture="ngram", tokenizer="unigram", vocab_size=100)
+        model_settings(tokenizer="unigram", vocab_size=100, min_count=2)
+    assert model_settings(tokenizer="bpe", vocab_size=100).label == "gpt2-2x128-bpe100"
+    ngram = model_settings(architecture="ngram", tokenizer="unigram", vocab_size=100)
     assert ngram.label == "ngram-3-kneser-ney-unigram100"
 
 
 def test_the_settings_choose_the_tokeniser() -> None:
-    assert isinstance(encoder_of(make_tokenizer(ModelConfig(), TEXT, "causal")), WordVocabulary)
+    assert isinstance(encoder_of(make_tokenizer(model_settings(), TEXT, "causal")), WordVocabulary)
     for kind in KINDS:
-        config = ModelConfig(tokenizer=kind, vocab_size=60)  # type: ignore[arg-type]
+        config = model_settings(tokenizer=kind, vocab_size=60)  # type: ignore[arg-type]
         made = make_tokenizer(config, TEXT, "causal")
         assert type(made.backend_tokenizer.model).__name__.lower() == kind
         assert len(encoder_of(made)) <= 60

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from truesource.generator.frame import ScoringFrame
-from truesource.lmtrain.architectures import ARCHITECTURES
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import OURS, TAKES
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 
+#: networks that transformers does not have
+OURS = ("adaptive", "lstm", "gated_cnn")
 STEPS = TrainConfig(max_steps=80, batch_tokens=96, eval_every=40, learning_rate=1e-2, warmup_steps=5)
 
 
@@ -41,11 +42,11 @@ class Source:
 
 
 def small(name: str) -> ModelConfig:
-    more: dict[str, Any] = {"heads": 2} if "heads" in TAKES[name] else {}
-    if ARCHITECTURES[name].objective == "masked":
+    more: dict[str, Any] = {"heads": 2} if "heads" in settings_class(name).model_fields else {}
+    if network_architecture(name).objective == "masked":
         more["local_start"] = True
-    init = 0.25 if ARCHITECTURES[name].objective == "causal" else 0.1
-    return ModelConfig(architecture=name, dim=16, dropout=0.05, init_std=init, **more)
+    init = 0.25 if network_architecture(name).objective == "causal" else 0.1
+    return model_settings(architecture=name, dim=16, dropout=0.05, init_std=init, **more)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[P
     return get
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", network_names())
 def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     """The loss falls well below that of word frequencies alone, which is about 2 nats."""
     folder, _ = trained(name)
@@ -77,7 +78,7 @@ def test_it_learns(name: str, trained: Callable[[str], tuple[Path, Any]]) -> Non
     assert losses[-1] == pytest.approx(-dev.mean(), abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", network_names())
 def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     folder, before = trained(name)
     again = load_model(folder, device="cpu")
@@ -85,18 +86,18 @@ def test_it_comes_back_as_it_was(name: str, trained: Callable[[str], tuple[Path,
     assert again.score(language(20, 5), ScoringFrame()).log_prob == pytest.approx(before.log_prob, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", network_names())
 def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[Path, Any]]) -> None:
     code = (trained(name)[0] / "README.md").read_text().split("```python\n")[1].split("```")[0]
     assert code.startswith(
-        "import truesource.lmtrain.architectures" if name in OURS else "from transformers import Auto"
+        f"import truesource.lmtrain.architectures.{name}.model " if name in OURS else "from transformers import Auto"
     )
     found: dict[str, Any] = {}
     exec(code.replace("path/to/this/folder", str(trained(name)[0])), found)
-    assert found["model"].config.model_type == ARCHITECTURES[name].model_type
+    assert found["model"].config.model_type == network_architecture(name).model_type
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", network_names())
 def test_it_trains_in_half_precision(name: str, tmp_path: Path) -> None:
     some = STEPS.model_copy(update={"max_steps": 24, "eval_every": 12, "precision": "bf16"})
     train(Source(), small(name), some, tmp_path / "model", seed=2)
@@ -124,8 +125,8 @@ print(json.dumps(found))
 
 def test_transformers_loads_theirs_without_us(trained: Callable[[str], tuple[Path, Any]], tmp_path: Path) -> None:
     """Scores of ours are what a reader of the folder computes: of "a b c" word by word, of one masked word."""
-    theirs = [name for name in ARCHITECTURES if name not in OURS]
-    causal = {name: ARCHITECTURES[name].objective == "causal" for name in theirs}
+    theirs = [name for name in network_names() if name not in OURS]
+    causal = {name: network_architecture(name).objective == "causal" for name in theirs}
     wanted = [[str(trained(n)[0]), causal[n], "a b c" if causal[n] else "a b <mask> d ."] for n in theirs]
     done = subprocess.run(
         [sys.executable, "-c", LOADER, json.dumps(wanted)],

@@ -22,12 +22,13 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.training import train
 
 TINY = {"layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "max_positions": 12}
-CAUSAL = ModelConfig(architecture="gpt2", **TINY)
-MASKED = ModelConfig(architecture="bert", **TINY)
+CAUSAL = model_settings(architecture="gpt2", **TINY)
+MASKED = model_settings(architecture="bert", **TINY)
 SHORT = TrainConfig(max_steps=24, batch_tokens=64, eval_every=4, checkpoint_every=8, learning_rate=1e-2, warmup_steps=2)
 
 
@@ -247,8 +248,8 @@ def test_bad_input(corpus: Any, model: ModelConfig, message: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ModelConfig(width=3), "width"),  # type: ignore[call-arg]
-        (lambda: ModelConfig(dim=10, heads=4), "not a multiple"),
+        (lambda: model_settings(width=3), "width"),  # type: ignore[call-arg]
+        (lambda: model_settings(dim=10, heads=4), "not a multiple"),
         (lambda: TrainConfig(), "either epochs or max_steps"),
         (lambda: TrainConfig(epochs=1, max_steps=1), "either epochs or max_steps"),
         (lambda: TrainConfig(epochs=1, mask_probability=0.0), "mask_probability"),

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import TokenScores
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.data import Batch
+from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.pieces import scoring
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
@@ -202,11 +201,11 @@ CORPUS = [WORDS, *([w] * 3 for w in WORDS)]
 
 def random_model(kind: str, architecture: str) -> CausalPieceModel | MaskedPieceModel:
     """Untrained, with large weights, so that every position has a distribution of its own; in float64."""
-    objective = ARCHITECTURES[architecture].objective
+    objective = network_architecture(architecture).objective
     tokenizer = build_subword_tokenizer(CORPUS, kind, 34, objective=objective)  # type: ignore[arg-type]
-    config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=16, max_positions=24)
+    config = model_settings(architecture=architecture, layers=1, heads=2, dim=16, max_positions=24)
     torch.manual_seed(0)
-    network = ARCHITECTURES[architecture].build(config, SubwordVocabulary(tokenizer))
+    network = network_architecture(architecture).build(config, SubwordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -323,13 +322,13 @@ def test_a_sentence_longer_than_the_positions_is_named(model: CausalPieceModel |
         model.score([["cat"], [*long, "cat"]], ScoringFrame())
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", network_names())
 def test_every_architecture_saved_and_loaded_scores_words(architecture: str, tmp_path: Path) -> None:
     """Through the fast path, which runs the output layer where it is needed, and through the one for all models."""
-    objective = ARCHITECTURES[architecture].objective
+    objective = network_architecture(architecture).objective
     tokenizer = build_subword_tokenizer(CORPUS, "unigram", 34, objective=objective)
-    network = ARCHITECTURES[architecture].build(
-        ModelConfig(architecture=architecture, layers=1, dim=16), SubwordVocabulary(tokenizer)
+    network = network_architecture(architecture).build(
+        model_settings(architecture=architecture, layers=1, dim=16), SubwordVocabulary(tokenizer)
     )
     made = as_language_model(network, tokenizer, "made")
     assert isinstance(made, CausalPieceModel | MaskedPieceModel)

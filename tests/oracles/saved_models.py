@@ -7,8 +7,7 @@ from pathlib import Path
 
 import torch
 
-from truesource.lmtrain.architectures import ARCHITECTURES
-from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.subwords import SubwordKind, build_subword_tokenizer
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
@@ -17,10 +16,10 @@ WORDS = [f"w{i}" for i in range(7)]
 
 def save_model(folder: Path, architecture: str = "gpt2", seed: int = 0) -> Path:
     """A tiny network with large random weights, for sentences of at most 9 words (8 if masked)."""
-    tokenizer = build_tokenizer([WORDS], objective=ARCHITECTURES[architecture].objective)
+    tokenizer = build_tokenizer([WORDS], objective=network_architecture(architecture).objective)
     torch.manual_seed(seed)
-    config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=10)
-    network = ARCHITECTURES[architecture].build(config, WordVocabulary(tokenizer))
+    config = model_settings(architecture=architecture, layers=1, heads=2, dim=8, max_positions=10)
+    network = network_architecture(architecture).build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.3)
@@ -40,10 +39,10 @@ def save_piece_model(
     seed: int = 0,
 ) -> Path:
     """A tiny network of pieces with large random weights."""
-    shape = ARCHITECTURES[architecture]
+    shape = network_architecture(architecture)
     tokenizer = build_subword_tokenizer(sentences, kind, vocab_size, objective=shape.objective)
     torch.manual_seed(seed)
-    config = ModelConfig(architecture=architecture, layers=1, heads=2, dim=8, max_positions=max_positions)
+    config = model_settings(architecture=architecture, layers=1, heads=2, dim=8, max_positions=max_positions)
     network = shape.build(config, WordVocabulary(tokenizer))
     with torch.no_grad():
         for parameter in network.parameters():

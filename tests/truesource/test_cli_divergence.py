@@ -31,17 +31,16 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of untrained networks of both kinds."""
     import torch
 
-    from truesource.lmtrain.architectures import ARCHITECTURES
-    from truesource.lmtrain.config import ModelConfig
+    from truesource.lmtrain.model_registry import model_settings, network_architecture
     from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):
-        architecture = ARCHITECTURES[name]
+        architecture = network_architecture(name)
         tokenizer = build_tokenizer([["the", "a", "dog", "cat", "walk", "sees"]], objective=architecture.objective)
         torch.manual_seed(0)
         network = architecture.build(
-            ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12), WordVocabulary(tokenizer)
+            model_settings(architecture=name, layers=1, heads=2, dim=8, max_positions=12), WordVocabulary(tokenizer)
         )
         network.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)

@@ -59,17 +59,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folders of networks with snapshots, made without training."""
     import torch
 
-    from truesource.lmtrain.architectures import ARCHITECTURES
-    from truesource.lmtrain.config import ModelConfig
+    from truesource.lmtrain.model_registry import model_settings, network_architecture
     from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 
     folder = tmp_path_factory.mktemp("networks")
     for name in ("gpt2", "bert"):
-        architecture = ARCHITECTURES[name]
+        architecture = network_architecture(name)
         tokenizer = build_tokenizer([["the", "a", "dog", "cat", "walk", "sees"]], objective=architecture.objective)
         for step in STEPS:
             torch.manual_seed(step)
-            shape = ModelConfig(architecture=name, layers=1, heads=2, dim=8, max_positions=12)
+            shape = model_settings(architecture=name, layers=1, heads=2, dim=8, max_positions=12)
             network = architecture.build(shape, WordVocabulary(tokenizer))
             last = step == STEPS[-1]
             for target in (folder / name / f"snapshots/step-{step:06d}", folder / name)[: 1 + last]:

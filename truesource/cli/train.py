@@ -9,7 +9,7 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed
-from truesource.lmtrain.model_registry import TAKES
+from truesource.lmtrain.architectures import DEFAULT, names
 
 NAME = "train"
 
@@ -17,7 +17,7 @@ NAME = "train"
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
-    model: Annotated[str, typer.Option(help=f"What to train: {', '.join(TAKES)}.")] = "gpt2",
+    model: Annotated[str, typer.Option(help=f"What to train: {', '.join(names())}.")] = DEFAULT,
     preset: Annotated[
         str, typer.Option(help="Settings to start from. tiny: minutes on a CPU. paper: the published size.")
     ] = "tiny",

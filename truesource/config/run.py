@@ -45,7 +45,7 @@ class RunConfig(Section):
         if self.evaluation.dynamics is not None and self.evaluation.dynamics.tags == "paper" and not self.corpus.trees:
             raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or take tags: drawn")
         asked = self.evaluation.tokenisation
-        counted = [m.name for m in self.models if m.of_pieces and m.resolve()[0].architecture == "ngram"]
+        counted = [m.name for m in self.models if m.of_pieces and m.resolve()[0].counts]
         if asked is not None and counted and (asked.before is not None or not asked.end):
             raise ValueError(
                 f"evaluation.tokenisation.before and end are for networks, and {counted[0]} counts n-grams of pieces;"

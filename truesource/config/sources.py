@@ -14,8 +14,9 @@ from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.records import explain
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.treebank.normalise import Normalisation
+from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import MASKED
+from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.presets import preset
 
 STRICT = ConfigDict(extra="forbid")
@@ -115,7 +116,7 @@ class CorpusConfig(Section):
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
-    return None if shape.architecture in MASKED else f"{shape.architecture} masks no words"
+    return None if shape.objective == "masked" else f"{shape.architecture} masks no words"
 
 
 def _unless_snapshots(kind: str) -> Callable[[ModelConfig, TrainConfig], str | None]:
@@ -157,7 +158,7 @@ class ModelEntry(Section):
     def of_pieces(self) -> bool:
         """Whether the model gives a probability to every way to cut a text: it is causal, and of pieces."""
         shape = self.resolve()[0]
-        return shape.tokenizer != "word" and shape.architecture not in MASKED
+        return shape.tokenizer != "word" and shape.objective == "causal"
 
     def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
         """The full settings; an n-gram model has none of training.
@@ -165,7 +166,7 @@ class ModelEntry(Section):
         Raises:
             ValueError: an unknown preset, architecture, key or value.
         """
-        base = None if self.preset is None else preset(self.preset, str(self.model.get("architecture", "gpt2")))
+        base = None if self.preset is None else preset(self.preset, str(self.model.get("architecture", DEFAULT)))
         model = dict(base.model.model_dump(), **self.model) if base else dict(self.model)
         if model.get("tokenizer", "word") != "word" and "min_count" not in self.model:
             model.pop("min_count", None)  # of a preset for whole words
@@ -175,12 +176,14 @@ class ModelEntry(Section):
         if "batch_tokens" in self.training:
             training.pop("batch_sentences", None)
         try:
-            shape = ModelConfig(**{**model, "name": self.name})
+            shape = model_settings(**{**model, "name": self.name})
         except ValidationError as error:
             raise ValueError(explain(error, "model")) from error
-        if shape.architecture == "ngram":
+        if shape.counts:
             if self.training:
-                raise ValueError(f"training: ngram takes no {', '.join(self.training)}; leave training out")
+                raise ValueError(
+                    f"training: {shape.architecture} takes no {', '.join(self.training)}; leave training out"
+                )
             return shape, None
         try:
             settings = TrainConfig(**{**training, **self.training})

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def applies(model: ModelEntry) -> bool:
     """Whether a model has hidden states: it is a network."""
-    return model.resolve()[0].architecture != "ngram"
+    return not model.resolve()[0].counts
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
-from truesource.lmtrain.model_registry import MASKED
 
 if TYPE_CHECKING:
     from truesource.config.evaluation import TendenciesConfig
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 def applies(model: ModelEntry) -> bool:
     """Whether a model has a distribution over sentences to draw from: it is causal."""
-    return model.resolve()[0].architecture not in MASKED
+    return model.resolve()[0].objective == "causal"
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:

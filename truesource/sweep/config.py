@@ -13,7 +13,6 @@ from truesource.config.sources import CorpusConfig, ModelEntry
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.model_registry import TAKES
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
 
@@ -131,7 +130,7 @@ class SweepConfig(Section):
                     f"axes.model: {names[name]} and {change} are both called {name}; give one of them a name"
                 )
             names[name] = change
-            built = effective(shape).model_dump_json()
+            built = shape.with_defaults().model_dump_json()
             if built in models:
                 raise ValueError(f"axes.model: {models[built]} and {name} are the same model; leave one out")
             models[built] = name
@@ -167,13 +166,6 @@ class SweepConfig(Section):
     def most_sentences(self) -> int:
         """The largest train set, or what the vocabulary is made from if that is larger."""
         return max(*self.axes.sentences, self.vocabulary_sentences or 0)
-
-
-def effective(shape: ModelConfig) -> ModelConfig:
-    """With what is built where a setting is left out, so that equal models have equal settings."""
-    takes = TAKES[shape.architecture]
-    meant = {"heads": shape.n_heads, "kv_heads": shape.kv_heads or shape.n_heads, "ffn_dim": shape.inner}
-    return shape.model_copy(update={key: value for key, value in meant.items() if key in takes})
 
 
 def require_sentences(config: SweepConfig, there: int) -> None:

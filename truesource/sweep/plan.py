@@ -100,7 +100,6 @@ class Data:
         Raises:
             InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.
         """
-        from truesource.lmtrain.architectures import ARCHITECTURES
         from truesource.lmtrain.subwords import make_tokenizer
         from truesource.lmtrain.tokenizer import digest_tokenizer
 
@@ -114,8 +113,7 @@ class Data:
         self._dev = corpus.coded("dev") if "dev" in corpus.splits else CodedSentences.of([])
         shape = config.shapes()[0][1]
         basis = first_sentences(train, config.vocabulary_sentences or max(config.axes.sentences))
-        objective = ARCHITECTURES[shape.architecture].objective
-        self.tokenizer: PreTrainedTokenizerFast = make_tokenizer(shape, basis, objective)
+        self.tokenizer: PreTrainedTokenizerFast = make_tokenizer(shape, basis, shape.objective)
         self.tokenizer_digest = digest_tokenizer(self.tokenizer)
         self._digests = {n: digest_coded(first_sentences(train, n)) for n in config.axes.sentences}
 

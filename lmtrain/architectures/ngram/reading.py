@@ -1,0 +1,173 @@
+"""Reading text with an n-gram model: token numbers in, log probabilities out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from truesource.generator.piece_model import PathSums
+from truesource.generator.random_streams import random_state
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.lmtrain.architectures.ngram._kernels import estimate as _kernels_estimate
+from truesource.lmtrain.architectures.ngram._kernels import walk as kernels
+from truesource.lmtrain.architectures.ngram.mass import log_mass
+from truesource.lmtrain.architectures.ngram.smoothing import NgramEstimate
+from truesource.lmtrain.architectures.ngram.stream import Stream
+
+
+class ReaderState(NamedTuple):
+    """What R texts of one length are remembered by."""
+
+    node: IntArray  #: (R,) the longest n-gram of the trie, shorter than the order, that each ends in
+    length: IntArray  #: (R,) tokens of it
+    position: int  #: tokens read, ``<bos>`` not counted
+
+    def take(self, rows: IntArray) -> ReaderState:
+        """Some of the texts, in any order, any number of times."""
+        return ReaderState(self.node[rows], self.length[rows], self.position)
+
+
+class SampledTokens(NamedTuple):
+    """Sentences as token numbers."""
+
+    tokens: Int32Array  #: (T,) of all sentences, without ``<bos>`` and ``<eos>``
+    ends: IntArray  #: (n,) where each ends
+    finished: BoolArray  #: (n,) whether the model ended it
+
+
+@dataclass(frozen=True)
+class Reader:
+    """An estimate, ready to be read from. Log probabilities are nats, -inf for probability zero."""
+
+    estimate: NgramEstimate
+    bos: int
+    eos: int
+
+    @property
+    def n_tokens(self) -> int:
+        """K, size of the vocabulary with its special tokens."""
+        return self.estimate.trie.n_tokens
+
+    @property
+    def strict(self) -> bool:
+        """Whether nothing is expected after a context that was never seen in full."""
+        return self.estimate.smoothing == "mle"
+
+    @cached_property
+    def _tables(self) -> tuple[Int32Array | FloatArray, ...]:
+        trie = self.estimate.trie
+        return trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff
+
+    @cached_property
+    def _running(self) -> IntArray:
+        running = np.zeros(len(self.estimate.trie.count) + 1, dtype=np.int64)
+        np.cumsum(self.estimate.trie.count, out=running[1:])
+        return running
+
+    def score(self, stream: Stream) -> FloatArray:
+        """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
+        order = self.estimate.trie.order
+        values: FloatArray = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
+        return values
+
+    def contexts(self, stream: Stream) -> Int32Array:
+        """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
+        order = self.estimate.trie.order
+        found: Int32Array = kernels.contexts(*self._tables, order, stream.tokens, stream.ends)
+        return found
+
+    def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
+        """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
+        values, after = kernels.look_up(*self._tables, nodes, tokens.astype(np.int32))
+        if self.strict:
+            values[~self.seen[nodes]] = -np.inf
+        return values, after
+
+    def log_mass(self, tokens: NDArray[np.integer]) -> FloatArray:
+        """Log probability that one of some tokens follows, by context, (C,); found once for each set of tokens."""
+        key = tokens.astype(np.int64).tobytes()
+        if key not in self._masses:
+            members = np.zeros(self.n_tokens, dtype=np.bool_)
+            members[tokens] = True
+            values = log_mass(self.estimate, members)
+            if self.strict:
+                values[~self.seen] = -np.inf
+            self._masses[key] = values
+        return self._masses[key]
+
+    @cached_property
+    def _masses(self) -> dict[bytes, FloatArray]:
+        return {}
+
+    def sum_paths(self, source: IntArray, first: IntArray, tokens: NDArray[np.integer], most: int) -> PathSums:
+        """Sum over the paths of a lattice, see `truesource.generator.piece_model.LatticeScorer.sum_paths`."""
+        begin = int(self.begin(1).node[0])
+        allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
+        return PathSums(
+            *kernels.sum_paths(
+                *self._tables, allowed, begin, source.astype(np.int64), first, tokens.astype(np.int32), most
+            )
+        )
+
+    @cached_property
+    def seen(self) -> BoolArray:
+        """(C,) contexts that cannot be longer: of N - 1 tokens, or from the beginning of a sentence."""
+        trie = self.estimate.trie
+        seen = np.zeros(int(trie.level[-1]), dtype=bool)
+        seen[slice(*trie.bounds(trie.order - 1))] = True
+        if trie.order > 1:
+            for begin, end in _kernels_estimate.start_range(trie.start, trie.level, 1 + self.bos)[: trie.order]:
+                seen[begin:end] = True
+        return seen
+
+    def begin(self, n: int) -> ReaderState:
+        """``n`` texts after ``<bos>``."""
+        if self.estimate.trie.order == 1:
+            return ReaderState(np.zeros(n, np.int64), np.zeros(n, np.int64), 0)
+        return ReaderState(np.full(n, 1 + self.bos, np.int64), np.ones(n, np.int64), 0)
+
+    def advance(self, state: ReaderState, tokens: NDArray[np.integer]) -> ReaderState:
+        """The same texts, each one token longer; ``tokens`` (R,)."""
+        node, length = state.node.copy(), state.length.copy()
+        kernels.advance(*self._tables, node, length, tokens.astype(np.int32))
+        return ReaderState(node, length, state.position + 1)
+
+    def expect(self, state: ReaderState, columns: IntArray) -> FloatArray:
+        """Log probability of every next token.
+
+        Args:
+            state: of R texts.
+            columns: (C,) token of each column of the result.
+
+        Returns:
+            (R, C) nats.
+        """
+        result = np.full((len(state.node), len(columns)), -np.inf)
+        column = np.full(self.n_tokens, -1, dtype=np.int64)
+        column[columns] = np.arange(len(columns))
+        order = self.estimate.trie.order
+        kernels.expect(*self._tables, order, self.strict, state.node, state.length, state.position, column, result)
+        return result
+
+    def draw(self, n: int, *, seed: int, most: int | None) -> SampledTokens:
+        """Sentences from the model's own distribution, word by word; ``most`` words each, None for any number."""
+        estimate = self.estimate
+        return SampledTokens(
+            *kernels.draw(
+                *self._tables,
+                estimate.trie.order,
+                estimate.trie.count,
+                self._running,
+                estimate.discount,
+                estimate.emitted,
+                self.bos,
+                self.eos,
+                n,
+                np.iinfo(np.int64).max if most is None else most,
+                random_state(seed),
+            )
+        )

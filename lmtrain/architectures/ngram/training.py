@@ -1,0 +1,149 @@
+"""Training an n-gram model: counting, and the finished folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from truesource.generator.encoded_sentences import CodedSentences
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import atomic_path, write_json, write_text
+from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
+from truesource.lmtrain.architectures.ngram.card import model_card
+from truesource.lmtrain.architectures.ngram.counted import CountedModel
+from truesource.lmtrain.architectures.ngram.loading import NGRAM, make_ngram
+from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
+from truesource.lmtrain.architectures.ngram.settings import NgramSettings
+from truesource.lmtrain.architectures.ngram.smoothing import adjust
+from truesource.lmtrain.architectures.ngram.storage import save_counts
+from truesource.lmtrain.architectures.ngram.stream import read_stream
+from truesource.lmtrain.architectures.ngram.trie import count_ngrams
+from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.card import versions
+from truesource.lmtrain.integrity import file_digests
+from truesource.lmtrain.subwords import encoder_of, make_tokenizer
+from truesource.lmtrain.times import write_times
+from truesource.lmtrain.tokenizer import SPECIALS
+from truesource.lmtrain.training_record import FILE
+
+
+def train_ngram(
+    model: NgramSettings,
+    train_split: CodedSentences,
+    dev_split: CodedSentences,
+    request: dict[str, Any],
+    out: Path,
+    monitor: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
+) -> None:
+    """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
+
+    Counting takes seconds a million sentences, so nothing is kept of a call that was stopped, and there is nothing
+    to go on from: after Ctrl-C or a kill, ``out`` is as it was, and the same call begins again. Nothing is random.
+
+    The line of ``metrics.jsonl`` has ``loss`` on the train split and ``dev_loss`` on the sentences of the dev split
+    that the model gives a probability at all, nats per word, or piece, or sentence end; ``dev_sentences_covered`` is
+    the share of these, ``dev_tokens_covered`` that of the tokens and ends whose own probability is above 0. Both are 1
+    under Kneser-Ney, unless pieces cannot spell a dev sentence. All are None without a dev split.
+
+    Args:
+        model: order, smoothing, vocabulary.
+        train_split: what to count.
+        dev_split: what to report the loss of; may be empty.
+        request: what ``training.json`` says of the call.
+        out: folder to make.
+        monitor: measures the model for ``metrics.jsonl``.
+
+    Raises:
+        InputError: there are no words, or too many, the tokeniser cannot be made, or what the monitor finds is infinite
+            or undefined.
+    """
+    begun = time.perf_counter()
+    tokenizer = make_tokenizer(model, train_split, "causal")
+    vocabulary = encoder_of(tokenizer)
+    stream = read_stream(train_split, vocabulary)
+    tokens = stream.n_events
+    marks = {"bos": vocabulary.bos, "eos": vocabulary.eos}
+    trie = count_ngrams(stream, model.order, n_tokens=len(vocabulary), **marks)
+    del stream
+    trie = adjust(trie, model.smoothing)
+    trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
+    monitored = {} if monitor is None else dict(monitor(trained))
+    for name, value in monitored.items():
+        if not math.isfinite(value):
+            raise InputError(f"the oracle monitor measured {name} as {value}")
+    metrics = {
+        "step": 0,
+        "epoch": 1.0,
+        "tokens": tokens,
+        "loss": _train_loss(trained, vocabulary.bos),
+        "lr": None,
+        **_dev_metrics(trained, dev_split),
+        **monitored,
+    }
+    seconds = round(time.perf_counter() - begun, 3)
+    record = {
+        **request,
+        "name": model.label,
+        "objective": trained.objective,
+        "parameters": trained.n_ngrams,
+        "vocabulary": len(vocabulary) - len(SPECIALS),
+        "steps": 0,
+        "planned_steps": 0,
+        "stopped_early": False,
+        "final": metrics,
+        "versions": versions(),
+    }
+    config = {
+        "model_type": NGRAM,
+        "order": trie.order,
+        "smoothing": model.smoothing,
+        "tokenizer": model.tokenizer,
+        "discounts": trained.estimate.discount.tolist(),
+        "vocab_size": trie.n_tokens,
+    }
+    with atomic_path(out) as folder:
+        folder.mkdir()
+        tokenizer.save_pretrained(folder)
+        save_counts(trained.estimate, folder)
+        write_json(folder / "config.json", config)
+        write_text(folder / "metrics.jsonl", json.dumps(metrics, allow_nan=False) + "\n")
+        write_times(folder, [{"step": 0, "seconds": seconds}])
+        write_json(folder / FILE, {**record, "files": file_digests(folder)})
+        write_text(folder / "README.md", model_card(record))
+
+
+def _train_loss(model: CountedModel, bos: int) -> float:
+    """Mean over all words and ends of the train split: the longest n-grams, and those at the start of a sentence.
+
+    Both count as often as they occur, whatever the smoothing.
+    """
+    trie, log_prob = model.estimate.trie, model.estimate.log_prob
+    ranges = [trie.bounds(trie.order)]
+    if trie.order > 1:
+        ranges += kernels.start_range(trie.start, trie.level, 1 + bos)[2 : trie.order].tolist()
+    sums = [kernels.weighted_sum(trie.count, log_prob, begin, end) for begin, end in ranges]
+    return -float(sum(total for total, _ in sums) / sum(tokens for _, tokens in sums))
+
+
+def _dev_metrics(model: CountedModel, sentences: Sequence[Sequence[str]]) -> dict[str, float | None]:
+    if not len(sentences):
+        return dict.fromkeys(("dev_loss", "dev_ppl", "dev_sentences_covered", "dev_tokens_covered"))
+    stream = model.read(sentences)
+    values = model.reader.score(stream)
+    possible = np.isfinite(values)
+    begins = np.cumsum(stream.lengths + 1) - stream.lengths - 1
+    whole = np.logical_and.reduceat(possible, begins)
+    kept = values[np.repeat(whole, stream.lengths + 1)]
+    loss = -float(kept.mean()) if len(kept) else None
+    return {
+        "dev_loss": loss,
+        "dev_ppl": None if loss is None else math.exp(loss),
+        "dev_sentences_covered": float(whole.mean()),
+        "dev_tokens_covered": float(possible.mean()),
+    }
