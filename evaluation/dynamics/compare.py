@@ -42,7 +42,7 @@ THRESHOLD = 0.2  #: nats a token
 
 
 @dataclass(frozen=True)
-class DynamicsSettings:
+class CurveSettings:
     """How dynamics are measured."""
 
     by: Sequence[By] = BY
@@ -81,7 +81,7 @@ def learning_dynamics(
     *,
     name: str,
     lengths: LengthRange | None,
-    settings: DynamicsSettings | None = None,
+    settings: CurveSettings | None = None,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure every checkpoint of one model against the exact truth.
@@ -108,10 +108,10 @@ def learning_dynamics(
             the truth that leaves it out too; ``kl`` stays that to the grammar, with ``disjoint:uncorrected``.
 
     Raises:
-        InputError: as `DynamicsSettings.check`; there are no checkpoints, their steps do not rise, they differ in
+        InputError: as `CurveSettings.check`; there are no checkpoints, their steps do not rise, they differ in
             objective or vocabulary; no sentence is possible for all of them and the truth.
     """
-    settings = settings or DynamicsSettings()
+    settings = settings or CurveSettings()
     settings.check(pcfg, len(sentences))
     exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
     known: _Known | None = None
@@ -209,7 +209,7 @@ class _Known:
     bands: tuple[IntArray, tuple[str, ...]] | None  #: of word frequency
 
 
-def _known(beside: OracleScores, settings: DynamicsSettings) -> _Known:
+def _known(beside: OracleScores, settings: CurveSettings) -> _Known:
     possible = np.ones(len(beside.sentences), dtype=bool)
     possible[beside.scores.impossible] = False
     sizes = np.array([len(sentence) for sentence in beside.sentences]) * possible
@@ -222,7 +222,7 @@ def _known(beside: OracleScores, settings: DynamicsSettings) -> _Known:
     return _Known(structure, np.cumsum(sizes) - sizes, bands)
 
 
-def _structure(beside: OracleScores, possible: Sequence[int], settings: DynamicsSettings) -> Structure:
+def _structure(beside: OracleScores, possible: Sequence[int], settings: CurveSettings) -> Structure:
     if settings.tags == "paper" and settings.trees is not None:
         return tree_structure(settings.trees[i] for i in possible)
     own = [beside.sentences[i] for i in possible]
@@ -231,7 +231,7 @@ def _structure(beside: OracleScores, possible: Sequence[int], settings: Dynamics
     return expected_structure(beside.oracle, own)
 
 
-def _groupings(places: Places, beside: OracleScores, known: _Known, settings: DynamicsSettings) -> Iterator[Grouping]:
+def _groupings(places: Places, beside: OracleScores, known: _Known, settings: CurveSettings) -> Iterator[Grouping]:
     """One at a time, as each is as large as the positions."""
     structure = None
     if known.structure is not None:
@@ -259,7 +259,7 @@ def _curves(
     places: Places,
     steps: Sequence[int],
     tables: Sequence[dict[str, ExactTable]],
-    settings: DynamicsSettings,
+    settings: CurveSettings,
 ) -> LearningCurves:
     sentence, members, seed = places.paired.sentence, grouping.members, settings.seed
     means: list[Means] = []

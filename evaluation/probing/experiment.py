@@ -28,7 +28,7 @@ Control = Literal["tokens", "split", "none"]
 
 
 @dataclass(frozen=True)
-class ProbingSettings:
+class ProbeSettings:
     """How probes are trained and measured."""
 
     soft: bool = True  #: to the exact posterior; False: to the right label alone
@@ -71,7 +71,7 @@ class Experiment:
         InputError: there are too few word types, or sentences, to divide.
     """
 
-    def __init__(self, targets: Targets, trainer: ProbeTrainer, options: ProbingSettings) -> None:
+    def __init__(self, targets: Targets, trainer: ProbeTrainer, options: ProbeSettings) -> None:
         self.targets, self.options = targets, options
         self._trainer = trainer
         self.split = self._split(options.split_by)

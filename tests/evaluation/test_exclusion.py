@@ -19,7 +19,7 @@ from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.evaluation.divergence.compare import compare_distributions
-from truesource.evaluation.dynamics.compare import DynamicsSettings, learning_dynamics
+from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.pplu.compare import compare_pplu
 from truesource.evaluation.pplu.unigrams import oracle_unigram
 from truesource.generator.corpus import Corpus
@@ -284,12 +284,12 @@ def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_
     excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
     assert excluded is not None
     perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary="abcd", excluded=e) for e in (excluded, None))
-    settings = DynamicsSettings(by=("all", "position"), contexts=0)
+    settings = CurveSettings(by=("all", "position"), contexts=0)
     found = learning_dynamics(
         [(1, perfect)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
     )
     assert found.curves["position"].mean == pytest.approx(0.0, abs=1e-12)
-    settings = DynamicsSettings(by=("all", "position"))
+    settings = CurveSettings(by=("all", "position"))
     found = learning_dynamics(
         [(1, ignorant)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
     )

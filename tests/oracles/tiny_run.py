@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from truesource.config.run import load_config
-from truesource.run.runner import execute
+from truesource.experiment import execute, load_config
 
 #: trees of a few words
 BANK = """\

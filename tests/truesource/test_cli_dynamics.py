@@ -14,17 +14,15 @@ import pytest
 from command_line import Command
 from tiny_run import prepare, run
 
-from truesource.config.run import load_config
 from truesource.embedded import data_folder
+from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
+from truesource.evaluators.dynamics.section import dynamics_section
+from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.snapshots import checkpoints
-from truesource.report import build_report
-from truesource.report.dynamics import dynamics_section
-from truesource.report.figures_dynamics import curves_figure, dynamics_figure, places_figure
-from truesource.report.folder import read_run
-from truesource.run.runner import plan
+from truesource.report.finished_run import read_run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from command_line import Command
 
+from truesource.chain.grammar.figures import spectrum_figure, substates_figure
 from truesource.grammar.files import round_floats
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
-from truesource.report.figures_grammar import spectrum_figure, substates_figure
 
 TREES = """
 (ROOT (S (NP (PRP he)) (VP (V sees) (NP (D the) (N dog)))))

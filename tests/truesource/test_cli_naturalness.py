@@ -11,7 +11,7 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
-from truesource.cli.evaluate.sources import kind_of, read_source
+from truesource.cli.sources import kind_of, read_source
 from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "naturalness")

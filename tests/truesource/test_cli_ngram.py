@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from command_line import Command
 
-from truesource.config.run import load_config
-from truesource.config.sources import ModelEntry
+from truesource.chain.config import ModelEntry
+from truesource.experiment import execute, load_config
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.run.runner import execute
 
 TOY = """
 S -> NP VP 1.0
@@ -117,7 +116,7 @@ def test_an_entry_of_a_configuration() -> None:
 
 def test_a_run_with_ngrams(grammar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages know both kinds of folder; a change of settings makes the model anew."""
-    monkeypatch.setattr("truesource.report.build_report", lambda folder: write(folder / "report.html", "a report"))
+    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: write(folder / "report.html", "a report"))
     config = write(
         tmp_path / "toy.yaml",
         "name: toy",

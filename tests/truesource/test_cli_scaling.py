@@ -27,9 +27,9 @@ from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.loss_trainer import LossTrainer
-from truesource.report.scaling import answer, joint_text, spread_text
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences
+from truesource.sweep.report import answer, joint_text, spread_text
 from truesource.sweep.results import Sweep, read_plan
 
 TOY = """\

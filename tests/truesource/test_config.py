@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from truesource.config.run import RunConfig, load_config
 from truesource.embedded import data_folder
+from truesource.experiment import load_config
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
+from truesource.run.config import RunConfig
 
 BASE = "name: toy\ntreebank: {files: bank.mrg}\n"
 

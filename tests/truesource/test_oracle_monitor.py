@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from truesource.config.run import RunConfig
-from truesource.config.sources import ModelEntry
+from truesource.chain.config import ModelEntry
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.oracle_monitor import OracleMonitor
@@ -19,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.models import load_model
+from truesource.run.config import RunConfig
 
 GRAMMAR = """\
 S -> A B 0.6
@@ -128,7 +128,7 @@ def test_a_run_needs_dev_sentences_to_compare_on() -> None:
 
 
 def test_a_stage_whose_model_has_a_monitor_depends_on_the_grammar() -> None:
-    from truesource.stages import train
+    from truesource.chain.models import stage as train
 
     config = RunConfig(name="x", treebank={"embedded": "english"}, models=[{"name": "m", "preset": "tiny"}])
     run: Any = SimpleNamespace(config=config, outputs={"corpus": "1", "grammar": "2"})

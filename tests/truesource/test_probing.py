@@ -14,13 +14,11 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
-from truesource.config.run import load_config
-from truesource.evaluation.probing.experiment import ProbingSettings
+from truesource.evaluation.probing.experiment import ProbeSettings
+from truesource.evaluators.probing.probe_layers import Task, parse_layers, probe_model
+from truesource.experiment import build_report, execute, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.probing import Task, parse_layers, probe_model
-from truesource.report import build_report
-from truesource.run.runner import execute, plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -111,7 +109,7 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
 
 
 def test_guesses_of_labels_that_are_not_shown_have_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    from truesource.report import figures_probing
+    from truesource.evaluators.probing import figures as figures_probing
 
     monkeypatch.setattr(figures_probing, "SHOWN", 2)
     head = {"name": "confusion", "layer": 1, "model": "m"}
@@ -273,7 +271,7 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", (tmp_path / "p.svg").read_text(encoding="utf-8"))
     assert ("limit" in texts) == (right == "sampled")
     assert ("limit of the expected" in texts) == ("expected for a drawn label" in texts) == (right == "argmax")
-    from truesource.report.probing import _task
+    from truesource.evaluators.probing.section import _task
 
     records = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
     task = _task("x", "kept", "tag", records)
@@ -303,7 +301,7 @@ def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.M
         made.clear()
         probe_model(
             here / "models" / "kept", pcfg, corpus.sentences("eval"), lengths=corpus.lengths,
-            task=Task(target, correlations=False), options=ProbingSettings(mdl=False, control="none"),
+            task=Task(target, correlations=False), options=ProbeSettings(mdl=False, control="none"),
         )  # fmt: skip
         assert len(made) == 3  # two layers, and the best one again
 

@@ -14,9 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from truesource.chain.grammar.rules import frequent_rules
+from truesource.chain.grammar.trees import draw_tree, typical_tree
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
+from truesource.experiment import build_report
 from truesource.generator.corpus import Corpus
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import sample_treebank
@@ -27,10 +30,8 @@ from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.times import write_times
-from truesource.report import build_report, figures, words
-from truesource.report.folder import read_run, some_sentences
-from truesource.report.rules import frequent_rules
-from truesource.report.trees import draw_tree, typical_tree
+from truesource.report import figures, words
+from truesource.report.finished_run import read_run, some_sentences
 
 GRAMMAR = r"""
 ROOT -> S '.' 1.0

@@ -12,10 +12,8 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import BANK, run
 
-from truesource.config.run import load_config
+from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
-from truesource.report import build_report
-from truesource.run.runner import plan
 
 CONFIG = """\
 name: toy

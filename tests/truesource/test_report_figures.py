@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from truesource.chain.grammar.figures import possible_held_out, trace_figure
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.divergence.breakdown import BreakdownRow
 from truesource.evaluation.naturalness.compare import compare_naturalness
-from truesource.report import figures_divergence, figures_naturalness, tendencies
+from truesource.evaluators.divergence import figures as figures_divergence
+from truesource.evaluators.naturalness import figures as figures_naturalness
+from truesource.evaluators.tendencies import section as tendencies
 from truesource.report.figures import figure, to_svg
-from truesource.report.figures_grammar import possible_held_out, trace_figure
 from truesource.report.words import command_line, file_names
 
 

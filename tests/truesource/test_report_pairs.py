@@ -13,12 +13,10 @@ import pytest
 from agreement_grammar import agreement_grammar
 from tiny_run import run
 
-from truesource.config.run import load_config
+from truesource.evaluators.pairs.figures import pairs_figure
+from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
-from truesource.report import build_report
-from truesource.report.figures_pairs import pairs_figure
-from truesource.run.runner import plan
 
 CONFIG = """\
 name: toy

@@ -12,26 +12,24 @@ from xml.etree import ElementTree
 import pytest
 from tiny_run import prepare, run
 
-from truesource.config.evaluation import TendenciesConfig
-from truesource.config.run import load_config
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
+from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, Drawn, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.shares import symbols
 from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluators.pplu.figures import reduction_figure
+from truesource.evaluators.tendencies.figures import tendencies_figure
+from truesource.evaluators.tendencies.section import COLUMNS, _most, _reading, starred
+from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
-from truesource.report import build_report
-from truesource.report.figures_pplu import reduction_figure
-from truesource.report.figures_tendencies import tendencies_figure
-from truesource.report.tendencies import COLUMNS, _most, _reading, starred
-from truesource.run.runner import plan
-from truesource.tendencies import HEADLINE, Drawn, same_size
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -143,7 +141,7 @@ def test_the_report_has_a_section(finished: Path) -> None:
 
 def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = '<svg viewBox="0 0 1 1"></svg>'  # figures have tests of their own
-    monkeypatch.setattr("truesource.report.figures_tendencies.tendencies_figure", lambda found, salt: drawn)
+    monkeypatch.setattr("truesource.evaluators.tendencies.figures.tendencies_figure", lambda found, salt: drawn)
     copy = shutil.copytree(finished, tmp_path / "copy")
     assert set(run(copy)) <= {"report"}  # which the test before may have drawn anew
     assert run(copy) == []
@@ -180,12 +178,12 @@ def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, mon
 )
 def test_schemes_are_checked(schemes: list[Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        TendenciesConfig(schemes=schemes)
+        TendenciesSettings(schemes=schemes)
 
 
 def test_names_of_schemes() -> None:
     names = ["ancestral", "nucleus-0.9", "beam_sampling-5"]
-    assert list(TendenciesConfig().decodings()) == names
+    assert list(TendenciesSettings().decodings()) == names
 
 
 def test_samples_that_lack_a_few_sentences_set_the_size_of_all() -> None:

@@ -14,14 +14,18 @@ from pyarrow import parquet
 from seat_grammar import SEAT_GRAMMAR
 from tiny_run import prepare, run
 
-from truesource.config.run import load_config
 from truesource.embedded import data_folder
 from truesource.evaluation.measures.bootstrap import Interval
+from truesource.evaluators.tokenisation.figures import (
+    Cost,
+    Parts,
+    cost_figure,
+    decomposition_figure,
+    tokenisation_figure,
+)
+from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
-from truesource.report import build_report
-from truesource.report.figures_tokenisation import Cost, Parts, cost_figure, decomposition_figure, tokenisation_figure
-from truesource.run.runner import plan
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -94,7 +98,7 @@ def test_what_the_stage_leaves(name: str, finished: Path) -> None:
 def test_the_stage_is_made_again_for_its_own_settings_only(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("truesource.report.build_report", lambda folder: folder / "report.html")  # drawn elsewhere
+    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: folder / "report.html")  # drawn elsewhere
     copy = shutil.copytree(finished, tmp_path / "copy")
     assert run(copy) == []
     other = "evaluation.tokenisation={estimators: [nbest], samples: 2, sentences: 2, equal_cost: 0}"
@@ -148,7 +152,7 @@ def test_other_texts_are_measured_beside_the_split_and_pooled(finished: Path, tm
 
 
 def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("truesource.report.build_report", lambda folder: folder / "report.html")
+    monkeypatch.setattr("truesource.experiment.build_report", lambda folder: folder / "report.html")
     copy = shutil.copytree(finished, tmp_path / "copy")
     network = "models=[{name: network, model: {dim: 8, heads: 2, layers: 1, tokenizer: bpe, vocab_size: 22,"
     network += " max_positions: 60}, training: {max_steps: 4}}]"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from truesource.config.run import load_config
+from truesource.experiment import execute, load_config, plan
 from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.report.folder import read_run
-from truesource.report.unmeasured import SECTIONS, unmeasured
-from truesource.run.runner import EVALUATIONS, execute, plan
+from truesource.report.finished_run import read_run
+from truesource.report.unmeasured import unmeasured
 from truesource.run.stage import Stage
 
 GRAMMAR = "S -> '(' S ')' 0.2 | '[' S ']' 0.2 | S S 0.2 | '(' ')' 0.2 | '[' ']' 0.2\n"
@@ -79,10 +78,6 @@ def test_files_of_an_earlier_configuration_do_not_stay(finished: Path) -> None:
 def test_the_same_reason_is_said_once(finished: Path) -> None:
     notes = unmeasured(read_run(finished / "runs" / "dyck"))
     assert list(notes) == ["pairs"] and len(notes["pairs"]) == 1
-
-
-def test_every_evaluation_has_a_section() -> None:
-    assert set(SECTIONS) == EVALUATIONS
 
 
 @pytest.mark.parametrize(

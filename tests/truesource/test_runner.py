@@ -18,16 +18,15 @@ from other_process import locked_elsewhere
 from stopping import contents
 from tiny_run import BANK
 
+from truesource.chain.treebank import stage as treebank
 from truesource.cli.main import main
-from truesource.config.run import load_config
+from truesource.experiment import execute, load_config
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_text
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.times import training_seconds
 from truesource.report.words import duration
 from truesource.run.folder import RunFolder
-from truesource.run.runner import execute
-from truesource.stages import treebank
 
 CONFIG = """\
 name: toy
@@ -76,7 +75,7 @@ def quick_report(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         write_text(folder / "report.html", "a report")
         return folder / "report.html"
 
-    monkeypatch.setattr("truesource.report.build_report", build_report)
+    monkeypatch.setattr("truesource.experiment.build_report", build_report)
 
 
 @pytest.fixture
@@ -376,7 +375,7 @@ def interrupting(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 
 WHERE = [
     ("treebank", "truesource.grammar.treebank.Treebank.write", 1),
-    ("treebank", "truesource.stages.treebank.write_json", 1),
+    ("treebank", "truesource.chain.treebank.stage.write_json", 1),
     ("grammar", "truesource.grammar.estimate.split_merge.checkpoint.save", 2),
     ("grammar", "truesource.grammar.pcfg.PCFG.save", 1),
     ("corpus", "truesource.generator.shard_writer.Drawing.write", 3),
@@ -385,9 +384,9 @@ WHERE = [
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 7),
     ("train:c", "truesource.lmtrain.loss_trainer.LossTrainer.compute_loss", 12),
     ("train:c", "truesource.lmtrain.training.model_card", 1),
-    ("score:oracle", "truesource.stages.score.write_token_table", 2),
-    ("score:c", "truesource.stages.score.write_json", 1),
-    ("report", "truesource.report.build_report", 1),
+    ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
+    ("score:c", "truesource.chain.scores.stage.write_json", 1),
+    ("report", "truesource.experiment.build_report", 1),
 ]
 
 

@@ -7,23 +7,11 @@ from typing import Annotated
 
 import typer
 
-from truesource.cli import (
-    bound,
-    cite,
-    convert,
-    demo,
-    evaluate,
-    generate,
-    induce,
-    inspect,
-    parse,
-    report,
-    run,
-    sample,
-    score,
-    train,
-    vary,
-)
+from truesource.chain.corpus import command as sample
+from truesource.chain.grammar import command as induce
+from truesource.chain.models import command as train
+from truesource.chain.scores import command as score
+from truesource.cli import bound, cite, convert, demo, evaluate, generate, inspect, parse, report, run, vary
 from truesource.cli.console import echo, log_handler
 from truesource.cli.verb import Verb
 
@@ -42,7 +30,7 @@ app = typer.Typer(
 
 for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
     app.command(module.NAME, cls=Verb)(module.command)
-app.add_typer(evaluate.app, name=evaluate.NAME)
+app.add_typer(evaluate.app(), name=evaluate.NAME)
 
 
 def _version(value: bool) -> None:

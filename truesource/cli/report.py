@@ -15,7 +15,7 @@ NAME = "report"
 def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/demo.")]) -> None:
     """Make the HTML report of a finished run again, over the old one."""
     from truesource.cli.claims import hold
-    from truesource.report import build_report
+    from truesource.experiment import build_report
 
     if run.is_dir():
         hold(run)

@@ -25,8 +25,7 @@ def command(
 
     Stages whose inputs have not changed are skipped; after Ctrl-C or a kill the same command goes on.
     """
-    from truesource.config.run import load_config
-    from truesource.run.runner import execute
+    from truesource.experiment import execute, load_config
 
     report = execute(load_config(config, set_), base=config.resolve().parent, runs=runs, force=force)
     show(report)

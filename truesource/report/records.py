@@ -7,7 +7,6 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.score import ScoreRecord
 from truesource.grammar.records import STRICT, Count, FileName, InnerPath
 
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
@@ -118,101 +117,3 @@ class StagesShown(TypedDict):
     """``stages.json`` as the report reads it."""
 
     stages: dict[str, StageShown]
-
-
-@with_config(STRICT)
-class TokenisationRecord(TypedDict):
-    """``tokenisation/<model>.json``."""
-
-    marginal: str
-    bound: Any
-    documents: Any
-    left_out: Any
-    records: list[ScoreRecord]
-    gaps: Any
-
-
-@with_config(STRICT)
-class TendenciesRecord(TypedDict):
-    """``tendencies/tendencies.json``."""
-
-    against: Any
-    words: Any
-    collapsed: Any
-    samples: list[dict[str, Any]] | dict[str, Any]
-    notes: Any
-    records: list[ScoreRecord]
-
-
-@with_config(STRICT)
-class PpluRecord(TypedDict):
-    """``pplu/<model>.json``."""
-
-    model: str
-    objective: str
-    records: list[ScoreRecord]
-
-
-@with_config(STRICT)
-class DynamicsRecord(TypedDict):
-    """``dynamics/<model>.json``."""
-
-    model: str
-    objective: str
-    steps: list[Count]
-    threshold: float
-    contexts: Any
-    frame: Any
-    tags: Any
-    tokens: Any
-    excluded: Any
-    signature: str
-    curves: Any
-    findings: Any
-
-
-@with_config(STRICT)
-class ProbingRecord(TypedDict):
-    """``probing/<model>.json``."""
-
-    model: str
-    targets: Any
-
-
-@with_config(STRICT)
-class DivergenceRecord(TypedDict):
-    """``divergence/<model>.json``."""
-
-    model: str
-    objective: str
-    contexts: Count
-    excluded: Count
-    records: list[ScoreRecord]
-
-
-@with_config(STRICT)
-class NaturalnessRecord(TypedDict):
-    """``naturalness/naturalness.json``."""
-
-    reference: Any
-    sentences: Any
-    records: list[ScoreRecord]
-
-
-@with_config(STRICT)
-class PairsSummary(TypedDict):
-    """``pairs/summary.json``."""
-
-    notes: Any
-    examples: Any
-    pairs: Any
-    oracle: Any
-
-
-@with_config(STRICT)
-class PairsOfModel(TypedDict):
-    """``pairs/models/<model>.json``."""
-
-    objective: str
-    left_out: Any
-    records: list[ScoreRecord]

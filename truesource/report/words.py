@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from truesource.evaluation.measures.bootstrap import FEWEST
-from truesource.report.folder import Record
+from truesource.report.finished_run import Record
 
 NONE = "\N{EN DASH}"  #: in place of a number that does not exist
 PARTIAL = 0.05  #: a model that leaves out a larger share of the sentences stands apart

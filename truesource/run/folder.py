@@ -7,15 +7,17 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from truesource.config.run import RunConfig
 from truesource.grammar.errors import InputError
+from truesource.grammar.settings import Settings
+from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
     from truesource.grammar.pcfg import PCFG
 
+S = TypeVar("S", bound=Settings)
 Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
 
 
@@ -47,6 +49,13 @@ class RunFolder:
         from truesource.generator.corpus import Corpus
 
         return Corpus.load(self.folder / "corpus")
+
+    def settings(self, kind: type[S]) -> S:
+        """The settings of an evaluator that the configuration asks for, with the paths of its files."""
+        found = self.config.evaluation.of(kind)
+        return found.model_copy(
+            update={name: Path(self.resolve(str(file))) for name, file in found.named_files().items()}
+        )
 
     def resolve(self, name: str) -> str:
         """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.

@@ -4,117 +4,37 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from truesource.config.run import RunConfig
-from truesource.config.sources import ModelEntry
+from truesource.chain.stages import CHAIN
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import read_record
+from truesource.report.stage import stages as report_stages
+from truesource.run.config import RunConfig
+from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
 from truesource.run.provenance import now, provenance
 from truesource.run.stage import Stage
 
-if TYPE_CHECKING:
-    pass
-
 log = logging.getLogger("truesource")
 
-#: stages that may find nothing to measure, which is a note in the report and does not end the run
-EVALUATIONS = frozenset(
-    {"naturalness", "divergence", "tokenisation", "pplu", "samples", "tendencies", "pairs", "probing", "dynamics"}
-)
+
+def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
+    """The stages of a configuration, in order: the chain, the evaluators that it asks for, the report."""
+    stages = [stage for part in CHAIN for stage in part(config)]
+    for evaluator in evaluators:
+        if config.evaluation.find(evaluator.settings) is not None:
+            stages += [replace(stage, optional=True) for stage in evaluator.stages(config)]
+    return [*stages, *report_stages(evaluators)]
 
 
-def plan(config: RunConfig) -> list[Stage]:
-    """The stages of a configuration, in order."""
-    from truesource.stages import (
-        corpus,
-        divergence,
-        dynamics,
-        grammar,
-        naturalness,
-        pairs,
-        pplu,
-        probing,
-        report,
-        samples,
-        score,
-        tendencies,
-        tokenisation,
-        train,
-        treebank,
-    )
-
-    stages = []
-    made: tuple[str, ...]
-    if config.treebank is not None:
-        made = ("treebank/*.mrg.gz", "treebank/statistics.json")
-        stages.append(Stage("treebank", made, treebank.inputs, treebank.make))
-    made = ("grammar/grammar.npz", "grammar/diagnosis.json", "grammar/trace.jsonl")
-    stages.append(Stage("grammar", made, grammar.inputs, grammar.make))
-    made = ("corpus/record.json", "corpus/symbols.json", "corpus/data/*.parquet")
-    stages.append(Stage("corpus", made, corpus.inputs, corpus.make))
-
-    if config.evaluation.naturalness is not None:
-        made = ("naturalness/naturalness.json", "naturalness/naturalness.svg")
-        stages.append(Stage("naturalness", made, naturalness.inputs, naturalness.make))
-
-    def entry(module: Any, kind: str, model: ModelEntry, made: tuple[str, ...]) -> Stage:
-        return Stage(
-            f"{kind}:{model.name}", made, partial(module.inputs, model=model), partial(module.make, model=model)
-        )
-
-    def scores(name: str) -> tuple[str, ...]:
-        return f"scores/{name}.json", f"scores/{name}.parquet"
-
-    for m in config.models:
-        folder = f"models/{m.name}"
-        files = ("*.json", "metrics.jsonl", "**/model.safetensors", "*.npz")
-        stages.append(entry(train, "train", m, tuple(f"{folder}/{pattern}" for pattern in files)))
-    made = (*scores("oracle-causal"), *scores("oracle-masked"))
-    stages.append(Stage("score:oracle", made, score.oracle_inputs, score.make_oracle))
-    stages += [entry(score, "score", m, scores(m.name)) for m in config.models]
-    if config.evaluation.divergence is not None:
-        stages += [
-            entry(divergence, "divergence", m, (f"divergence/{m.name}.json", f"divergence/{m.name}.svg"))
-            for m in filter(divergence.applies, config.models)
-        ]
-    if config.evaluation.tokenisation is not None:
-        stages += [
-            entry(tokenisation, "tokenisation", m, (f"tokenisation/{m.name}.json", f"tokenisation/{m.name}.parquet"))
-            for m in config.models
-            if m.of_pieces
-        ]
-    if config.evaluation.pplu:
-        stages += [entry(pplu, "pplu", m, (f"pplu/{m.name}.json",)) for m in config.models]
-    if config.evaluation.tendencies is not None:
-        schemes = list(config.evaluation.tendencies.decodings())
-        for m in filter(samples.applies, config.models):
-            made = tuple(f"samples/{m.name}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
-            stages.append(entry(samples, "samples", m, made))
-        if any(map(samples.applies, config.models)):
-            made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
-            stages.append(Stage("tendencies", made, tendencies.inputs, tendencies.make))
-    if config.evaluation.pairs is not None:
-        made = ("pairs/pairs.jsonl", "pairs/summary.json")
-        stages.append(Stage("pairs", made, pairs.source_inputs, pairs.make_source))
-        stages += [entry(pairs, "pairs", m, (f"pairs/models/{m.name}.json",)) for m in config.models]
-    if config.evaluation.probe is not None:
-        networks = filter(probing.applies, config.models)
-        stages += [entry(probing, "probing", m, (f"probing/{m.name}.json",)) for m in networks]
-    if config.evaluation.dynamics is not None:
-        trained = filter(dynamics.applies, config.models)
-        stages += [entry(dynamics, "dynamics", m, (f"dynamics/{m.name}.json",)) for m in trained]
-    stages.append(Stage("report", ("results.json", "report.html"), report.inputs, report.make))
-    return stages
-
-
-def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> Path:
+def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, runs: Path, force: bool = False) -> Path:
     """Run an experiment in ``runs/<name>``; stages that are up to date are skipped.
 
     After Ctrl-C or a kill, the same call goes on: finished stages are kept, and the stage that was
@@ -122,6 +42,7 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
 
     Args:
         config: what to do.
+        evaluators: that it may ask for.
         base: folder that relative paths of the configuration start from.
         runs: folder of all runs.
         force: make every stage again.
@@ -146,13 +67,12 @@ def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -
         state = _read_state(state_file) if not force else {}
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
-        _run_stages(RunFolder(config, folder, base), state, state_file)
+        _run_stages(RunFolder(config, folder, base), plan(config, evaluators), state, state_file)
     return folder / "report.html"
 
 
-def _run_stages(run: RunFolder, state: dict[str, Any], state_file: Path) -> None:
+def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], state_file: Path) -> None:
     started = now()
-    stages = plan(run.config)
     for number, stage in enumerate(stages, start=1):
         inputs = digest_json({"version": version("truesource"), "inputs": stage.inputs(run)})
         known = state.get(stage.name)
@@ -193,7 +113,7 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
         try:
             return {"output": stage.make(run)}
         except NothingToMeasureError as error:
-            if stage.kind not in EVALUATIONS:
+            if not stage.optional:
                 raise
             note = {"code": error.code, "reason": error.reason}
             log.warning("%s: nothing to measure: %s", stage.name, error.reason)

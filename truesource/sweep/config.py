@@ -7,23 +7,23 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from truesource.config.reading import read_settings
-from truesource.config.section import Section
-from truesource.config.sources import CorpusConfig, ModelEntry
+from truesource.chain.config import CorpusConfig, ModelEntry
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
+from truesource.grammar.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.run.reading import read_settings
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
 
 
-class EmbeddedGrammar(Section):
+class EmbeddedGrammar(Settings):
     """A grammar that comes with truesource."""
 
     embedded: Literal["english"]
 
 
-class BaseModelEntry(Section):
+class BaseModelEntry(Settings):
     """What all cells have in common, as in `truesource run`: a preset and what differs from it."""
 
     preset: str | None = None
@@ -61,7 +61,7 @@ class BaseModelEntry(Section):
         return shape.model_copy(update={"name": None}), training
 
 
-class AxesConfig(Section):
+class AxesConfig(Settings):
     """What is varied; every combination is a cell."""
 
     sentences: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)  #: the first so many of the train split
@@ -96,7 +96,7 @@ class AxesConfig(Section):
         return [(change.get("name"), {k: v for k, v in change.items() if k != "name"}) for change in self.model]
 
 
-class SweepEvaluation(Section):
+class SweepEvaluation(Settings):
     """What the cells are compared with the truth on."""
 
     split: str = "eval"
@@ -105,7 +105,7 @@ class SweepEvaluation(Section):
     replicates: int = Field(1000, ge=100)  #: of the bootstrap over seeds and sentences
 
 
-class SweepConfig(Section):
+class SweepConfig(Settings):
     """A whole sweep."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")

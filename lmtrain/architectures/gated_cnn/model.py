@@ -67,7 +67,7 @@ class GatedCNNForCausalLM(PreTrainedModel):  # type: ignore[misc]
     """
 
     config_class = GatedCNNConfig
-    _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}  # noqa: RUF012
+    _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}
 
     def __init__(self, config: GatedCNNConfig) -> None:
         super().__init__(config)

@@ -43,7 +43,7 @@ class LSTMForCausalLM(PreTrainedModel):  # type: ignore[misc]
     """
 
     config_class = LSTMConfig
-    _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}  # noqa: RUF012
+    _tied_weights_keys = {"lm_head.weight": "embed_tokens.weight"}
 
     def __init__(self, config: LSTMConfig) -> None:
         super().__init__(config)

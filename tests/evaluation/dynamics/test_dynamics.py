@@ -23,7 +23,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.averages import Members, group_means
-from truesource.evaluation.dynamics.compare import DynamicsSettings, learning_dynamics
+from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
 from truesource.evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
 from truesource.evaluation.dynamics.findings import findings
 from truesource.evaluation.dynamics.groupings import BY, By
@@ -94,14 +94,14 @@ def shares(sentence: list[str]) -> tuple[list[dict[str, float]], list[float]]:
 def measured(objective: Objective = "causal", **options: object) -> Dynamics:
     """Three checkpoints."""
     made = ((step, checkpoint(x, objective)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
-    given = DynamicsSettings(seed=3, **options)  # type: ignore[arg-type]
+    given = CurveSettings(seed=3, **options)  # type: ignore[arg-type]
     return learning_dynamics(made, TAGGED, SENTENCES, name="toy", lengths=LENGTHS, settings=given)
 
 
 def measured_on(sentences: Sequence[list[str]], **options: object) -> Dynamics:
     """The same of some sentences, without the exact divergence."""
     made = ((step, checkpoint(x)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
-    given = DynamicsSettings(seed=3, contexts=0, **options)  # type: ignore[arg-type]
+    given = CurveSettings(seed=3, contexts=0, **options)  # type: ignore[arg-type]
     return learning_dynamics(made, TAGGED, sentences, name="toy", lengths=LENGTHS, settings=given)
 
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_with_the_groups_is_said_before_a_model_is_scored(by: By) 
 
     critical = PCFG.from_text("S -> S S 0.5 | a 0.5")
     labelled = TagClasses({"S": "s", "A": "a"}, "x", complete=True)
-    odd = DynamicsSettings(by=(by,), tags="paper", trees=[Tree("ODD", ("a",))], classes=labelled)
+    odd = CurveSettings(by=(by,), tags="paper", trees=[Tree("ODD", ("a",))], classes=labelled)
     message = "miss the tag 'ODD'" if by == "class" else "infinite"
     with pytest.raises(InputError, match=message):
         learning_dynamics([(0, Never(1.0))], critical, [["a"]], name="m", lengths=None, settings=odd)  # type: ignore[list-item]
@@ -192,7 +192,7 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
     assert [found.labels[k] for k in found.tags.argmax(axis=1)] == [tag for tag, _ in plain]
     assert found.depth.tolist() == [above for _, above in plain]
     models = [(0, checkpoint(0.5))]
-    given = DynamicsSettings(tags="paper", trees=trees, by=("class",), contexts=0)
+    given = CurveSettings(tags="paper", trees=trees, by=("class",), contexts=0)
     curves = learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given).curves["class"]
     for name, tokens in zip(curves.names, curves.tokens, strict=True):
         assert tokens == (len(sentences) if name == "(end)" else sum(CLASSES[tag] == name for tag, _ in plain))
@@ -404,7 +404,7 @@ def shifted(loss: dict[str, list[float]], sentences: Sequence[list[str]], frame:
     trees = [
         Tree("S", tuple(Tree({"a": "NN", "b": "VB", "c": "DT", "d": "XX"}[w], (w,)) for w in s)) for s in sentences
     ]
-    given_ = DynamicsSettings(tags="paper", trees=trees, by=("all", "class", "length"), frame=frame, classes=OWN)
+    given_ = CurveSettings(tags="paper", trees=trees, by=("all", "class", "length"), frame=frame, classes=OWN)
     models = [(step, Shifted(c)) for c, step in enumerate((0, 8))]
     return learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given_)  # type: ignore[arg-type]
 
@@ -534,7 +534,7 @@ def test_what_cannot_be_measured_is_refused(steps: list[int], options: dict[str,
             SENTENCES,
             name="m",
             lengths=LENGTHS,
-            settings=DynamicsSettings(**options),  # type: ignore[arg-type]
+            settings=CurveSettings(**options),  # type: ignore[arg-type]
         )
 
 
@@ -604,7 +604,7 @@ def test_penn_tags_have_the_seven_published_classes_and_others_their_own() -> No
 def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = checkpoint(float(rng.uniform(0, 2)))
-    given_ = DynamicsSettings(by=("all",), seed=seed)
+    given_ = CurveSettings(by=("all",), seed=seed)
     found = learning_dynamics([(0, model)], TAGGED, SENTENCES, name="m", lengths=LENGTHS, settings=given_)
     alone = compare_distributions(model, TAGGED, SENTENCES, lengths=LENGTHS, seed=seed).scores["kl_paired"]
     score = found.score("all", 0, 0, "log_ratio")

@@ -10,7 +10,7 @@ from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.probing.controls import one_hot, random_labels
-from truesource.evaluation.probing.experiment import Experiment, ProbingSettings, WordValues
+from truesource.evaluation.probing.experiment import Experiment, ProbeSettings, WordValues
 from truesource.evaluation.probing.results import (
     Probing,
     best_layer,
@@ -47,7 +47,7 @@ def make(seed: int = 0, certain: bool = False, n: int = N) -> tuple[Targets, np.
 
 def test_what_is_coded_linearly_is_found_whole() -> None:
     targets, x = make(certain=True)
-    found = Experiment(targets, fit_linear, ProbingSettings(mdl=False)).probe(x, 1)
+    found = Experiment(targets, fit_linear, ProbeSettings(mdl=False)).probe(x, 1)
     assert found.measures["accuracy"].value == found.measures["mcc"].value == 1.0
     assert found.measures["cross_entropy"].value < 0.01
     assert found.measures["selectivity"].value > 0.5
@@ -56,7 +56,7 @@ def test_what_is_coded_linearly_is_found_whole() -> None:
 def test_a_soft_probe_comes_as_near_as_the_posteriors_own_entropy() -> None:
     targets, x = make()
     soft, hard = (
-        Experiment(targets, fit_linear, ProbingSettings(soft=soft, mdl=False, control="none")).probe(x, 0)
+        Experiment(targets, fit_linear, ProbeSettings(soft=soft, mdl=False, control="none")).probe(x, 0)
         for soft in (True, False)
     )
     floor = soft.measures["entropy"].value
@@ -71,7 +71,7 @@ def test_a_soft_probe_comes_as_near_as_the_posteriors_own_entropy() -> None:
 
 def test_random_labels_are_at_chance() -> None:
     targets, x = make(3)
-    experiment = Experiment(targets, fit_linear, ProbingSettings())
+    experiment = Experiment(targets, fit_linear, ProbeSettings())
     found = experiment.chance(x)
     n = len(experiment.split.test)
     right = round(found["random_accuracy"].value * n)
@@ -84,10 +84,10 @@ def test_the_control_task_is_learnt_by_heart_from_vectors_that_name_the_type() -
     targets, _ = make(1, certain=True)
     numbers = np.array([int(key[1:]) for key in targets.key])
     x = one_hot(numbers, TYPES)
-    by_tokens = Experiment(targets, fit_linear, ProbingSettings(mdl=False)).probe(x, 0).measures
+    by_tokens = Experiment(targets, fit_linear, ProbeSettings(mdl=False)).probe(x, 0).measures
     assert by_tokens["control_accuracy"].value > 0.95
     assert by_tokens["selectivity"].value < 0.0  # the labels of the task have nothing to do with the types
-    by_types = Experiment(targets, fit_linear, ProbingSettings(mdl=False, control="split")).probe(x, 0).measures
+    by_types = Experiment(targets, fit_linear, ProbeSettings(mdl=False, control="split")).probe(x, 0).measures
     assert by_types["control_accuracy"].value < 0.5  # at chance by construction
     assert by_types["task_accuracy"] == by_types["accuracy"]
 
@@ -98,7 +98,7 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
     values.truth[::7] = np.nan
     runs = []
     for _ in range(2):
-        experiment = Experiment(targets, fit_linear, ProbingSettings())
+        experiment = Experiment(targets, fit_linear, ProbeSettings())
         noise = np.random.default_rng(0).normal(size=x.shape)
         layers = [experiment.probe(x + 2 * noise, 0, 8, full=False), experiment.probe(x + 2 * noise, 0, 9)]
         layers.append(experiment.probe(x, 1, 9, values=values))
@@ -116,7 +116,7 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
     assert {"mdl", "compression", "selectivity", "rho_truth", "rho_difference", "confusion"} <= names
     assert {r["name"] for r in first if r["step"] == 8} & {"mdl", "selectivity"} == set()
     confused = [r for r in first if r["name"] == "confusion"]
-    assert sum(r["value"] for r in confused) == len(Experiment(targets, fit_linear, ProbingSettings()).split.test)
+    assert sum(r["value"] for r in confused) == len(Experiment(targets, fit_linear, ProbeSettings()).split.test)
     mdl = next(r for r in first if r["name"] == "mdl" and r["layer"] == 1)
     assert "target:tag|posterior-given:sentence|right:argmax|trained:soft|probe:linear-l2" in mdl["signature"]
     assert "layer:1" in mdl["signature"]
@@ -128,14 +128,14 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
 
 def test_baselines_and_limits() -> None:
     targets, _ = make(4)
-    experiment = Experiment(targets, fit_linear, ProbingSettings(split_by="position"))
+    experiment = Experiment(targets, fit_linear, ProbeSettings(split_by="position"))
     found = experiment.baselines()
     test = experiment.split.test
     common = np.bincount(targets.truth[experiment.split.train]).argmax()
     assert found["majority_accuracy"].value == pytest.approx((targets.truth[test] == common).mean())
     assert found["unseen_labels"].value == 0.0
     assert found["expected_accuracy_limit"].value == pytest.approx(targets.posterior[test].max(axis=1).mean())
-    by_type = Experiment(targets, fit_linear, ProbingSettings()).baselines()
+    by_type = Experiment(targets, fit_linear, ProbeSettings()).baselines()
     assert by_type["identity_accuracy"] == by_type["majority_accuracy"]  # all types of the test part are new
 
 
@@ -147,13 +147,13 @@ def test_spans_are_the_vectors_of_both_ends() -> None:
         "span", "sentence", "argmax", ("x", "y"), one_hot(np.arange(12) % 2, 2), np.arange(12) % 2,
         np.repeat([0, 1, 3], 4), np.zeros(12, int), np.arange(12) % 2 + 1, names, names, (2,),
     )  # fmt: skip
-    experiment = Experiment(spans, fit_linear, ProbingSettings(split_by="position"))
+    experiment = Experiment(spans, fit_linear, ProbeSettings(split_by="position"))
     starts = np.array([0, 3, 6, 9])
     needed = experiment.words(starts)
     assert needed.tolist() == [0, 1, 2, 3, 4, 5, 9, 10, 11]  # none of sentence 2
     rows = experiment.vectors(words[needed], starts)
     assert rows[5].tolist() == [6.0, 7.0, 10.0, 11.0]  # sentence 1 starts at word 3; its words 0 and 2
-    single = Experiment(targets, fit_linear, ProbingSettings())
+    single = Experiment(targets, fit_linear, ProbeSettings())
     assert np.array_equal(single.words(np.arange(0, N, 10)), np.arange(N))
     assert single.vectors(np.arange(N), np.arange(0, N, 10))[13] == 13
 
@@ -179,7 +179,7 @@ def test_selectivity_is_that_of_probes_trained_for_its_split() -> None:
         plain, posterior=one_hot(numbers % LABELS, LABELS), truth=numbers % LABELS, first_word=types, last_word=types
     )
     x = one_hot(numbers, 150)
-    by_type, by_text = (Experiment(targets, fit_linear, ProbingSettings(split_by=by)) for by in ("type", "position"))
+    by_type, by_text = (Experiment(targets, fit_linear, ProbeSettings(split_by=by)) for by in ("type", "position"))
     found, alone = by_type.probe(x, 0), by_text.probe(x, 0)
     assert alone.measures["task_accuracy"] == alone.measures["accuracy"]
     for name in ("task_accuracy", "control_accuracy", "selectivity", "mdl", "compression"):
@@ -195,7 +195,7 @@ def test_the_control_task_of_spans_is_one_of_first_words_which_recur() -> None:
     targets = spans_of()
     numbers = np.array([[int(a[1:]), int(b[1:])] for a, b in zip(targets.first_word, targets.last_word, strict=True)])
     x = np.concatenate([one_hot(column, 300) for column in numbers.T], axis=1)
-    found = Experiment(targets, fit_linear, ProbingSettings(mdl=False)).probe(x, 0).measures
+    found = Experiment(targets, fit_linear, ProbeSettings(mdl=False)).probe(x, 0).measures
     assert found["control_accuracy"].value > 0.9
 
 
@@ -204,7 +204,7 @@ def test_the_control_task_of_spans_is_one_of_first_words_which_recur() -> None:
 @pytest.mark.parametrize("control", ["tokens", "split", "none"])
 def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, control: str) -> None:
     targets = spans_of() if span else make()[0]
-    experiment = Experiment(targets, fit_linear, ProbingSettings(split_by=by, control=control))
+    experiment = Experiment(targets, fit_linear, ProbeSettings(split_by=by, control=control))
     common, own = task_parts(experiment), measure_parts(experiment)
     sizes = {len(parts.test): parts for parts in (experiment.split, experiment.text_split)}
     groups = {"type": "end-type" if span else "type", "position": "sentence"}
@@ -243,7 +243,7 @@ def test_what_a_signature_says_of_intervals() -> None:
 @pytest.mark.parametrize("by", ["type", "position"])
 def test_group_accuracy_is_the_mean_over_word_types_on_either_split(by: str) -> None:
     for targets, x in (make(5), (spans_of(2), np.random.default_rng(0).normal(size=(3000, 4)))):
-        experiment = Experiment(targets, fit_linear, ProbingSettings(split_by=by, mdl=False, control="none"))
+        experiment = Experiment(targets, fit_linear, ProbeSettings(split_by=by, mdl=False, control="none"))
         found = experiment.probe(x + np.random.default_rng(1).normal(size=x.shape), 0)
         test = experiment.split.test
         shares: dict[str, list[bool]] = {}

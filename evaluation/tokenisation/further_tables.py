@@ -1,0 +1,247 @@
+"""Tables beside the estimates of one model: the published grid, curves, repeated words, equal cost, other languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.score import signature
+from truesource.grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.evaluation.tokenisation.builder import LatticeBuilder
+    from truesource.evaluation.tokenisation.caching import Caching
+    from truesource.evaluation.tokenisation.canonical import LocalCanonicality
+    from truesource.evaluation.tokenisation.curves import EstimatorPoint, OrderCurves, TemperaturePoint
+    from truesource.evaluation.tokenisation.documents import Documents
+    from truesource.evaluation.tokenisation.domain_shift import SetResult
+    from truesource.evaluation.tokenisation.equal_cost import CostPoint
+    from truesource.evaluation.tokenisation.grid import Grid
+    from truesource.evaluation.tokenisation.measure import Measured
+    from truesource.evaluation.tokenisation.word_table import WordTable
+    from truesource.generator.piece_model import TokenisedModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+
+TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
+REPEATS = 4  #: seeds of each estimator at equal cost
+CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which tables."""
+
+    grid: bool = False  #: perplexities of the published estimators
+    curves: bool = False  #: against the number of cuts, their order, and the temperature
+    caching: bool = False  #: losses of repeated words
+    equal_cost: int = 0  #: estimators at equal cost, on the first so many documents; 0: no
+    changes: Sequence[str] = ()  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
+    words: bool = False  #: surprisals of words
+
+    @property
+    def of_texts(self) -> Wanted:
+        """Those that can be had of any texts: they need no truth, and are in no file of their own."""
+        return Wanted(grid=self.grid, curves=self.curves, caching=self.caching, canonical=self.canonical)
+
+    def check(self, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
+        """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
+
+        Raises:
+            InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
+        """
+        from truesource.evaluation.tokenisation.curves import WARMED
+        from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+
+        fewest = ESTIMATORS[WARMED].fewest
+        if self.curves and settings.samples < fewest:
+            raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
+        if not builder.factorises:
+            for name in ("caching", "canonical", "words"):
+                if getattr(self, name):
+                    reason = "some pieces reach over white space, so that words have no pieces of their own"
+                    raise InputError(f"{reason}; leave {name} out")
+
+
+@dataclass(eq=False)
+class Tables:
+    """Those that were asked for; None or empty where not."""
+
+    grid: Grid | None = None
+    orders: OrderCurves | None = None
+    counts: list[EstimatorPoint] = field(default_factory=list)
+    temperatures: list[TemperaturePoint] = field(default_factory=list)
+    caching: Caching | None = None
+    canonical: LocalCanonicality | None = None
+    words: WordTable | None = None
+    costs: list[CostPoint] = field(default_factory=list)
+    sets: list[SetResult] = field(default_factory=list)
+    parts: Mapping[str, object] = field(default_factory=dict)  #: of signatures
+
+    @property
+    def of_texts(self) -> Tables:
+        """Those of `Wanted.of_texts`."""
+        return replace(self, words=None, costs=[], sets=[])
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON: ``table`` says of which."""
+        found: list[dict[str, Any]] = []
+        if self.grid is not None:
+            found += [{"table": "grid", **record} for record in self.grid.records()]
+        if self.orders is not None:
+            found += [
+                self._point("order", record, "ppl", order=record["order"], cuts=record["cuts"], unit="per-word")
+                for record in self.orders.records()
+                if record["ppl"] is not None
+            ]
+        found += [
+            self._setting("samples", point.as_record(), "ppl", "per-word")
+            for point in self.counts
+            if point.ppl is not None
+        ]
+        for warm in self.temperatures:
+            record = warm.as_record()
+            found += [
+                self._setting("temperature", record, name, unit)
+                for name, unit in (("ppl", "per-word"), ("difference_percent", "percent"))
+                if record[name] is not None
+            ]
+        for cost in self.costs:
+            record = cost.as_record()
+            more = {"reference": record["reference"], "repeats": record["repeats"], "of-documents": record["documents"]}
+            found += [
+                self._setting("equal-cost", record, name, unit, **more)
+                for name, unit in (("rmse", "nats/document"), ("error", "nats/document"), ("ratio", "ratio"))
+                if record[name] is not None
+            ]
+        if self.caching is not None:
+            found += [{"table": "caching", **record} for record in self.caching.records()]
+        for name in ("canonical", "words"):
+            made = getattr(self, name)
+            found += [{"table": name, **record} for record in made.records()] if made is not None else []
+        for one in self.sets:
+            found += [{"table": "out-of-domain", **record} for record in one.records()]
+        return found
+
+    def _setting(self, table: str, record: dict[str, Any], name: str, unit: str, **more: object) -> dict[str, Any]:
+        keys = ("estimator", "samples", "b", "seed", "candidates", "particles", "bound")
+        own = {key: record[key] for key in keys if key in record}
+        return self._point(table, record, name, **own, **more, unit=unit)
+
+    def _point(self, table: str, record: dict[str, Any], name: str, **own: object) -> dict[str, Any]:
+        """A record of the suite from a point of a curve; its other numbers stay beside it."""
+        signed = signature({**own, **self.parts})
+        scored = {"name": name, "value": record[name], "low": None, "high": None, "signature": signed}
+        return {"table": table, **{key: value for key, value in record.items() if key != name}, **scored}
+
+
+def make_tables(
+    model: TokenisedModel,
+    found: Documents,
+    builder: LatticeBuilder,
+    settings: EstimatorSettings,
+    wanted: Wanted,
+    measured: Measured,
+    *,
+    truth: PCFG | None = None,
+    lengths: LengthRange | None = None,
+    excluded: Exclusion | None = None,
+    leave_out_long: bool = False,
+) -> Tables:
+    """Make the tables that are wanted.
+
+    Args:
+        model: whose probabilities are summed.
+        found: the documents.
+        builder: of their lattices.
+        settings: of the estimators; its seed is that of the bootstraps and of other languages too.
+        wanted: which tables.
+        measured: what was found of the documents; parts of signatures, and the estimator of other languages.
+        truth: grammar of the texts, which other languages are changes of.
+        lengths: its length condition.
+        excluded: sentences that the texts leave out, and so does the truth of words; other languages leave none out.
+        leave_out_long: sentences of other languages that are too long for the model are left out, not refused.
+
+    Raises:
+        InputError: as the functions that make them.
+    """
+    from truesource.evaluation.tokenisation.caching import caching
+    from truesource.evaluation.tokenisation.canonical import local_canonicality
+    from truesource.evaluation.tokenisation.curves import order_curves, sample_curves, temperature_curve
+    from truesource.evaluation.tokenisation.grid import perplexity_grid
+    from truesource.evaluation.tokenisation.word_table import word_surprisals
+
+    seed = settings.seed
+    made = Tables(parts=measured.evaluation.parts)
+    if wanted.grid:
+        made.grid = perplexity_grid(model, found, settings, samples=(settings.samples,), seed=seed)
+    if wanted.curves:
+        made.orders = order_curves(model, found, settings.samples)
+        counts = [2**k for k in range(settings.samples.bit_length())]
+        made.counts = sample_curves(model, found, settings, counts=counts)
+        made.temperatures = temperature_curve(model, found, settings, inverse_temperatures=TEMPERATURES)
+    if wanted.caching:
+        made.caching = caching(model, found, builder, settings, bootstrap=seed)
+    if wanted.canonical:
+        made.canonical = local_canonicality(model, found, builder, seed=seed)
+    if wanted.words:
+        made.words = word_surprisals(
+            model, measured.evaluation, settings, truth=truth, lengths=lengths, excluded=excluded, seed=seed
+        )
+    if wanted.equal_cost:
+        made.costs = compare_costs(model, found, settings, wanted.equal_cost)
+    if wanted.changes and truth is not None:
+        made.sets = other_languages(
+            model, builder, settings, wanted.changes, measured, truth, lengths, len(found), leave_out_long
+        )
+    return made
+
+
+def compare_costs(model: TokenisedModel, found: Documents, settings: EstimatorSettings, n: int) -> list[CostPoint]:
+    """Every estimator at several budgets against the truth, or the best estimate of it, on the first n documents."""
+    from truesource.evaluation.tokenisation.equal_cost import BUDGETS, cost_ladder, equal_cost, reference_log_p
+
+    some = replace(found, documents=found.documents[:n], numbers=found.numbers[:n], unreadable=())
+    reference = reference_log_p(model, some, replace(settings, candidates=CANDIDATES, particles=PARTICLES))
+    budgets = [budget for budget in BUDGETS if budget <= settings.samples] or [settings.samples]
+    return equal_cost(model, some, cost_ladder(settings, budgets), reference, repeats=REPEATS)
+
+
+def said_reference(how: str) -> str:
+    """What `truesource.evaluation.tokenisation.equal_cost.Reference.how` says, in words."""
+    found = re.fullmatch(r"(?:exact:(\d+)\+)?dpf/(\d+)x(\d+)x(\d+):(\d+)", how)
+    if found is None:
+        return "the exact sum" if how == "exact" else how
+    exact, runs, candidates, particles, rest = found.groups()
+    filtered = f"{runs} runs of dpf with {candidates} candidates and {particles} particles"
+    return filtered if exact is None else f"exact sums for {exact} of them, {filtered} for {rest}"
+
+
+def other_languages(
+    model: TokenisedModel,
+    builder: LatticeBuilder,
+    settings: EstimatorSettings,
+    changes: Sequence[str],
+    measured: Measured,
+    truth: PCFG,
+    lengths: LengthRange | None,
+    n: int,
+    leave_out_long: bool = False,
+) -> list[SetResult]:
+    """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
+    from truesource.evaluation.tokenisation.documents import documents
+    from truesource.evaluation.tokenisation.domain_shift import compare_sets, shifted_sets
+    from truesource.evaluation.tokenisation.measure import fitting_documents
+    from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
+
+    marginal = measured.marginal
+    sets = shifted_sets(truth, lengths, changes, n, settings.seed)
+    read = (documents(model, given.texts, builder) for given in sets)
+    fit = (fitting_documents(model, found, leave_out=leave_out_long) for found in read)
+    rounding = measured.evaluation.rounding
+    evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
+    return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)

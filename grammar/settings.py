@@ -1,0 +1,57 @@
+"""What all settings have in common, in a configuration and on the command line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+log = logging.getLogger("truesource")
+
+NoneType = type(None)
+
+
+class Settings(BaseModel):
+    """Settings of one thing: the keys of a configuration, the options of a command, the defaults of both.
+
+    A field's description is the help of its option and its line in the table of defaults. A field of type
+    `pathlib.Path` is a file: relative to the configuration there, to the working folder on the command line.
+    Unknown keys are refused; keys of earlier versions are read under their new names, with a warning.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
+    renamed: ClassVar[Mapping[str, str]] = {}  #: earlier name of a key: its name now
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_earlier_names(cls, values: Any) -> Any:
+        earlier = cls.renamed.keys() & values.keys() if isinstance(values, Mapping) else ()
+        for old in sorted(earlier):
+            new = cls.renamed[old]
+            if new in values:
+                raise ValueError(f"{old} is the earlier name of {new}; give only {new}")
+            log.warning("the configuration key %s is now called %s", old, new)
+        return {cls.renamed.get(key, key): value for key, value in values.items()} if earlier else values
+
+    def named_files(self) -> dict[str, Path]:
+        """The files that the settings name, by field."""
+        return {name: value for name in type(self).model_fields if isinstance(value := getattr(self, name), Path)}
+
+
+def plain_type(annotation: Any) -> tuple[Any, bool]:
+    """A field's type without ``None``, and whether it may be ``None``."""
+    if get_origin(annotation) is UnionType or str(get_origin(annotation)) == "typing.Union":
+        kept = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return (kept[0] if len(kept) == 1 else annotation), len(kept) < len(get_args(annotation))
+    return annotation, False
+
+
+def choices(annotation: Any) -> tuple[Any, ...] | None:
+    """The values of a ``Literal``; None for other types."""
+    return get_args(annotation) if get_origin(annotation) is Literal else None

@@ -1,0 +1,1 @@
+"""From a treebank to scores: what every run does, one folder for each step."""

@@ -1,0 +1,1 @@
+"""The corpus, sampled from the grammar."""

@@ -1,0 +1,1 @@
+"""The grammar, induced or read from a file."""

@@ -1,0 +1,119 @@
+"""Stage: the grammar, induced from the treebank or read from a file, and examined."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from truesource.grammar.diagnostics import diagnose, require_consistent
+from truesource.grammar.errors import InputError
+from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
+from truesource.grammar.formats.berkeley import source_files
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.treebank import Treebank
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The grammar."""
+    return [Stage("grammar", ("grammar/grammar.npz", "grammar/diagnosis.json", "grammar/trace.jsonl"), inputs, make)]
+
+
+def inputs(run: RunFolder) -> Any:
+    """Settings, seed, and the treebank or the file."""
+    config = run.config.grammar
+    value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
+    if config.file is not None:
+        path = Path(run.resolve(config.file))
+        files = {path} if path.is_file() else set()
+        files |= {file for file in source_files(path) if file is not None}  # what a Berkeley grammar consists of
+        try:
+            value["file"] = [digest_file(file) for file in sorted(files or {path})]
+        except OSError as error:
+            raise InputError(f"cannot read the grammar: {error.strerror}", path) from error
+    if config.method == "split_merge":
+        value["seed"] = run.config.seed
+    return value
+
+
+def make(run: RunFolder) -> str:
+    """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``."""
+    config = run.config.grammar
+    folder = run.folder / "grammar"
+    trace: tuple[dict[str, Any], ...] = ()
+    held_out = _held_out(run)
+    if config.method == "file":
+        pcfg = PCFG.load(run.resolve(str(config.file)))
+    else:
+        bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
+        pcfg, trace = _induce(run, bank, held_out)
+    require_consistent(pcfg, config.file and run.resolve(config.file))
+    pcfg.save(run.grammar_file, force=True)
+    (folder / "trace.jsonl").unlink(missing_ok=True)
+    if trace:
+        write_json_lines(folder / "trace.jsonl", trace)
+    diagnosis = diagnose(pcfg).as_dict()
+    diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
+    write_json(folder / "diagnosis.json", diagnosis)
+    for old in folder.glob("checkpoint-*"):
+        shutil.rmtree(old)
+    return pcfg.digest
+
+
+def _checkpoint(run: RunFolder) -> Path:
+    """Where induction saves its phases: a folder of its own for every set of inputs."""
+    return run.folder / "grammar" / f"checkpoint-{digest_json(inputs(run))[:12]}"
+
+
+def _held_out(run: RunFolder) -> Treebank | None:
+    path = run.folder / "treebank" / "held_out.mrg.gz"
+    return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
+
+
+def _induce(run: RunFolder, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
+    from truesource.grammar.estimate import relative_frequency, split_merge
+
+    config = run.config.grammar
+    binarised = bank.binarise(config.binarise)
+    trace: tuple[dict[str, Any], ...] = ()
+    if config.method == "relative_frequency":
+        pcfg = relative_frequency(binarised)
+    else:
+        result = split_merge(
+            binarised,
+            config.split_merge,
+            seed=run.config.seed,
+            held_out=None if held_out is None else held_out.binarise(config.binarise),
+            checkpoint=_checkpoint(run),
+        )
+        pcfg, trace = result.pcfg, result.trace
+    labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)
+    return replace(pcfg, labels=labels).with_meta(binarisation=asdict(config.binarise), source=bank.source), trace
+
+
+def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:
+    """Log probability of the held-out *sentences* under the grammar, and under the truth where it is known."""
+    sentences = held_out.sentences()
+    scores = pcfg.exact.string_log_probs(sentences)
+    possible = np.isfinite(scores)
+    tokens = sum(len(s) + 1 for s, ok in zip(sentences, possible, strict=True) if ok)
+    truth = None
+    if run.config.treebank is not None and run.config.treebank.embedded and possible.any():
+        from truesource.embedded import english
+
+        kept = [s for s, ok in zip(sentences, possible, strict=True) if ok]
+        truth = float(english().exact.string_log_probs(kept).sum() / tokens)
+    return {
+        "sentences": len(sentences),
+        "impossible": int((~possible).sum()),
+        "log_prob_per_token": float(scores[possible].sum() / tokens) if tokens else None,
+        "truth_log_prob_per_token": truth,
+    }

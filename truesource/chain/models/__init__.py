@@ -1,0 +1,1 @@
+"""The language models, trained on the corpus."""

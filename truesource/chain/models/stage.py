@@ -1,0 +1,51 @@
+"""Stage: one language model, trained on the corpus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from truesource.grammar.files import digest_file, digest_json
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.chain.config import ModelEntry
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+MADE = tuple(f"models/{{}}/{pattern}" for pattern in ("*.json", "metrics.jsonl", "**/model.safetensors", "*.npz"))
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """Every model."""
+    return [Stage.of_model("train", model, MADE, inputs, make) for model in config.models]
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Full settings, seed, corpus."""
+    shape, training = model.resolve()
+    compared: dict[str, Any] = {}
+    if model.oracle_monitor:  # the key of finished stages stays as it was, so that they are not made again
+        compared = {"probe_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
+    return {
+        **compared,
+        "model": shape.model_dump(mode="json"),
+        "training": None if training is None else training.model_dump(mode="json"),
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+    }
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write the model folder."""
+    from truesource.evaluation.oracle_monitor import OracleMonitor
+    from truesource.lmtrain.training import train
+
+    shape, training = model.resolve()
+    out = run.folder / "models" / model.name
+    monitor = None
+    if model.oracle_monitor:
+        monitor = OracleMonitor.on_corpus(run.pcfg, run.corpus, sentences=model.oracle_monitor_sentences)
+    train(run.corpus, shape, training, out, seed=run.config.seed, monitor=monitor, force=True)
+    weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
+    return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

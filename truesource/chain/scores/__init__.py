@@ -1,0 +1,1 @@
+"""The scores of the models and their bounds."""

@@ -1,0 +1,67 @@
+"""`truesource score`: a trained model against the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from truesource.cli.console import echo
+from truesource.cli.options import Before, Condition, Force, Json, Longest, SplitName
+
+NAME = "score"
+
+
+def command(
+    model: Annotated[
+        Path, typer.Argument(help="Model folder: of truesource train, or a checkpoint of any causal or masked model.")
+    ],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    split: SplitName = "eval",
+    frame: Annotated[str, typer.Option(help="Which positions count: default or paper.")] = "default",
+    before: Before = None,
+    lengths: Condition = None,
+    longest: Longest = None,
+    json: Json = None,
+    force: Force = False,
+) -> None:
+    """Compare a model with the exact truth on the same tokens.
+
+    A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
+    """
+    from truesource.cli.claims import claim_files
+    from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
+    from truesource.cli.lengths import announce_long, at_most
+    from truesource.cli.table import print_results
+    from truesource.evaluation.core.comparison import compare
+    from truesource.evaluation.tokenisation.measure import with_marks
+    from truesource.generator.frame import preset_frame
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.files import write_json
+    from truesource.grammar.pcfg import PCFG
+
+    preset_frame(frame, "causal")  # before anything is read
+    claim_files(json, force=force)
+    sentences, drawn = read_sentences(corpus, split)
+    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    pcfg = PCFG.load(oracle)
+    excluded = truth_of(corpus, split, pcfg, drawn, condition)
+    warn_of_other_corpus(model, corpus)
+    sentences, longer = at_most(sentences, longest)
+    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+    trained = with_marks(load_model(model), before, True, model)
+    positions = preset_frame(frame, trained.objective)
+    announce_long(pcfg, sentences, condition, masked=trained.objective == "masked")
+    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded, left_out=longer)
+    record = found.as_record()
+    say_left_out(sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
+    print_results([record])
+    echo(record["signature"])
+    wrote = "Nothing written; --json FILE keeps these numbers"
+    if json is not None:
+        write_json(json, found.records())
+        wrote = f"Wrote {json}"
+    echo(f"{wrote}. Next: truesource cite")

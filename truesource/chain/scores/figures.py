@@ -1,0 +1,187 @@
+"""Figures of the models: training curves, intervals of relative perplexity, log-probability scatter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from truesource.grammar.arrays import FloatArray
+from truesource.report.figures import (
+    MODEL,
+    QUIET,
+    SECOND,
+    TRUTH,
+    figure,
+    plain_log_axis,
+    round_ticks,
+    to_svg,
+)
+from truesource.report.finished_run import Record
+from truesource.report.words import partial
+
+
+def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, bounded: bool = True) -> str | None:
+    """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
+
+    A model of pieces of words has a perplexity of pieces here, for which there is no bound; nor is there one where
+    other positions were evaluated than those trained on (``bounded`` false). Where the training was
+    compared with the truth, a second panel has relative perplexity.
+    """
+    x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
+    train = [(row[x_name], math.exp(row["loss"])) for row in metrics if row.get("loss") is not None]
+    dev = [(row[x_name], math.exp(row["dev_loss"])) for row in metrics if row.get("dev_loss") is not None]
+    if max(len(train), len(dev)) < 2:
+        return None
+    pieces = (result.get("tokenizer") or "word") != "word"
+    values = [y for _, y in train + dev] + ([result["bound"]] if bounded and not pieces else [])
+    salt = f"curve{number}"
+    dot = "o" if len(values) <= 100 else None
+    relative = [(row[x_name], row["relative_ppl"]) for row in metrics if row.get("relative_ppl") is not None]
+    with figure(4.8, 4.6 if relative else 3.2, salt) as drawn:
+        axes, *below = drawn.subplots(
+            1 + bool(relative), sharex=True, squeeze=False, height_ratios=[3, 1.6][: 1 + bool(relative)]
+        )[:, 0]
+        if train:
+            axes.plot(
+                *zip(*train, strict=True),
+                color=MODEL,
+                alpha=0.55,
+                linewidth=1.4,
+                marker=dot,
+                markersize=2.4,
+                label="training batches",
+            )
+        if dev:
+            axes.plot(*zip(*dev, strict=True), color=SECOND, marker=dot, markersize=2.4, label="dev sentences")
+        if bounded and not pieces:
+            bound = f"exact bound {result['bound']:.2f}"
+            axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=bound)
+        low, high = 0.9 * min(values), 1.1 * max(values)
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+        plain_log_axis(axes.yaxis, round_ticks(low, high))
+        for panel in below:
+            _relative_panel(panel, relative, dot)
+        lowest = below[-1] if below else axes
+        lowest.set_xlim(left=0)
+        lowest.xaxis.set_major_locator(_few_ticks())
+        lowest.xaxis.set_major_formatter(_short)
+        lowest.set_xlabel("tokens seen in training" if x_name == "tokens" else "training steps")
+        name = "perplexity" if result["objective"] == "causal" else "pseudo-perplexity"
+        axes.set_ylabel(f"{name} of a piece" if pieces else name)
+        axes.grid(axis="y")
+        drawn.legend(loc="outside upper center", ncols=3, handlelength=1.6, columnspacing=1.2)
+        return to_svg(drawn, salt, f"Training curve of {result['model']}")
+
+
+def _relative_panel(axes: Any, points: Sequence[tuple[float, float]], dot: str | None) -> None:
+    low, high = 0.97 * min(1.0, *(y for _, y in points)), 1.1 * max(1.0, *(y for _, y in points))
+    axes.plot(*zip(*points, strict=True), color=SECOND, marker=dot, markersize=2.4)
+    axes.axhline(1.0, color=TRUTH, linestyle="--", linewidth=1.5)
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    plain_log_axis(axes.yaxis, round_ticks(low, high))
+    axes.set_ylabel("model / truth")
+    axes.grid(axis="y")
+
+
+def forest_figure(results: Sequence[Record]) -> str:
+    """Relative perplexity of each row with its 95% interval, and the line at 1."""
+    rows = list(results)
+    intervals = [
+        [float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows
+    ]
+    ends = [end for interval in intervals for end in interval]
+    free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
+    low, high = min([1.0, *ends]), max([1.0, *ends, *free])
+    with figure(9.4, 0.9 + 0.42 * len(rows), "forest") as drawn:
+        axes = drawn.subplots()
+        axes.axvline(1.0, color=TRUTH, linewidth=1.5)
+        for y, row in enumerate(rows):
+            oracle = row["model"] == "oracle"
+            value = row["relative_ppl"]
+            colour = TRUTH if oracle else MODEL
+            axes.plot(intervals[y], [y, y], color=colour, linewidth=2.4, solid_capstyle="butt")
+            axes.plot([value], [y], marker="D" if oracle else "o", markersize=6.5, color=colour, linestyle="none")
+            if oracle and _has_free_bound(row):
+                at = row["bound_unconditioned"] / row["bound"]
+                axes.plot([at], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none")
+                near = at < (low + high) / 2
+                axes.annotate(
+                    "the grammar, if one forgets the corpus's lengths",
+                    (at, y),
+                    (7 if near else -7, 0),
+                    textcoords="offset points",
+                    ha="left" if near else "right",
+                    va="center",
+                    fontsize=8.5,
+                    color=QUIET,
+                )
+        axes.set_yticks(range(len(rows)), [_row_name(row) for row in rows])
+        axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
+        axes.set_ylim(len(rows) - 0.45, -0.55)
+        if high / low > 2.5:
+            axes.set_xscale("log")
+            axes.set_xlim(0.95 * low, 1.08 * high)
+            plain_log_axis(axes.xaxis, round_ticks(0.95 * low, 1.08 * high))
+        else:
+            margin = 0.06 * max(high - low, 0.02)
+            axes.set_xlim(low - margin, high + margin)
+        axes.set_xlabel("relative perplexity: model / truth, with 95% interval (1 is perfect)")
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        return to_svg(drawn, "forest", "Relative perplexity of the models with intervals")
+
+
+def _row_name(row: Record) -> str:
+    few = f", {row['sentences']:,} sentences" if partial(row) else ""
+    return f"{row['model']} ({row['objective']}{few})"
+
+
+def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:
+    """Density of (true, model) log probability pairs with the diagonal, equal axes."""
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
+    from matplotlib.ticker import MaxNLocator
+
+    low = math.floor(float(min(model.min(), oracle.min())))
+    salt = f"scatter{number}"
+    shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", "#5A9BC8", MODEL, "#0B2545"])
+    with figure(4.8, 4.1, salt) as drawn:
+        axes = drawn.subplots()
+        extent = (low, 0.0, low, 0.0)
+        cells = axes.hexbin(
+            oracle, model, gridsize=38, extent=extent, norm=LogNorm(vmin=1), mincnt=1, cmap=shades, linewidths=0
+        )
+        axes.plot([low, 0], [low, 0], color=TRUTH, linewidth=1.3)
+        axes.set_xlim(low, 0)
+        axes.set_ylim(low, 0)
+        axes.set_aspect("equal")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_xlabel("truth: ln P(token | context), nats")
+        axes.set_ylabel("model: ln Q(token | context), nats")
+        bar = drawn.colorbar(cells, ax=axes, shrink=0.85)
+        bar.set_label("tokens per cell (log scale)")
+        bar.outline.set_linewidth(0.5)
+        return to_svg(drawn, salt, f"Log probabilities of {name} against the truth")
+
+
+def _has_free_bound(row: Record) -> bool:
+    """Whether the bound without the length condition differs visibly from the one with it."""
+    free = row.get("bound_unconditioned")
+    return free is not None and abs(free / row["bound"] - 1.0) > 1e-6
+
+
+def _few_ticks() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5)
+
+
+def _short(value: float, _: float = 0.0) -> str:
+    """1500000 as ``1.5M``."""
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.6g}{unit}"
+    return f"{value:.6g}"

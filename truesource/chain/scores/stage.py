@@ -1,0 +1,105 @@
+"""Stage: one model, or the oracle itself, scored and compared with the truth."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.core.comparison import compare
+from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.core.token_table import write_token_table
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.generator.frame import preset_frame
+from truesource.grammar.files import digest_json, write_json
+from truesource.report.finished_run import MEASURES
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.chain.config import ModelEntry
+    from truesource.generator.language_model import LanguageModel
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+log = logging.getLogger("truesource")
+
+
+MADE = ("scores/{}.json", "scores/{}.parquet")
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The oracle, and every model."""
+    oracle = tuple(pattern.format(f"oracle-{objective}") for objective in ("causal", "masked") for pattern in MADE)
+    models = [Stage.of_model("score", model, MADE, inputs, make) for model in config.models]
+    return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
+
+
+def oracle_inputs(run: RunFolder) -> Any:
+    """Settings, seed, corpus, grammar."""
+    return {
+        "evaluation": run.config.evaluation.model_dump(mode="json", include={"split", "sentences", "frame"}),
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+    }
+
+
+def inputs(run: RunFolder, model: ModelEntry) -> Any:
+    """Those of the oracle, and the trained model."""
+    return {**oracle_inputs(run), "model": run.outputs[f"train:{model.name}"]}
+
+
+def make(run: RunFolder, model: ModelEntry) -> str:
+    """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
+    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.training_record import read_finished
+
+    folder = run.folder / "models" / model.name
+    training = read_finished(folder)
+    extra = {
+        "parameters": training.parameters,
+        "tokenizer": training.model.tokenizer,
+    }
+    trained = load_model(folder)
+    try:
+        return _compare(run, trained, model.name, extra)
+    except (
+        NothingToCompareError
+    ) as error:  # counts without smoothing, of much too little text: no reason to stop the run
+        log.info("%s: %s", model.name, error)
+        (run.folder / "scores" / f"{model.name}.parquet").unlink(missing_ok=True)
+        counts = {
+            "tokens": 0,
+            "sentences": 0,
+            "excluded": error.n_sentences,
+            "impossible_model": error.impossible_model,
+            "impossible_oracle": error.impossible_oracle,
+            "signature": "",
+        }
+        head = {"model": model.name, "objective": trained.objective}
+        return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
+
+
+def make_oracle(run: RunFolder) -> str:
+    """Score the truth as if it were a model, for both objectives: every gap must be zero."""
+    lengths = run.corpus.lengths
+    digests = [
+        _compare(run, Oracle(run.pcfg, objective, lengths=lengths), f"oracle-{objective}", {})
+        for objective in ("causal", "masked")
+    ]
+    return digest_json(digests)
+
+
+def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, Any]) -> str:
+    config = run.config.evaluation
+    sentences = run.corpus.sentences(config.split)[: config.sentences]
+    frame = preset_frame(config.frame, model.objective)
+    result = compare(model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=frame, seed=run.config.seed)
+    record = {**result.as_record(), **extra}
+    write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
+    return _write(run, name, record)
+
+
+def _write(run: RunFolder, name: str, record: dict[str, Any]) -> str:
+    write_json(run.folder / "scores" / f"{name}.json", record)
+    return digest_json(record)

@@ -1,0 +1,1 @@
+"""The treebank that the grammar is learned from."""

@@ -1,0 +1,24 @@
+"""`truesource evaluate WHAT`: one verb for each evaluator, and those of measures that no run has."""
+
+from __future__ import annotations
+
+import typer
+
+import truesource.evaluators
+from truesource.cli.verb import Verb
+from truesource.evaluators.tokenisation import lattice_command as lattice
+from truesource.sweep import command as scaling
+
+NAME = "evaluate"
+
+
+def app() -> typer.Typer:
+    """The verbs."""
+    made = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Measure corpora and models.")
+    for evaluator in truesource.evaluators.EVALUATORS:
+        made.command(evaluator.name, cls=Verb, short_help=evaluator.summary)(evaluator.command)
+        if evaluator.formerly is not None:
+            made.command(evaluator.formerly, cls=Verb, hidden=True)(evaluator.command)
+    for module in (lattice, scaling):
+        made.command(module.NAME, cls=Verb)(module.command)
+    return made

@@ -1,1 +1,0 @@
-"""The configuration of an experiment: one YAML file, checked key by key."""

@@ -1,0 +1,25 @@
+"""The evaluators: one folder each, and the only list of them."""
+
+from __future__ import annotations
+
+from truesource.evaluators.divergence import DIVERGENCE
+from truesource.evaluators.dynamics import DYNAMICS
+from truesource.evaluators.naturalness import NATURALNESS
+from truesource.evaluators.pairs import PAIRS
+from truesource.evaluators.pplu import PPLU
+from truesource.evaluators.probing import PROBING
+from truesource.evaluators.tendencies import TENDENCIES
+from truesource.evaluators.tokenisation import TOKENISATION
+from truesource.run.evaluator import Evaluator
+
+#: in the order of the report
+EVALUATORS: tuple[Evaluator, ...] = (
+    NATURALNESS,
+    DIVERGENCE,
+    TOKENISATION,
+    TENDENCIES,
+    PPLU,
+    PAIRS,
+    DYNAMICS,
+    PROBING,
+)

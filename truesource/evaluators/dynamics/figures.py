@@ -1,0 +1,276 @@
+"""Figures of learning dynamics: curves of the classes, classes at the end, and what depends on place and frequency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from truesource.evaluation.divergence.groups import END
+from truesource.grammar.arrays import FloatArray
+from truesource.grammar.errors import InputError
+from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
+from truesource.report.finished_run import Record
+
+# Okabe & Ito (2008), and darker kin; one a class, in the order of the classes
+COLOURS = ("#E69F00", "#0066A6", "#00805F", "#8C4A73", "#56B4E9", "#7A5C00", "#D673AB", "#111827", "#5B3F8C")
+GAP = "ln Q \N{MINUS SIGN} ln P"
+MEASURES = {
+    "mean": f"mean of {GAP}, nats a token",
+    "median": f"median of {GAP}, nats a token",
+    "kl": "exact KL(P‖Q), nats a token",
+}
+PLACES = {
+    "length": "words in the sentence",
+    "position": "position in the sentence",
+    "frequency": "frequency of the word",
+    "depth": "constituents above the word",
+}
+SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
+
+
+def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] = ()) -> str:
+    """All panels in one ``<svg>``.
+
+    Args:
+        record: of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
+        measure: a key of `MEASURES`.
+        only: classes to show; all by default.
+
+    Raises:
+        InputError: there are no values of the measure.
+    """
+    by = curves_of(record)
+    places = _measured(record, measure)
+    if by and not np.isfinite(_rows(record["curves"][by][measure]["value"])).any():
+        raise InputError(f"there is no {MEASURES[measure].partition(',')[0]} of {record['model']} to draw")
+    parts: list[tuple[float, Callable[[Any], None]]] = []
+    if by:
+        parts.append((4.3, lambda part: _curves(part, record, measure, only)))
+        parts.append((0.9 + 0.36 * len(_shown(record, by, only)), lambda part: _bars(part, record, only)))
+    if places:
+        parts.append((2.9 * ((len(places) + 1) // 2), lambda part: _places(part, record, places, measure)))
+    heights = [height for height, _ in parts]
+    with figure(9.6, sum(heights), "dynamics") as drawn:
+        rows: Any = drawn.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)
+        for (_, draw), part in zip(parts, rows[:, 0], strict=True):
+            draw(part)
+        return to_svg(drawn, "dynamics", f"Learning dynamics of {record['model']}")
+
+
+def curves_figure(number: int, record: Record, measure: str = "mean") -> str:
+    """The curve of every class on a logarithmic axis of steps, as ``<svg>``."""
+    with figure(9.6, 4.3, f"learning{number}") as drawn:
+        _curves(drawn, record, measure, ())
+        return to_svg(drawn, f"learning{number}", f"Divergence of {record['model']} from the truth while it learns")
+
+
+def bars_figure(number: int, record: Record) -> str:
+    """Every class at the last checkpoint, with intervals, as ``<svg>``."""
+    with figure(9.6, 0.9 + 0.36 * len(record["curves"][curves_of(record)]["names"]), f"classes{number}") as drawn:
+        _bars(drawn, record, ())
+        return to_svg(drawn, f"classes{number}", f"Divergence of {record['model']} by class of word at the end")
+
+
+def places_figure(number: int, record: Record, measure: str = "mean") -> str | None:
+    """By length, position, frequency and depth at the last checkpoints, as ``<svg>``; None where none was measured."""
+    places = _measured(record, measure)
+    if not places:
+        return None
+    with figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as drawn:
+        _places(drawn, record, places, measure)
+        return to_svg(drawn, f"places{number}", f"Divergence of {record['model']} by place and frequency")
+
+
+def curves_of(record: Record) -> str:
+    """What the curves and bars are of: classes where measured, else all tokens; empty where neither was."""
+    return next((by for by in ("class", "all") if by in record["curves"]), "")
+
+
+def _shown(record: Record, by: str, only: Sequence[str]) -> list[int]:
+    names = record["curves"][by]["names"]
+    return [g for g, name in enumerate(names) if not only or name in only]
+
+
+def _colour(name: str, g: int) -> str:
+    return QUIET if name == END else COLOURS[g % len(COLOURS)]
+
+
+def _name(name: str) -> str:
+    return "sentence ends" if name == END else name
+
+
+def _measured(record: Record, measure: str) -> list[str]:
+    """What there are values of at the last checkpoint."""
+    found = {by: record["curves"][by] for by in PLACES if by in record["curves"]}
+    return [by for by, curves in found.items() if any(x is not None for x in curves[measure]["value"][-1])]
+
+
+def _rows(values: Any) -> FloatArray:
+    """Lists with None where there is no number, as an array with NaN, which is not drawn."""
+    return np.array([[np.nan if x is None else x for x in row] for row in values], dtype=np.float64)
+
+
+def _ends(curves: Record, measure: str) -> tuple[FloatArray, FloatArray | None, FloatArray | None]:
+    """Values (C, G), and the ends of their intervals where every checkpoint can have them."""
+    found = curves[measure]
+    if measure == "median":
+        return _rows(found["value"]), None, None
+    return _rows(found["value"]), _rows(found["low"]), _rows(found["high"])
+
+
+def _curves(drawn: Any, record: Record, measure: str, only: Sequence[str]) -> None:
+    by = curves_of(record)
+    curves = record["curves"][by]
+    steps = np.array(record["steps"], dtype=np.float64)
+    x = np.log1p(steps)
+    value, low, high = _ends(curves, measure)
+    shown = _shown(record, by, only)
+    whole, near = drawn.subplots(1, 2, width_ratios=(1.0, 1.15))
+    for axes in (whole, near):
+        axes.axhline(0.0, color=TRUTH, linewidth=1.5, zorder=1)
+        for g in shown:
+            name = curves["names"][g]
+            colour, dash = _colour(name, g), (0, (4, 2)) if name == END else "solid"
+            axes.plot(x, value[:, g], color=colour, linestyle=dash, linewidth=1.7, marker="o", markersize=2.6)
+            if low is not None and high is not None:
+                axes.fill_between(x, low[:, g], high[:, g], color=colour, alpha=0.16, linewidth=0)
+        if by == "class" and "all" in record["curves"] and not only:
+            total = _ends(record["curves"]["all"], measure)[0][:, 0]
+            axes.plot(x, total, color="#111827", linewidth=2.6, alpha=0.85)
+        axes.grid(axis="y")
+        _step_axis(axes, steps)
+    whole.set_ylabel(("part of the " if measure == "kl" and by == "class" else "") + MEASURES[measure])
+    start = int(np.searchsorted(x, 0.6 * x[-1])) if len(x) > 3 else 0
+    start = min(start, max(0, len(x) - 2))
+    late = min(int(np.searchsorted(x, 0.88 * x[-1])), max(0, len(x) - 2))
+    there = value[late:, shown]
+    there = there[np.isfinite(there)]
+    if len(there):
+        # the last points fill the second panel; curves enter it from outside
+        low_end, high_end = min(float(there.min()), 0.0), max(float(there.max()), 0.0)
+        margin = 0.07 * max(high_end - low_end, 1e-3)
+        near.set_ylim(low_end - margin, high_end + margin)
+    near.set_xlim(x[start] - 0.02 * x[-1], x[-1] + 0.02 * x[-1])
+    whole.set_title("the whole training", fontsize=9.5, color=QUIET)
+    near.set_title("its end, enlarged", fontsize=9.5, color=QUIET)
+    labels = [(value[-1, g], _name(curves["names"][g]), _colour(curves["names"][g], g)) for g in shown]
+    if by == "class" and "all" in record["curves"] and not only:
+        labels.append((_ends(record["curves"]["all"], measure)[0][-1, 0], "all tokens", "#111827"))
+    labels.append((0.0, "the truth", TRUTH))
+    _label_ends(near, x[-1], [(float(y), text, colour) for y, text, colour in labels if np.isfinite(y)])
+
+
+def _label_ends(axes: Any, x: float, labels: Sequence[tuple[float, str, str]]) -> None:
+    """Names beside the last point of each curve, moved apart where they would overlap."""
+    bottom, top = axes.get_ylim()
+    apart = 0.062 * (top - bottom)
+    order = sorted(labels)
+    places = [min(max(y, bottom), top) for y, _, _ in order]
+    for _ in range(200):
+        for i in range(len(places) - 1):
+            if (short := apart - (places[i + 1] - places[i])) > 0.0:
+                places[i] -= short / 2
+                places[i + 1] += short / 2
+        places = [min(y, top) for y in places]
+    for (y, text, colour), place in zip(order, places, strict=True):
+        axes.annotate(
+            text,
+            xy=(x, min(max(y, bottom), top)),
+            xytext=(1.06, (place - bottom) / (top - bottom)),
+            textcoords="axes fraction",
+            va="center",
+            fontsize=8.8,
+            color=colour,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 2},
+        )
+
+
+def _step_axis(axes: Any, steps: FloatArray) -> None:
+    """A logarithmic axis of steps on which step 0 has a place: ln(1 + step)."""
+    last = float(steps[-1])
+    ticks = [t for t in (0, 1, 3, *(m * 10**k for k in range(1, 9) for m in (1, 3))) if t <= 1.02 * last]
+    ticks = [t for i, t in enumerate(ticks) if t in (0, 1) or len(ticks) <= 9 or str(t)[0] == "1" or i == 0]
+    axes.set_xticks(np.log1p(ticks), [f"{t:,}" if t < 10_000 else f"{t / 1000:g}k" for t in ticks])
+    axes.set_xlabel("training step (logarithmic)")
+
+
+def _bars(drawn: Any, record: Record, only: Sequence[str]) -> None:
+    by = curves_of(record)
+    curves = record["curves"][by]
+    value, low, high = _ends(curves, "mean")
+    median = _rows(curves["median"]["value"])[-1]
+    exact = -_rows(curves["kl"]["value"])[-1]
+    order = sorted(_shown(record, by, only), key=lambda g: value[-1, g])
+    axes = drawn.subplots()
+    axes.axvline(0.0, color=TRUTH, linewidth=1.5)
+    for y, g in enumerate(order):
+        name = curves["names"][g]
+        axes.barh(y, value[-1, g], height=0.62, color=_colour(name, g), alpha=0.75)
+        assert low is not None and high is not None
+        axes.plot([low[-1, g], high[-1, g]], [y, y], color="#111827", linewidth=1.4)
+    at = np.arange(len(order))
+    marks = {"markersize": 6, "linestyle": "none", "markeredgecolor": "#111827", "markerfacecolor": "white"}
+    axes.plot(median[order], at, marker="d", label="median", **marks)
+    if np.isfinite(exact[order]).any():
+        axes.plot(
+            exact[order],
+            at,
+            marker="|",
+            label="\N{MINUS SIGN}" + ("part of KL" if by == "class" else "KL") + ", exact",
+            **{**marks, "markersize": 13, "markeredgewidth": 2},
+        )
+    share = np.array(curves["tokens"]) / sum(curves["tokens"])
+    axes.set_yticks(at, [f"{_name(curves['names'][g])}, {share[g]:.0%} of tokens" for g in order])
+    axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
+    axes.set_ylim(len(order) - 0.4, -0.6)
+    axes.set_xlabel(f"mean of {GAP} at step {record['steps'][-1]:,}, nats a token, with 95% interval")
+    axes.spines["left"].set_visible(False)
+    axes.grid(axis="x")
+    axes.legend(loc="lower left", frameon=True, facecolor="white", edgecolor="none")
+
+
+def _places(drawn: Any, record: Record, places: Sequence[str], measure: str) -> None:
+    panels = drawn.subplots((len(places) + 1) // 2, min(2, len(places)), squeeze=False).ravel()
+    for axes in panels[len(places) :]:
+        axes.set_visible(False)
+    for number, (axes, by) in enumerate(zip(panels, places, strict=False)):
+        curves = record["curves"][by]
+        value, low, high = _ends(curves, measure)
+        share = np.array(curves["tokens"]) / sum(curves["tokens"])
+        shown = [g for g, name in enumerate(curves["names"]) if share[g] >= SMALL and np.isfinite(value[-1, g])]
+        if low is not None:  # groups in fewer than ten sentences have no interval
+            shown = [g for g in shown if np.isfinite(low[-1, g])]
+        inner = [g for g in shown if curves["names"][g] != END]
+        x = np.arange(len(inner))
+        axes.axhline(0.0, color=TRUTH, linewidth=1.5)
+        earlier = [c for c in (len(record["steps"]) - 3, len(record["steps"]) - 2) if c >= 0]
+        for c, alpha in zip(earlier, (0.35, 0.6), strict=False):
+            axes.plot(x, value[c, inner], color=QUIET, alpha=alpha, linewidth=1.3, label=_step_name(record, c))
+        last = _step_name(record, -1)
+        axes.plot(x, value[-1, inner], color=MODEL, marker="o", markersize=3.6, linewidth=1.6, label=last)
+        if low is not None and high is not None:
+            axes.fill_between(x, low[-1, inner], high[-1, inner], color=MODEL, alpha=0.18, linewidth=0)
+        names = [curves["names"][g] for g in inner]
+        every = max(1, -(-len(names) // 9)) if by != "frequency" else 1
+        axes.set_xticks(x[::every], [_short(name) for name in names][::every])
+        if by == "frequency":
+            axes.tick_params(axis="x", labelsize=8)
+        expected = by == "depth" and record["tags"] == "expected"
+        axes.set_xlabel(PLACES[by] + (" (expected)" if expected else ""))
+        axes.grid(axis="y")
+        if number % 2 == 0:
+            axes.set_ylabel({"kl": "KL(P‖Q), or part of it"}.get(measure, f"{measure} {GAP}") + ", nats")
+        if number == 0:
+            drawn.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=3)
+
+
+def _step_name(record: Record, c: int) -> str:
+    return f"step {record['steps'][c]:,}"
+
+
+def _short(name: str) -> str:
+    """``1/1,000 to 1/100`` on two lines."""
+    return name.replace(" to ", "\nto ").replace("below ", "below\n")

@@ -1,0 +1,20 @@
+"""What can be set of the evaluator `naturalness`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from truesource.grammar.settings import Settings
+from truesource.run.config import RunConfig
+
+
+class NaturalnessSettings(Settings):
+    """The corpus beside held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
+
+    sentences: int = Field(10_000, ge=2)  #: of each source, at most
+
+
+def check(config: RunConfig) -> None:
+    """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    if config.treebank is None:
+        raise ValueError("evaluation.naturalness compares with held-out trees, so it needs a treebank")

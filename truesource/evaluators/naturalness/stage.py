@@ -1,0 +1,94 @@
+"""Stage: the corpus, and the grammar before its symbols were split, beside trees that neither has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.naturalness.compare import compare_naturalness
+from truesource.evaluators.naturalness.settings import NaturalnessSettings
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.grammar.treebank import Treebank
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.grammar.pcfg import PCFG
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+REFERENCE = "held-out trees"
+_STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, drawn with the same seed
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """One, of the corpus."""
+    return [Stage("naturalness", ("naturalness/naturalness.json", "naturalness/naturalness.svg"), inputs, make)]
+
+
+def inputs(run: RunFolder) -> Any:
+    """Settings, seed, treebank, how trees are binarised, and the corpus."""
+    return {
+        "naturalness": run.config.evaluation.of(NaturalnessSettings).model_dump(mode="json"),
+        "binarise": run.config.grammar.model_dump(mode="json")["binarise"],
+        "seed": run.config.seed,
+        "treebank": run.outputs["treebank"],
+        "corpus": run.outputs["corpus"],
+    }
+
+
+def make(run: RunFolder) -> str:
+    """Write ``naturalness/naturalness.json`` and the figure ``naturalness/naturalness.svg``."""
+    from truesource.evaluators.naturalness.figures import naturalness_figure
+    from truesource.grammar.estimate import relative_frequency
+    from truesource.report.figures import standalone
+
+    config, lengths, place = run.settings(NaturalnessSettings), run.corpus.lengths, run.folder / "naturalness"
+    bank = _bank(run, "treebank")
+    sources = {REFERENCE: _text(run, _bank(run, "held_out")), "trees learned from": _text(run, bank)}
+    grammars: dict[str, PCFG] = {}
+    if run.config.grammar.method == "split_merge":
+        grammars["raw grammar"] = raw = relative_frequency(bank.binarise(run.config.grammar.binarise))
+        sampler = Sampler(raw, lengths)
+        sources["raw grammar"] = sampler.sentences(
+            sampler.draw(config.sentences, random_state(run.config.seed, _STREAM))
+        )
+    grammars["corpus"] = run.pcfg
+    split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
+    sources["corpus"] = run.corpus.sentences(split)[: config.sentences]
+    high = max(len(sentence) for text in sources.values() for sentence in text)
+    found = compare_naturalness(
+        sources,
+        REFERENCE,
+        exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
+        seed=run.config.seed,
+    )
+    record = {
+        "reference": REFERENCE,
+        "sentences": {name: len(text) for name, text in sources.items()},
+        "records": found.records(),
+    }
+    write_text(place / "naturalness.svg", standalone(naturalness_figure(found)))
+    write_json(place / "naturalness.json", record)
+    return digest_json(record)
+
+
+def _bank(run: RunFolder, name: str) -> Treebank:
+    path = run.folder / "treebank" / f"{name}.mrg.gz"
+    if not path.is_file():
+        raise InputError("evaluation.naturalness needs held-out trees; set treebank.held_out or held_out_files")
+    return Treebank.read(path, None)
+
+
+def _text(run: RunFolder, bank: Treebank) -> list[list[str]]:
+    """Sentences of a treebank of a length that the corpus has, at most so many as are drawn."""
+    lengths = run.corpus.lengths
+    sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
+    if len(sentences) < 2:
+        raise NothingToMeasureError(
+            f"evaluation.naturalness compares with held-out trees of {lengths} words, of which there are"
+            f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
+            "too-few-sentences",
+        )
+    return sentences[: run.settings(NaturalnessSettings).sentences]

@@ -1,0 +1,101 @@
+"""Stage: what the text of all causal models looks like beside the truth, scheme by scheme."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truesource.embedded import read_stopwords
+from truesource.evaluation.tendencies.decoding_schemes import Drawn, classes_for, compare, record_of, same_size
+from truesource.evaluation.tendencies.table import TendencySettings
+from truesource.evaluation.tendencies.truth import Truth
+from truesource.evaluators.tendencies import samples
+from truesource.evaluators.tendencies.samples import applies
+from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
+    from truesource.run.folder import RunFolder
+
+
+def stages(config: RunConfig) -> list[Stage]:
+    """The samples of every causal model, then one comparison of all of them."""
+    causal = [model for model in config.models if samples.applies(model)]
+    if not causal:
+        return []
+    schemes = config.evaluation.of(TendenciesSettings).decodings()
+    drawn = tuple(f"samples/{{}}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
+    made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
+    compared = Stage("tendencies", made, inputs, make)
+    return [*(Stage.of_model("samples", model, drawn, samples.inputs, samples.make) for model in causal), compared]
+
+
+def inputs(run: RunFolder) -> Any:
+    """Settings, stopwords, seed, grammar, samples, and what they are compared with."""
+    config = run.settings(TendenciesSettings)
+    return {
+        "tendencies": config.model_dump(mode="json"),
+        "stopwords": _stopwords(run, config),
+        "split": run.config.evaluation.split if config.reference == "split" else None,
+        "seed": run.config.seed,
+        "corpus": run.outputs["corpus"],
+        "grammar": run.outputs["grammar"],
+        "samples": {m.name: run.outputs[f"samples:{m.name}"] for m in run.config.models if applies(m)},
+    }
+
+
+def make(run: RunFolder) -> str:
+    """Write ``tendencies/tendencies.json`` and a figure a scheme."""
+    from truesource.evaluators.tendencies.figures import tendencies_figure
+    from truesource.report.figures import standalone
+
+    config = run.settings(TendenciesSettings)
+    models = [model.name for model in run.config.models if applies(model)]
+    drawn = [_read(run, model, scheme) for scheme in config.decodings() for model in models]
+    kept = same_size([d for d in drawn if d.sentences])
+    if not kept:
+        raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
+    words = _words(run, models)
+    truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=words)
+    reference = run.corpus.sentences(run.config.evaluation.split) if config.reference == "split" else None
+    classes = classes_for(_stopwords(run, config), [*(d.sentences for d in kept), [list(truth.words)]])
+    options = TendencySettings(
+        classes,
+        chance=config.chance,
+        permutations=config.permutations,
+        seed=run.config.seed,
+    )
+    parts = compare(kept, truth, options, reference)
+    record = record_of(parts, [*kept, *(d for d in drawn if not d.sentences)], truth)
+    if "stopwords" not in classes:
+        record["notes"].append("No word is in the list of stopwords; evaluation.tendencies.stopwords takes another")
+    folder = run.folder / "tendencies"
+    for number, (scheme, found) in enumerate(parts.items()):
+        write_text(folder / f"{scheme}.svg", standalone(tendencies_figure(found, f"tendencies{number}")))
+    write_json(folder / "tendencies.json", record)
+    return digest_json(record)
+
+
+def _read(run: RunFolder, model: str, scheme: str) -> Drawn:
+    from truesource.lmtrain.decoding.folder import SampleFolder
+
+    samples = SampleFolder.load(run.folder / "samples" / model / scheme)
+    finished = samples.sentences(cut=False)
+    kept = [sentence for sentence in finished if sentence]
+    return Drawn(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
+
+
+def _words(run: RunFolder, models: list[str]) -> set[str] | None:
+    """The words that every model tells apart; None where all read pieces, and so every word."""
+    from truesource.lmtrain.models import load_model
+
+    known = [load_model(run.folder / "models" / model).vocabulary for model in models]
+    sets = [set(words) for words in known if words is not None]
+    return set.intersection(*sets) if sets else None
+
+
+def _stopwords(run: RunFolder, config: TendenciesSettings) -> list[str]:
+    return read_stopwords(None if config.stopwords is None else Path(run.resolve(config.stopwords)))

@@ -1,0 +1,31 @@
+"""An experiment from its configuration: what it may measure is the list of `truesource.evaluators`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import truesource.evaluators
+from truesource.report.page import write_page
+from truesource.run import config, runner
+from truesource.run.config import RunConfig
+from truesource.run.stage import Stage
+
+
+def load_config(path: str | Path, overrides: list[str] | None = None) -> RunConfig:
+    """Read a YAML configuration; see `truesource.run.config.load_config`."""
+    return config.load_config(path, overrides, evaluators=truesource.evaluators.EVALUATORS)
+
+
+def plan(config: RunConfig) -> list[Stage]:
+    """The stages of a configuration, in order."""
+    return runner.plan(config, truesource.evaluators.EVALUATORS)
+
+
+def execute(config: RunConfig, *, base: Path, runs: Path, force: bool = False) -> Path:
+    """Run an experiment; see `truesource.run.runner.execute`."""
+    return runner.execute(config, truesource.evaluators.EVALUATORS, base=base, runs=runs, force=force)
+
+
+def build_report(run: Path) -> Path:
+    """Write ``report.html`` into a run folder; see `truesource.report.page.write_page`."""
+    return write_page(run, truesource.evaluators.EVALUATORS)

@@ -1,0 +1,52 @@
+"""The one way to fill an HTML template: data are escaped, and what a template lacks is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from truesource.grammar.errors import InputError
+from truesource.grammar.printable import terminal
+from truesource.report import words
+
+FOLDER = Path(__file__).parent
+
+
+def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = None, **context: Any) -> str:
+    """Fill a template.
+
+    Args:
+        page: the template.
+        place: what it is about, for messages.
+        templates: those that it includes, by name.
+        context: what they show.
+
+    Raises:
+        InputError: an entry that a template shows is not there.
+    """
+    import yaml
+    from jinja2 import Environment, FunctionLoader, StrictUndefined, UndefinedError
+    from markupsafe import Markup
+
+    files = {page.name: page, **(templates or {})}
+    environment = Environment(
+        loader=FunctionLoader(lambda name: files[name].read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=words.number,
+        duration=words.duration,
+        file_names=words.file_names,
+        command_line=words.command_line,
+        yaml=lambda value: yaml.safe_dump(value, sort_keys=False, allow_unicode=True),
+        svg=Markup,
+    )
+    style = Markup((FOLDER / "style.css").read_text(encoding="utf-8"))
+    try:
+        return terminal(environment.get_template(page.name).render(style=style, count=words.count, **context))
+    except UndefinedError as error:
+        raise InputError(f"a record lacks an entry ({error}); run the experiment again", place) from error

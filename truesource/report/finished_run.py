@@ -1,0 +1,185 @@
+"""Reads a run folder: what the report must have, and what it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from truesource.evaluation.core.token_table import read_token_table
+from truesource.generator.corpus import Corpus
+from truesource.grammar.diagnostics import diagnose
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.split_merge.checkpoint import TraceRow
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.records import read_record, read_records
+from truesource.lmtrain.times import training_seconds
+from truesource.lmtrain.training_record import MetricsRow
+from truesource.report.records import (
+    REMEDY,
+    ConfigRecord,
+    ProvenanceRecord,
+    ResultRow,
+    StagesShown,
+)
+from truesource.report.svg import read_svg
+
+Record = Mapping[str, Any]
+T = TypeVar("T")
+PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
+STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
+MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
+OPTIONAL = (
+    *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
+    *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
+    *("parameters", "tokenizer"),
+)
+SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What stands in a run folder; optional parts, and optional entries of records, are None or empty where absent."""
+
+    path: Path
+    config: Record
+    provenance: Record
+    stages: Record
+    treebank: Record | None
+    pcfg: PCFG
+    diagnosis: Record
+    trace: Sequence[Record]
+    corpus: Corpus
+    results: Sequence[Record]  #: of models that can make some sentence
+    metrics: Mapping[str, Sequence[Record]]  #: training curves by model
+    scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats
+    names: Sequence[str]  #: of all models
+    unscored: Sequence[Record]  #: results of models that can make no sentence
+
+    def figure(self, name: str) -> str | None:
+        """A figure that a stage drew, as ``<svg>``; None where it is absent.
+
+        Raises:
+            InputError: it is damaged, or holds what no figure of a stage has.
+        """
+        path = self.path / name
+        return read_svg(path) if path.is_file() else None
+
+    def asks(self, *keys: str | None) -> bool:
+        """Whether the configuration asks for an evaluator, under one of these keys."""
+        asked = self.config.get("evaluation", {})
+        return any(asked.get(key) not in (None, False) for key in keys if key is not None)
+
+    def record(self, name: str, model: type[Any]) -> Record | None:
+        """What a stage left in a file; None where it is absent.
+
+        Args:
+            name: of the file, relative to the folder of the run.
+            model: what it must hold.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        return _optional(self.path / name, model)
+
+    def of_models(self, folder: str, model: type[Any]) -> dict[str, Record]:
+        """What a stage left of each model, as `record`: those of ``folder/<model>.json`` that are there."""
+        read = {name: self.record(f"{folder}/{name}.json", model) for name in self.names}
+        return {name: found for name, found in read.items() if found is not None}
+
+    @property
+    def models(self) -> list[Record]:
+        """The results without the rows of the oracle."""
+        return [row for row in self.results if row["model"] != "oracle"]
+
+
+def read_run(path: Path) -> FinishedRun:
+    """Read a run folder.
+
+    Raises:
+        InputError: a required file (configuration, grammar, corpus, results) is missing, any file is damaged,
+            or the corpus was drawn from another grammar.
+    """
+    if not path.is_dir():
+        raise InputError("there is no such run folder", path)
+    config = _read(path / "config.json", ConfigRecord)
+    pcfg = PCFG.load(_present(path / "grammar" / "grammar.npz"))
+    corpus = Corpus.load(path / "corpus")
+    if corpus.grammar_digest != pcfg.digest:
+        raise InputError(
+            "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
+        )
+    everyone = _results(path)
+    names = [row["model"] for row in everyone if row["model"] != "oracle"]
+    results = [row for row in everyone if row["relative_ppl"] is not None]
+    stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
+    diagnosis = path / "grammar" / "diagnosis.json"
+    return FinishedRun(
+        path,
+        config,
+        {**dict.fromkeys(PROVENANCE), **(_optional(path / "provenance.json", ProvenanceRecord) or {})},
+        {name: {**dict.fromkeys(STAGE), **stage} for name, stage in stages.items()},
+        _optional(path / "treebank" / "statistics.json", dict[str, Any]),
+        pcfg,
+        _optional(diagnosis, dict[str, Any]) or diagnose(pcfg).as_dict(),
+        _lines(path / "grammar" / "trace.jsonl", TraceRow),
+        corpus,
+        results,
+        {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", MetricsRow))},
+        {name: table for name in names if (table := _scores(path / "scores" / f"{name}.parquet")) is not None},
+        names,
+        [row for row in everyone if row["relative_ppl"] is None],
+    )
+
+
+def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[list[str]]:
+    """The first sentences of a split, without reading shards that are not needed."""
+    kept, found = [], 0
+    for shard in corpus.record["shards"]:
+        if shard["split"] == split and found < most:
+            kept.append(shard)
+            found += shard["sentences"]
+    return replace(corpus, record={**corpus.record, "shards": kept}).sentences(split)[:most]
+
+
+def _present(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError("the run is incomplete, this file is missing; run the experiment again", path)
+    return path
+
+
+def _read(path: Path, model: type[T]) -> T:
+    """A record that must be there."""
+    return read_record(_present(path), model, remedy=REMEDY)
+
+
+def _optional(path: Path, model: type[T]) -> T | None:
+    """A record, None where the file is absent."""
+    return _read(path, model) if path.is_file() else None
+
+
+def _results(run: Path) -> Sequence[Record]:
+    """``results.json``, with the time of training of each model."""
+    return [
+        {**dict.fromkeys(OPTIONAL), **row, "training_seconds": _training_seconds(run, row)}
+        for row in _read(run / "results.json", list[ResultRow])
+    ]
+
+
+def _training_seconds(run: Path, row: ResultRow) -> float | None:
+    found = training_seconds(run / "models" / row["model"])
+    return row.get("training_seconds") if found is None else found
+
+
+def _lines(path: Path, model: type[T]) -> list[T]:
+    """Records of a ``.jsonl`` file, none where it is absent."""
+    if not path.is_file():
+        return []
+    return [row for _, row in read_records(path, model, remedy=REMEDY)]
+
+
+def _scores(path: Path) -> dict[str, np.ndarray] | None:
+    return read_token_table(path) if path.is_file() else None

@@ -1,0 +1,36 @@
+"""Stage: the table of results and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from truesource.grammar.files import digest_file, write_json
+from truesource.grammar.records import read_record
+from truesource.report.page import write_page
+from truesource.report.records import REMEDY, ResultRow
+from truesource.run.stage import Stage
+
+if TYPE_CHECKING:
+    from truesource.run.evaluator import Evaluator
+    from truesource.run.folder import RunFolder
+
+
+def stages(evaluators: Sequence[Evaluator]) -> list[Stage]:
+    """The last one of every run."""
+    return [Stage("report", ("results.json", "report.html"), inputs, partial(make, evaluators=evaluators))]
+
+
+def inputs(run: RunFolder) -> Any:
+    """The configuration and everything made before."""
+    return {"config": run.config.model_dump(mode="json"), "outputs": dict(run.outputs)}
+
+
+def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
+    """Write ``results.json`` and ``report.html``."""
+    names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.models)]
+    files = [run.folder / "scores" / f"{name}.json" for name in names]
+    records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
+    write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
+    return digest_file(write_page(run.folder, evaluators))

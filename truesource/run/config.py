@@ -1,0 +1,151 @@
+"""A whole experiment, and reading it from a file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
+
+from truesource.chain.config import CorpusConfig, GrammarConfig, ModelEntry, TreebankConfig
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import explain
+from truesource.grammar.settings import Settings
+from truesource.run.reading import read_settings
+
+log = logging.getLogger("truesource")
+S = TypeVar("S", bound=Settings)
+
+
+class EvaluationConfig(Settings):
+    """What is measured; the keys of the evaluators are those of `truesource.evaluators`."""
+
+    split: str = "eval"
+    sentences: int | None = Field(None, ge=1)  #: the first so many of the split; None: all
+    frame: Literal["default", "paper"] = "default"
+
+    def find(self, kind: type[S]) -> S | None:
+        """The settings of an evaluator; None where it is not asked for."""
+        values = (getattr(self, name) for name in type(self).model_fields)
+        return next((value for value in values if isinstance(value, kind)), None)
+
+    def of(self, kind: type[S]) -> S:
+        """The settings of an evaluator that is asked for."""
+        found = self.find(kind)
+        assert found is not None
+        return found
+
+
+class RunConfig(Settings):
+    """A whole experiment."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    title: str | None = None  #: of the report
+    seed: int = Field(1, ge=0, lt=2**32)  # what numpy and torch take
+    treebank: TreebankConfig | None = None
+    grammar: GrammarConfig = GrammarConfig()
+    corpus: CorpusConfig = CorpusConfig()
+    models: list[ModelEntry] = []
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if (self.grammar.method == "file") == (self.treebank is not None):
+            raise ValueError("give a treebank to induce from, or grammar: {method: file}, not both and not neither")
+        names = [model.name for model in self.models]
+        if len(set(names)) < len(names) or "oracle" in names:
+            raise ValueError("model names must differ, and 'oracle' is taken")
+        if self.evaluation.split not in self.corpus.splits:
+            raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
+        if self.models and "train" not in self.corpus.splits:
+            raise ValueError("corpus.splits needs a split train for the models to learn from")
+        if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
+            raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
+        if self.corpus.lengths is not None:
+            longest = self.corpus.lengths.high
+            for entry in self.models:
+                most = entry.resolve()[0].longest
+                if most is not None and longest >= most:
+                    raise ValueError(
+                        f"the corpus has sentences of up to {longest} words, too long for {entry.name};"
+                        f" set its model.max_positions to {longest + 2}, which leaves room for <bos> and <eos>"
+                    )
+        return self
+
+
+class Measure(Protocol):
+    """What a configuration may ask for: what of an evaluator concerns it."""
+
+    @property
+    def name(self) -> str:
+        """Its key."""
+
+    @property
+    def formerly(self) -> str | None:
+        """Its key in earlier versions."""
+
+    @property
+    def settings(self) -> type[Settings]:
+        """What is under the key."""
+
+    def check(self, config: RunConfig) -> None:
+        """Refuse a configuration without what it needs, by a ValueError."""
+
+
+def _switched(value: Any) -> Any:
+    """``true`` asks for an evaluator with its defaults, ``false`` for none."""
+    return {} if value is True else None if value is False else value
+
+
+@cache
+def config_class(evaluators: tuple[tuple[str, type[Settings]], ...]) -> type[RunConfig]:
+    """A configuration in which these evaluators have keys.
+
+    Args:
+        evaluators: key and settings of each.
+    """
+    keys: dict[str, Any] = {
+        name: (Annotated[settings | None, BeforeValidator(_switched)], None) for name, settings in evaluators
+    }
+    evaluation = create_model("EvaluationConfig", __base__=EvaluationConfig, **keys)
+    return create_model("RunConfig", __base__=RunConfig, evaluation=(evaluation, evaluation()))
+
+
+def load_config(
+    path: str | Path, overrides: list[str] | None = None, *, evaluators: Iterable[Measure] = ()
+) -> RunConfig:
+    """Read a YAML configuration.
+
+    Args:
+        path: of the file.
+        overrides: ``a.b=value`` with YAML values.
+        evaluators: that it may ask for.
+
+    Raises:
+        InputError: the file cannot be read, or a key or value is wrong; the message names the key.
+    """
+    values = read_settings(Path(path), overrides)
+    known = tuple(evaluators)
+    _rename(values.get("evaluation"), {each.formerly: each.name for each in known if each.formerly is not None})
+    try:
+        config = config_class(tuple((each.name, each.settings) for each in known))(**values)
+    except ValidationError as error:
+        raise InputError(explain(error), path) from error
+    for each in known:
+        if config.evaluation.find(each.settings) is not None:
+            try:
+                each.check(config)
+            except ValueError as error:
+                raise InputError(str(error), path) from error
+    return config
+
+
+def _rename(evaluation: Any, names: dict[str, str]) -> None:
+    """Give keys of earlier versions their name of today."""
+    if isinstance(evaluation, dict):
+        for old in [key for key in evaluation if key in names and names[key] not in evaluation]:
+            log.warning("the configuration key evaluation.%s is now called evaluation.%s", old, names[old])
+            evaluation[names[old]] = evaluation.pop(old)
