@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from truesource.evaluation.divergence.cached import CachedTruth
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
+from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.generator.language_model import DistributionModel, check_sentences
 from truesource.grammar.arrays import IntArray
@@ -24,8 +25,6 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
-By = Literal["position", "length", "class", "frequency"]
-BY: tuple[By, ...] = get_args(By)
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 
 

@@ -1,4 +1,4 @@
-"""Divergence of a model from the truth by full distributions, against enumeration of small languages."""
+"""ModelDivergence of a model from the truth by full distributions, against enumeration of small languages."""
 
 from __future__ import annotations
 

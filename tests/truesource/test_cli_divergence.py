@@ -67,14 +67,14 @@ def records_of(path: Path) -> dict[str, dict[str, object]]:
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
-        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "class, frequency", "--top-k", 3, "--json", "d.json",
-        "--plot", "d.svg",
+        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "class, length,frequency", "--top-k", 3,
+        "--json", "d.json", "--figure", "d.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last.startswith("Wrote d.json and d.svg. Next: truesource ")
-    for text in ("KL(truth || model)", "most probable 3 in common", "by class", "by frequency", "nouns", "1/10 to 1"):
+    for text in ("KL(P‖Q)", "most probable tokens shared", "By class", "By probability", "nouns", "1/10 to 1"):
         assert text in found.out
-    assert "by position" not in found.out
+    assert "By position" not in found.out
     records = records_of(here / "d.json")
     kl = records["kl"]
     assert kl["low"] < kl["value"] < kl["high"]  # type: ignore[operator]
@@ -84,7 +84,7 @@ def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, co
     assert f"given:{given}" in str(kl["signature"]).split("|")
     assert kl["objective"] == ("causal" if name == "gpt2" else "masked")
     tables = {r["by"] for r in json.loads((here / "d.json").read_text(encoding="utf-8")) if "by" in r}
-    assert tables == {"class", "frequency", "position", "length"}  # the figure needs the last two
+    assert tables == {"class", "frequency", "length"}
     root = ElementTree.parse(here / "d.svg").getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     drawn = "".join(root.itertext())
@@ -175,7 +175,10 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("gpt2 corpus --oracle toy.npz --by colour", "--by takes position, length, class, frequency"),
+        (
+            "gpt2 corpus --oracle toy.npz --by colour",
+            "--by: Input should be 'position', 'length', 'class'",
+        ),
         ("gpt2 corpus --oracle toy.npz --split dev", "dev"),
         ("missing corpus --oracle toy.npz", "missing"),
         ("gpt2 missing --oracle toy.npz", "missing"),
@@ -183,7 +186,7 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
         ("gpt2 corpus --oracle toy.npz --samples missing.txt", "missing.txt"),
         ("gpt2 corpus --oracle toy.npz --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("gpt2 corpus --oracle toy.npz --json toy.npz", "will not overwrite toy.npz without --force"),
-        ("gpt2 corpus --oracle toy.npz --plot toy.npz", "will not overwrite toy.npz without --force"),
+        ("gpt2 corpus --oracle toy.npz --figure toy.npz", "will not overwrite toy.npz without --force"),
         ("bert corpus --oracle toy.npz --samples text.txt", "a masked model has no sentences of its own"),
     ],
 )

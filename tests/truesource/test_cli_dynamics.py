@@ -16,13 +16,13 @@ from tiny_run import prepare, run
 
 from truesource.embedded import data_folder
 from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
-from truesource.evaluators.dynamics.section import dynamics_section
+from truesource.evaluators.dynamics import DYNAMICS
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.snapshots import checkpoints
-from truesource.report.finished_run import read_run
+from truesource.report.finished_run import FinishedRun, read_run
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -328,25 +328,20 @@ def without_kl(curves: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
-    import jinja2
-    from markupsafe import Markup
+    from truesource.report.environment import render
 
-    from truesource.report import words
-
-    templates = jinja2.Environment(
-        loader=jinja2.PackageLoader("truesource.report"), undefined=jinja2.StrictUndefined, autoescape=True
-    )
-    templates.filters["svg"] = Markup
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     curves = record["curves"]["class"]
     curves["mean"]["low"][-1][0] = curves["mean"]["high"][-1][0] = None  # too few sentences
     curves["half"][0] = [2.5, None, None]
 
     def page(**changes: object) -> str:
-        content = dynamics_section(replace(read_run(finished / "runs" / "toy"), dynamics={"m": {**record, **changes}}))
+        run = read_run(finished / "runs" / "toy")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FinishedRun, "of_models", lambda *given: {"m": {**record, **changes}})
+            content = DYNAMICS.section(run)
         assert [row["low"] for row in content[0]["rows"]].count(None) == 1
-        template = templates.get_template("dynamics.html.j2")
-        return " ".join(template.render(dynamics=content, number={"dynamics": 7}, count=words.count).split())
+        return " ".join(render(DYNAMICS.template, finished, section=content).split())
 
     own = page()
     assert "the mean over all tokens is at most 0" in own

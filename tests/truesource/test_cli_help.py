@@ -22,7 +22,7 @@ WIDE = 4000  #: characters of a line, so that no text is wrapped
 
 VERBS: dict[str, Callable[..., Any]] = {
     f"{prefix}{registered.name}": registered.callback
-    for prefix, group in (("", app), ("evaluate ", evaluate.app()))
+    for prefix, group in (("", app), ("evaluate ", evaluate.verbs()))
     for registered in group.registered_commands
     if registered.callback is not None
 }  #: by how they are called

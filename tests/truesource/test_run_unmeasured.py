@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute, load_config, plan
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.report.finished_run import read_run
 from truesource.report.unmeasured import unmeasured
+from truesource.run import runner
+from truesource.run.config import RunConfig
 from truesource.run.stage import Stage
 
 GRAMMAR = "S -> '(' S ')' 0.2 | '[' S ']' 0.2 | S S 0.2 | '(' ')' 0.2 | '[' ']' 0.2\n"
@@ -76,7 +80,7 @@ def test_files_of_an_earlier_configuration_do_not_stay(finished: Path) -> None:
 
 
 def test_the_same_reason_is_said_once(finished: Path) -> None:
-    notes = unmeasured(read_run(finished / "runs" / "dyck"))
+    notes = unmeasured(read_run(finished / "runs" / "dyck"), EVALUATORS)
     assert list(notes) == ["pairs"] and len(notes["pairs"]) == 1
 
 
@@ -90,8 +94,10 @@ def test_other_refusals_end_the_run(
     def broken(run: object) -> str:
         raise error
 
-    def broken_plan(config: object) -> list[Stage]:
-        return [Stage(s.name, s.made, lambda run: "other", broken) if s.name == stage else s for s in plan(config)]  # type: ignore[arg-type]
+    whole = runner.plan
+
+    def broken_plan(config: RunConfig, evaluators: object) -> list[Stage]:
+        return [replace(s, inputs=lambda run: "other", make=broken) if s.name == stage else s for s in whole(config, EVALUATORS)]
 
     monkeypatch.setattr("truesource.run.runner.plan", broken_plan)
     with pytest.raises(InputError, match=str(error)):

@@ -30,7 +30,7 @@ app = typer.Typer(
 
 for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
     app.command(module.NAME, cls=Verb)(module.command)
-app.add_typer(evaluate.app(), name=evaluate.NAME)
+app.add_typer(evaluate.app, name=evaluate.NAME)
 
 
 def _version(value: bool) -> None:

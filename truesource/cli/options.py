@@ -47,7 +47,10 @@ Before = Annotated[
     ),
 ]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
-Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw it to this SVG file.")]
+Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
+Plot = Figure
+OracleGrammar = Annotated[Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from.")]
+TextOrCorpus = Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes; the bytes do not depend on it.")]
 Scheduler = Annotated[

@@ -11,6 +11,7 @@ from truesource.grammar.printable import terminal
 from truesource.report import words
 
 FOLDER = Path(__file__).parent
+TABLE = FOLDER / "table.html.j2"
 
 
 def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = None, **context: Any) -> str:
@@ -29,7 +30,7 @@ def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = No
     from jinja2 import Environment, FunctionLoader, StrictUndefined, UndefinedError
     from markupsafe import Markup
 
-    files = {page.name: page, **(templates or {})}
+    files = {page.name: page, TABLE.name: TABLE, **(templates or {})}
     environment = Environment(
         loader=FunctionLoader(lambda name: files[name].read_text(encoding="utf-8")),
         autoescape=True,
@@ -44,6 +45,7 @@ def render(page: Path, place: Path, *, templates: Mapping[str, Path] | None = No
         command_line=words.command_line,
         yaml=lambda value: yaml.safe_dump(value, sort_keys=False, allow_unicode=True),
         svg=Markup,
+        table=lambda table: Markup(environment.get_template(TABLE.name).render(table=table)),
     )
     style = Markup((FOLDER / "style.css").read_text(encoding="utf-8"))
     try:

@@ -80,7 +80,6 @@ def _context(run: FinishedRun, evaluators: Sequence[Evaluator]) -> dict[str, Any
         "forest": figures_models.forest_figure([row for _, rows in table for row in rows]) if models else None,
         "scatters": _scatters(run),
         "parts": parts,
-        **parts,
         "further": further,
         "unmeasured": {part: notes.get(part, []) for part in parts},
         "number": {part: FIRST_FURTHER + i for i, (part, _) in enumerate(further)},

@@ -25,7 +25,7 @@ class Evaluator:
     ``command.py``            ``command``: the verb `truesource evaluate <name>`
     ``stage.py``              ``stages(config)``: the steps of a run, see `truesource.run.stage.Stage`
     ``section.py``            ``section(run)``: what the template shows; None or empty where nothing was measured
-    ``section.html.j2``       the section of the report; it finds ``section(run)`` under the name of the evaluator
+    ``section.html.j2``       the body of the section; it finds ``section(run)`` as ``section``
     ========================= =====================================================================================
     """
 

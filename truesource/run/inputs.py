@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.files import digest_file
+from truesource.grammar.settings import Settings
+
 if TYPE_CHECKING:
     from truesource.chain.config import ModelEntry
     from truesource.run.folder import RunFolder
 
 
-def of_model(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
-    """Split, seed, corpus, grammar, and the trained model."""
+def of_settings(run: RunFolder, kind: type[Settings]) -> dict[str, Any]:
+    """The settings of an evaluator, with the contents of the files that they name."""
+    settings = run.config.evaluation.of(kind).model_dump(mode="json")
+    files = {name: digest_file(file) for name, file in run.settings(kind).named_files().items()}
+    return {"settings": settings, "files": files}
+
+
+def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = None) -> dict[str, Any]:
+    """Split, seed, corpus, grammar, the trained model, and the settings of an evaluator."""
     return {
+        **({} if kind is None else of_settings(run, kind)),
         "split": run.config.evaluation.split,
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],

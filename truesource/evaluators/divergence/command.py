@@ -7,98 +7,49 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.console import console, echo
-from truesource.cli.options import Condition, Force, Json, Plot, Seed, SplitName
+from truesource.cli.console import echo
+from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
+from truesource.cli.settings import with_options
+from truesource.evaluators.divergence.settings import DivergenceSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from truesource.evaluation.core.score import Score
-    from truesource.evaluation.divergence.breakdown import BreakdownRow
     from truesource.evaluation.divergence.compare import ModelDivergence
 
-NAME = "divergence"
-ROWS = (
-    ("kl", "KL(truth || model)", "nats a token; 0 is perfect"),
-    ("kl_paired", "  from the tokens alone", "the same, from the words that came"),
-    ("variance_ratio", "  variance ratio", "so many times more tokens needed without them"),
-    ("reverse_kl", "KL(model || truth)", "nats; infinite if it expects the impossible"),
-    ("reverse_kl_possible", "  of what is possible", "the model restricted to what the truth allows"),
-    ("js", "Jensen-Shannon divergence", "nats, 0 to 0.693"),
-    ("tv", "total variation", "probability that would have to move, 0 to 1"),
-    ("entropy_truth", "entropy of the truth", "nats a token"),
-    ("entropy_model", "entropy of the model", "nats a token; higher is vaguer than the truth"),
-    ("agreement", "same most probable token", "share of contexts"),
-    ("top_k_overlap", "most probable {k} in common", "share of the set"),
-    ("impossible_mass", "given to the impossible", "probability on tokens that cannot follow"),
-    ("special_mass", "given to no token", "probability on special tokens, or missing to 1"),
-    ("calibration_error", "calibration error", "share of probability in the wrong bin"),
-    ("calibration_error_top", "  of the first guess", "of the model's most probable token"),
-)
-SAMPLES = (
-    ("samples_impossible", "impossible sentences", "share of the model's sentences"),
-    ("samples_reverse_kl", "KL(model || truth)", "nats a token; infinite if it expects the impossible"),
-    ("samples_reverse_kl_paired", "  from the tokens alone", "the same, from the words that were drawn"),
-    ("samples_reverse_kl_of_possible", "  of possible sentences", "nats a token, of the model without the others"),
-    (
-        "samples_reverse_kl_possible",
-        "  of what is possible",
-        "the model restricted, word by word, to what the truth allows",
-    ),
-    ("samples_impossible_mass", "given to the impossible", "probability, in the model's own contexts"),
-)
-HEADS = {"position": "position", "length": "words in sentence", "class": "class of token", "frequency": "frequency"}
 
-
+@with_options(DivergenceSettings)
 def command(
     model: Annotated[
-        Path,
-        typer.Argument(
-            help="Model folder of whole words: of truesource train, or a checkpoint with a WordLevel tokeniser."
-        ),
+        Path, typer.Argument(help="Folder of a model of whole words: trained here, or with a WordLevel tokeniser.")
     ],
-    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
-    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    corpus: TextOrCorpus,
+    oracle: OracleGrammar,
+    settings: DivergenceSettings,
     split: SplitName = "eval",
-    sentences: Annotated[int | None, typer.Option("--sentences", min=1, help="Only the first so many.")] = None,
-    top_k: Annotated[int, typer.Option("--top-k", min=1, help="Size of the sets of most probable tokens.")] = 10,
-    by: Annotated[
-        str, typer.Option("--by", help="Tables to show as well: position, length, class, frequency (by commas).")
-    ] = "",
-    classes: Annotated[
-        Path | None,
-        typer.Option("--classes", help="Class of each tag, for --by class: lines of tag, tab, class; or .json, .yaml."),
-    ] = None,
     samples: Annotated[
-        Path | None,
-        typer.Option("--samples", help="The model's own sentences, for KL(model || truth): text, or a folder."),
+        Path | None, typer.Option("--samples", help="Sentences sampled from the model (folder or text), for KL(Q‖P).")
     ] = None,
     lengths: Condition = None,
     seed: Seed = 1,
     json: Json = None,
-    plot: Plot = None,
+    figure: Figure = None,
     force: Force = False,
 ) -> None:
-    """Compare everything a model expects with everything the truth expects, in every context of a corpus.
+    """Compare all next-token probabilities of a model with the true ones, in every context of a corpus.
 
-    Exact distributions of the grammar over all words stand beside those of the model, so nothing depends on which word
-    happened to come next. Intervals are those of other sentences from the same source.
+    The result does not depend on which words were sampled. Intervals are those of other sentences from the same source.
+
+    Example: truesource evaluate divergence model/ corpus/ --oracle grammar.npz --json divergence.json
     """
-    from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
-    from truesource.evaluation.core.tag_classes import PENN, read_classes
-    from truesource.evaluation.divergence.compare import BY, compare_distributions
+    from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.evaluation.divergence.reverse import reverse_divergence
+    from truesource.evaluators.divergence.measure import measure
+    from truesource.evaluators.divergence.tables import OF_SAMPLES, group_table, measures_table
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
-    from truesource.grammar.files import write_json, write_text
     from truesource.grammar.pcfg import PCFG
 
-    asked = [name for name in BY if name in {part.strip() for part in by.split(",")}]
-    if len(asked) < len([part for part in by.split(",") if part.strip()]):
-        raise InputError(f"--by takes {', '.join(BY)}, by commas; got {by!r}")
-    outputs = claim_files(json, plot, force=force)
-    table = PENN if classes is None else read_classes(classes)
+    files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     own = None if samples is None else read_samples(samples)
     condition = drawn if lengths is None else LengthRange.parse(lengths)
@@ -109,43 +60,24 @@ def command(
     trained = load_model(model)
     if not hasattr(trained, "distributions"):
         raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
-    sampled = None if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
-    tables = [name for name in BY if name in asked or (plot is not None and name in ("position", "length"))]
-    found = compare_distributions(
-        trained,
-        pcfg,
-        text[:sentences],
-        lengths=condition,
-        top=top_k,
-        by=tables,
-        classes=table,
-        seed=seed,
-        excluded=excluded,
-    )
-    say_left_out(text[:sentences], pcfg, [], found.impossible.tolist())
-    records = found.records()
-    print_measures(f"{found.model} ({found.objective}), {found.contexts:,} contexts", ROWS, found.scores, top_k)
-    for name in asked:
-        print_table(name, found.tables[name])
-    if own is not None and sampled is not None:
-        head = {"model": found.model, "objective": found.objective}
-        records += [{**head, **score.as_record()} for score in sampled.values()]
-        print_measures(f"{len(own):,} sentences of {found.model}", SAMPLES, sampled, top_k)
+    reverse = {} if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
+    found = measure(trained, pcfg, text, settings, lengths=condition, seed=seed, excluded=excluded)
+    say_left_out(text[: settings.sentences], pcfg, [], found.impossible.tolist())
+    head = {"model": found.model, "objective": found.objective}
+    of_samples = [{**head, **score.as_record()} for score in reverse.values()]
+    column = {found.model: found.records()}
+    show(measures_table(column, title=f"{found.model} ({found.objective}), {found.contexts:,} contexts"))
+    for by in settings.by:
+        show(group_table(by, column))
+    if own is not None:
+        show(measures_table({found.model: of_samples}, OF_SAMPLES, f"{len(own):,} sentences of {found.model}"))
     main = found.scores.get("kl") or found.scores["kl_infinite"]
     echo(f"{main.name}|{main.signature}")
-    wrote = []
-    with outputs.together():
-        if json is not None:
-            write_json(json, records)
-            wrote.append(str(json))
-        if plot is not None:
-            from truesource.evaluators.divergence.figures import divergence_figure
-            from truesource.report.figures import standalone
-
-            write_text(plot, standalone(divergence_figure(found)))
-            wrote.append(str(plot))
-    done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
-    echo(f"{done}. Next: {_next(model, found, own is not None)}")
+    files.finish(
+        _next(model, found, own is not None),
+        json=json_of([*found.records(), *of_samples]),
+        figure=figure_of(lambda: _figure(found)),
+    )
 
 
 def read_samples(path: Path) -> list[list[str]]:
@@ -154,7 +86,7 @@ def read_samples(path: Path) -> list[list[str]]:
     Sentences of a folder that were cut before the model ended them are left out, and said so.
 
     Raises:
-        InputError: the folder is none, holds no finished sentence, or was not drawn from the model's own distribution.
+        InputError: the folder has no samples, no finished sentence, or samples by another decoding scheme.
     """
     from truesource.grammar.errors import InputError
 
@@ -177,63 +109,10 @@ def read_samples(path: Path) -> list[list[str]]:
     return found
 
 
-def print_measures(title: str, rows: tuple[tuple[str, str, str], ...], scores: Mapping[str, Score], top_k: int) -> None:
-    """A line a measure: its name, its value with interval, and what it means."""
-    from rich.table import Table
+def _figure(found: ModelDivergence) -> str:
+    from truesource.evaluators.divergence.figures import divergence_figure
 
-    table = Table(title=title, title_justify="left", caption="in brackets: 95%, sentences resampled")
-    table.add_column("measure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("meaning")
-    for name, label, meaning in rows:
-        cell = _cell(name, scores)
-        if cell is not None:
-            table.add_row(label.format(k=top_k), cell, meaning)
-    console().print(table)
-
-
-def print_table(by: str, rows: list[BreakdownRow]) -> None:
-    """Divergence of each group, and the other measures where there are any."""
-    from rich.table import Table
-
-    table = Table(title=f"by {by}", title_justify="left")
-    table.add_column(HEADS[by], no_wrap=True)
-    names = {"kl": "KL, nats a token", "js": "JS", "tv": "TV", "agreement": "same first"}
-    shown = [name for name in names if any(name in row.scores for row in rows)]
-    table.add_column("tokens", justify="right")
-    for name in shown:
-        table.add_column(names[name], justify="right", no_wrap=True)
-    infinite = any(row.infinite for row in rows)
-    if infinite:
-        table.add_column("infinite KL", justify="right")
-    for row in rows:
-        cells = [("-" if name not in row.scores else _value(row.scores[name], name == "kl")) for name in shown]
-        counts = [f"{row.infinite:,}"] if infinite else []
-        table.add_row(row.group, f"{row.tokens:,.0f}", *cells, *counts)
-    console().print(table)
-
-
-def _cell(name: str, scores: Mapping[str, Score]) -> str | None:
-    """The value of a measure, or in what share of the contexts it is infinite; None where it was not measured."""
-    if name in scores:
-        return _value(scores[name], True)
-    share = scores.get(f"{name}_infinite")
-    if share is None:
-        return None
-    finite = scores.get(f"{name}_where_finite")
-    rest = "" if finite is None else f"; else {_number(finite.value)}"
-    return f"infinite in {share.value:.2%}{rest}"
-
-
-def _value(score: Score, ends: bool) -> str:
-    if not ends or score.low is None or score.high is None:
-        return _number(score.value)
-    return f"{_number(score.value)} [{_number(score.low)}, {_number(score.high)}]"
-
-
-def _number(value: float) -> str:
-    """Four places, and no minus before zeros."""
-    return f"{value if abs(value) >= 5e-5 else 0.0:.4f}"
+    return divergence_figure(found)
 
 
 def _next(model: Path, found: ModelDivergence, sampled: bool) -> str:

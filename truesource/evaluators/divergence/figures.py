@@ -29,7 +29,7 @@ def divergence_figure(found: ModelDivergence, salt: str = "divergence") -> str:
             _places(parts[1], found, tables)
         else:
             _reliability(drawn, found.reliability)
-        return to_svg(drawn, salt, f"Divergence of {found.model} from the truth")
+        return to_svg(drawn, salt, f"ModelDivergence of {found.model} from the truth")
 
 
 def reliability_figure(found: ModelDivergence) -> str:

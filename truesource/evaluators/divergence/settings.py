@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
+from truesource.evaluation.divergence.settings import BY, By
 from truesource.grammar.settings import Settings
 
 
 class DivergenceSettings(Settings):
-    """All that the models expect beside all that the truth expects; see docs/models.md."""
+    """All next-token probabilities of a model compared with the true ones; see docs/models.md."""
 
-    sentences: int = Field(300, ge=2)  #: the first so many of the split that is evaluated
-    top: int = Field(10, ge=1)  #: size of the sets of most probable words
+    renamed = {"top": "top_k"}
+
+    sentences: int | None = Field(300, ge=2, description="Number of sentences to use, from the first.")
+    top_k: int = Field(10, ge=1, description="Number of most probable tokens that are compared as a set.")
+    by: tuple[By, ...] = Field(BY, description="Break the divergence down by position, length, class, frequency.")
+    classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")

@@ -1,10 +1,10 @@
-"""Stage: all that one model expects beside all that the truth expects, in every context of some sentences."""
+"""Stage: all next-token probabilities of a model compared with the true ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.divergence.compare import BY, compare_distributions
+from truesource.evaluators.divergence.measure import measure
 from truesource.evaluators.divergence.settings import DivergenceSettings
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_model
@@ -17,19 +17,15 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """Every model that has a probability for each word."""
+    """One for each model of whole words; models of pieces have no probability for each word of a list."""
     made = ("divergence/{}.json", "divergence/{}.svg")
-    return [Stage.of_model("divergence", model, made, inputs, make) for model in filter(applies, config.models)]
-
-
-def applies(model: ModelEntry) -> bool:
-    """Whether a model has a probability for every word of a list: those of pieces have not."""
-    return model.resolve()[0].tokenizer == "word"
+    words = (model for model in config.models if model.resolve()[0].tokenizer == "word")
+    return [Stage.of_model("divergence", model, made, inputs, make) for model in words]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Settings, split, seed, corpus, grammar, and the trained model."""
-    return {"divergence": run.config.evaluation.of(DivergenceSettings).model_dump(mode="json"), **of_model(run, model)}
+    return of_model(run, model, DivergenceSettings)
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
@@ -38,14 +34,12 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
 
-    config, place = run.settings(DivergenceSettings), run.folder / "divergence"
-    found = compare_distributions(
+    found = measure(
         load_model(run.folder / "models" / model.name),
         run.pcfg,
-        run.corpus.sentences(run.config.evaluation.split)[: config.sentences],
+        run.corpus.sentences(run.config.evaluation.split),
+        run.settings(DivergenceSettings),
         lengths=run.corpus.lengths,
-        top=config.top,
-        by=BY,
         seed=run.config.seed,
     )
     record = {
@@ -55,7 +49,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         "excluded": found.excluded,
         "records": found.records(),
     }
-    drawn = divergence_figure(found, f"divergence-{model.name}")
-    write_text(place / f"{model.name}.svg", standalone(drawn))
+    place = run.folder / "divergence"
+    write_text(place / f"{model.name}.svg", standalone(divergence_figure(found, f"divergence-{model.name}")))
     write_json(place / f"{model.name}.json", record)
     return digest_json(record)

@@ -1,0 +1,126 @@
+"""What holds for every evaluator: its verb and its stage are one, and a new one is a folder and a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import truesource.evaluators
+from truesource.evaluators import EVALUATORS
+from truesource.experiment import build_report, execute, load_config, plan
+from truesource.grammar.settings import Settings
+from truesource.run.evaluator import Evaluator
+
+TOY = {
+    "settings.py": """
+from pydantic import Field
+from truesource.grammar.settings import Settings
+
+class CountSettings(Settings):
+    sentences: int = Field(5, ge=1, description="Number of sentences to count.")
+""",
+    "__init__.py": """
+from toy_evaluator.settings import CountSettings
+from truesource.run.evaluator import Evaluator
+
+COUNT = Evaluator(
+    name="count", title="Number of tokens", summary="Count tokens.", package=__name__, settings=CountSettings
+)
+""",
+    "stage.py": """
+from toy_evaluator.settings import CountSettings
+from truesource.grammar.files import digest_json, write_json
+from truesource.run.inputs import of_settings
+from truesource.run.stage import Stage
+
+def stages(config):
+    return [Stage("count", ("count/count.json",), inputs, make)]
+
+def inputs(run):
+    return {**of_settings(run, CountSettings), "corpus": run.outputs["corpus"]}
+
+def make(run):
+    settings = run.settings(CountSettings)
+    tokens = sum(map(len, run.corpus.sentences(run.config.evaluation.split)[: settings.sentences]))
+    write_json(run.folder / "count" / "count.json", {"tokens": tokens})
+    return digest_json(tokens)
+""",
+    "section.py": """
+from typing import Any
+
+
+
+def section(run):
+    return run.record("count/count.json", dict[str, Any])
+""",
+    "section.html.j2": "<p>number of tokens: {{ section.tokens }}</p>",
+    "command.py": """
+from pathlib import Path
+from truesource.cli.console import echo
+from truesource.cli.settings import with_options
+from toy_evaluator.settings import CountSettings
+
+@with_options(CountSettings)
+def command(corpus: Path, settings: CountSettings) -> None:
+    '''Count the tokens of a corpus.'''
+    from truesource.generator.corpus import Corpus
+
+    echo(sum(map(len, Corpus.load(corpus).sentences("eval")[: settings.sentences])))
+""",
+}
+CONFIG = """\
+name: toy
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 2..8, splits: {eval: 20}}
+evaluation: {count: {sentences: 7}}
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a grammar, a configuration and an evaluator of its own, which is registered."""
+    package = tmp_path / "toy_evaluator"
+    package.mkdir()
+    for name, text in TOY.items():
+        (package / name).write_text(text.lstrip("\n"), encoding="utf-8")
+    (tmp_path / "toy.txt").write_text("S -> S S 0.3 | 'a' 0.7\n", encoding="utf-8")
+    (tmp_path / "toy.yaml").write_text(CONFIG, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    from toy_evaluator import COUNT  # type: ignore[import-not-found]
+
+    monkeypatch.setattr(truesource.evaluators, "EVALUATORS", (*EVALUATORS, COUNT))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("toy_evaluator")]:
+        del sys.modules[name]
+
+
+def test_a_new_evaluator_is_a_folder_and_a_line(toy: Path) -> None:
+    from typer.testing import CliRunner
+
+    from truesource.cli import evaluate
+
+    config = load_config(toy / "toy.yaml")
+    assert [stage.name for stage in plan(config)][-2:] == ["count", "report"]
+    report = execute(config, base=toy, runs=toy / "runs")
+    tokens = json.loads((report.parent / "count" / "count.json").read_text("utf-8"))["tokens"]
+    assert f"</span>Number of tokens</h2>\n<p>number of tokens: {tokens}</p>" in report.read_text("utf-8")
+    with pytest.raises(ValueError, match=r"evaluation\.count\.sentences"):
+        load_config(toy / "toy.yaml", ["evaluation.count.sentences=0"])
+    verbs = CliRunner()
+    told = verbs.invoke(evaluate.verbs(), ["count", str(report.parent / "corpus"), "--sentences", "7"])
+    assert told.exit_code == 0 and told.stdout.strip() == str(tokens)
+    assert "Number of sentences to count" in verbs.invoke(evaluate.verbs(), ["count", "--help"]).stdout
+    assert build_report(report.parent) == report
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda each: each.name)
+def test_an_evaluator_has_its_modules(evaluator: Evaluator) -> None:
+    assert callable(evaluator.command)
+    assert evaluator.template.is_file()
+    assert issubclass(evaluator.settings, Settings)
+    for name, field in evaluator.settings.model_fields.items():
+        assert name in evaluator.settings.yaml_only or field.description, f"{name} has no help"

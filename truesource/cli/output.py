@@ -1,0 +1,101 @@
+"""What a command leaves: tables on the terminal, the files that were asked for, and a last line that says what next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truesource.cli.claims import claim_files
+from truesource.cli.console import console, echo
+
+if TYPE_CHECKING:
+    from truesource.report.table import ReportTable
+
+
+class OutputFiles:
+    """The files that a call writes besides what it prints, claimed before any work is done for them.
+
+    Args:
+        force: overwrite what exists.
+        files: by option; None: not asked for.
+
+    Raises:
+        InputError: as `truesource.cli.claims.claim_files`.
+    """
+
+    def __init__(self, *, force: bool, **files: Path | None) -> None:
+        self._files = {name: file for name, file in files.items() if file is not None}
+        self._claimed = claim_files(*self._files.values(), force=force)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._files
+
+    def write(self, **contents: Callable[[Path], None]) -> list[str]:
+        """Write what was asked for, all or nothing; the names of the files.
+
+        Args:
+            contents: by option, what writes the file.
+        """
+        with self._claimed.together():
+            for name in self._files.keys() & contents.keys():
+                contents[name](self._files[name])
+        return [str(file) for name, file in self._files.items() if name in contents]
+
+    def finish(self, then: str, **contents: Callable[[Path], None]) -> None:
+        """Write what was asked for, and say what was written and what to do next.
+
+        Args:
+            then: the next command.
+            contents: as `write`.
+        """
+        wrote = self.write(**contents)
+        done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
+        echo(f"{done}. Next: {then}")
+
+
+def json_of(records: object) -> Callable[[Path], None]:
+    """Writes records as JSON."""
+
+    def write(path: Path) -> None:
+        from truesource.grammar.files import write_json
+
+        write_json(path, records)
+
+    return write
+
+
+def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
+    """Writes a figure, drawn only where it is asked for, as an SVG file."""
+
+    def write(path: Path) -> None:
+        from truesource.grammar.files import write_text
+        from truesource.report.figures import standalone
+
+        write_text(path, standalone(draw()))
+
+    return write
+
+
+def rows_of(rows: list[dict[str, object]]) -> Callable[[Path], None]:
+    """Writes rows of the same keys as a Parquet file."""
+
+    def write(path: Path) -> None:
+        from truesource.evaluation.tokenisation.measure import write_rows
+
+        write_rows(path, rows)
+
+    return write
+
+
+def show(table: ReportTable, width: int = 120) -> None:
+    """Print a table; signatures are left to the files."""
+    from rich.table import Table
+
+    made = Table(title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left")
+    for number, heading in enumerate(table.columns):
+        text = table.is_text(number)
+        made.add_column(heading, justify="left" if text else "right", no_wrap=not text or number == 0)
+    for row in table.rows:
+        made.add_row(*("-" if cell is None else str(cell) for cell in row.cells))
+    console(width).print(made)

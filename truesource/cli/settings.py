@@ -1,0 +1,110 @@
+"""Options of a command from its settings class, so that a setting, its default, its bounds and its help stand once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import typer
+from annotated_types import Ge, Le
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import explain
+from truesource.grammar.settings import Settings, plain_type
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
+    """Give a command an option for each field of its parameter ``settings``.
+
+    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, a mapping as ``NAME=VALUE``,
+    once for each. Fields in ``kind.yaml_only`` get no option and keep their default.
+
+    Args:
+        kind: the settings class; every field has a description, the help of its option.
+    """
+
+    def decorate(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        fields = {name: field for name, field in kind.model_fields.items() if name not in kind.yaml_only}
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            if parameter.name == "settings":
+                parameters += [_option(name, field) for name, field in fields.items()]
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @functools.wraps(command)
+        def called(**given: Any) -> None:
+            values = {name: _value(field, given.pop(name)) for name, field in fields.items()}
+            command(**given, settings=from_options(kind, values))
+
+        called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return called  # type: ignore[return-value]
+
+    return decorate
+
+
+def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
+    """The settings with these values.
+
+    Raises:
+        InputError: a value is out of its range, or two do not go together; the message names the option.
+    """
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        message = explain(error)
+        name, colon, rest = message.partition(": ")
+        field = name.partition(".")[0]
+        raise InputError(f"{option_name(field)}{colon}{rest}" if field in kind.model_fields else message) from error
+
+
+def option_name(field: str) -> str:
+    """``--most-prefixes`` for ``most_prefixes``."""
+    return f"--{field.replace('_', '-')}"
+
+
+def _option(name: str, field: FieldInfo) -> inspect.Parameter:
+    kind, optional = plain_type(field.annotation)
+    default = field.get_default(call_default_factory=True)
+    flag = option_name(name)
+    bounds: dict[str, Any] = {}
+    if _is_list(kind):
+        kind, default = str, ",".join(map(str, default or ())) or None
+        bounds["metavar"] = "A,B,..."
+        optional = default is None
+    elif get_origin(kind) is dict:
+        kind, default, optional = list[str], None, True
+        bounds["metavar"] = "NAME=VALUE"
+    elif kind is bool:
+        flag = f"{flag}/--no-{flag[2:]}" if default else flag
+    elif kind in (int, float):
+        bounds["min"] = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
+        bounds["max"] = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
+    info = typer.Option(flag, help=field.description, **bounds)
+    annotation = Annotated[kind | None if optional else kind, info]  # type: ignore[valid-type]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _value(field: FieldInfo, given: Any) -> Any:
+    """What an option says, as the field takes it."""
+    kind, _ = plain_type(field.annotation)
+    if _is_list(kind):
+        parts = [part.strip() for part in (given or "").split(",") if part.strip()]
+        return parts if given is not None else field.get_default(call_default_factory=True)
+    if get_origin(kind) is dict:
+        named = [text.partition("=") for text in given or ()]
+        return {name if equals else Path(name).stem: value if equals else name for name, equals, value in named}
+    return given
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) in (list, tuple) and bool(get_args(kind))

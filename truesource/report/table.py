@@ -1,0 +1,75 @@
+"""One table, for the terminal and for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ABSENT = "\N{EN DASH}"  #: where nothing was measured
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value, with its interval or a remark."""
+
+    text: str
+    ends: tuple[str, str] | None = None  #: of the interval
+    small: str = ""  #: a remark below the value, on the terminal in brackets after it
+
+    @property
+    def beside(self) -> str:
+        """The ends of the interval and the remark, for the report."""
+        ends = "" if self.ends is None else f"{self.ends[0]} {ABSENT} {self.ends[1]}"
+        return "; ".join(part for part in (ends, self.small) if part)
+
+    def __str__(self) -> str:
+        ends = "" if self.ends is None else f" [{self.ends[0]}, {self.ends[1]}]"
+        return f"{self.text}{ends}{f' ({self.small})' if self.small else ''}"
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """Cells, and what the numbers in them depend on."""
+
+    cells: Sequence[Cell | str | None]  #: None: not measured
+    signature: str = ""
+    kind: str = ""  #: CSS class in the report, such as ``oracle``
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportTable:
+    """Headings and rows."""
+
+    columns: Sequence[str]  #: headings; a line break divides one
+    rows: Sequence[TableRow]
+    title: str = ""
+    note: str = ""
+    text: Sequence[int] = (0,)  #: numbers of the columns of text, -1 for the last; the others are numbers
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column holds text, which is aligned left."""
+        return column in self.text or column - len(self.columns) in self.text
+
+
+def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -> Cell | None:
+    """The value of a score's record with its interval; None where there is no score.
+
+    Args:
+        score: with ``value``, ``low`` and ``high``.
+        spec: how numbers are shown, as for `format`.
+        small: a remark.
+    """
+    if score is None:
+        return None
+    low, high = score.get("low"), score.get("high")
+    ends = None if low is None or high is None else (shown(low, spec), shown(high, spec))
+    return Cell(shown(score["value"], spec), ends, small)
+
+
+def shown(value: float, spec: str) -> str:
+    """A number with a true minus, and none before zeros; one too large for its places in powers of ten."""
+    text = format(value, spec if abs(value) < 1e7 else ".4g")
+    if not any(character in "123456789" for character in text):
+        text = text.lstrip("-")
+    return text.replace("-", "\N{MINUS SIGN}")
