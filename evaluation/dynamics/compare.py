@@ -12,8 +12,8 @@ from truesource.evaluation.core.comparison import BothScored
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
 from truesource.evaluation.divergence.cached import CONTEXTS
-from truesource.evaluation.divergence.compare import By as ExactBy
 from truesource.evaluation.divergence.groups import frequency_bands
+from truesource.evaluation.divergence.settings import By as ExactBy
 from truesource.evaluation.dynamics import groupings
 from truesource.evaluation.dynamics.averages import Means, group_means, group_medians, median_intervals
 from truesource.evaluation.dynamics.derivations import (

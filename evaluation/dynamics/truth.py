@@ -16,8 +16,8 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.tag_classes import TagClasses
 from truesource.evaluation.divergence.blocks import Events, events_of
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
-from truesource.evaluation.divergence.compare import By as ExactBy
 from truesource.evaluation.divergence.compare import compare_distributions
+from truesource.evaluation.divergence.settings import By as ExactBy
 from truesource.evaluation.dynamics.averages import enough_sentences
 from truesource.evaluation.dynamics.groupings import ALL
 from truesource.generator.frame import ScoringFrame

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.measure import Measured
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluation.tokenisation.word_table import WordTable
     from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange

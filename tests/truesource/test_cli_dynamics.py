@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,8 +14,8 @@ from command_line import Command
 from tiny_run import prepare, run
 
 from truesource.embedded import data_folder
-from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
 from truesource.evaluators.dynamics import DYNAMICS
+from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json

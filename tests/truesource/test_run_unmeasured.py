@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from truesource.evaluators import EVALUATORS
-from truesource.experiment import execute, load_config, plan
+from truesource.experiment import execute, load_config
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.report.finished_run import read_run
 from truesource.report.unmeasured import unmeasured
@@ -97,7 +97,10 @@ def test_other_refusals_end_the_run(
     whole = runner.plan
 
     def broken_plan(config: RunConfig, evaluators: object) -> list[Stage]:
-        return [replace(s, inputs=lambda run: "other", make=broken) if s.name == stage else s for s in whole(config, EVALUATORS)]
+        return [
+            replace(s, inputs=lambda run: "other", make=broken) if s.name == stage else s
+            for s in whole(config, EVALUATORS)
+        ]
 
     monkeypatch.setattr("truesource.run.runner.plan", broken_plan)
     with pytest.raises(InputError, match=str(error)):

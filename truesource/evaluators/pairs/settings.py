@@ -6,8 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.pairs.settings import PHENOMENA
-from truesource.evaluation.pairs.settings import Settings as PairSettings
+from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 

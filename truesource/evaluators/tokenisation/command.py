@@ -149,7 +149,6 @@ def command(
     from truesource.cli.inputs import read_documents, truth_of
     from truesource.cli.sources import named
     from truesource.evaluation.tokenisation.domain_shift import parse_change
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluation.tokenisation.further_tables import Wanted, make_tables
     from truesource.evaluation.tokenisation.measure import (
         PROPOSALS,
@@ -161,6 +160,7 @@ def command(
         write_rows,
     )
     from truesource.evaluation.tokenisation.measure_sets import check_set_names, measure_sets
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluators.tokenisation.set_tables import show_sets
     from truesource.evaluators.tokenisation.tables import show, show_tables
     from truesource.evaluators.tokenisation.texts import read_texts, warn_of_left_out

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.evaluation.tokenisation.further_tables import said_reference
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
+from truesource.evaluation.tokenisation.further_tables import said_reference
 from truesource.evaluators.tokenisation import figures
 from truesource.evaluators.tokenisation.records import TokenisationRecord
 from truesource.report.finished_run import FinishedRun, Record

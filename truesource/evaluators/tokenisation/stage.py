@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation.documents import documents
-from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.further_tables import Wanted, make_tables
 from truesource.evaluation.tokenisation.measure import (
     builder_for,
@@ -20,6 +19,7 @@ from truesource.evaluation.tokenisation.measure import (
     write_rows,
 )
 from truesource.evaluation.tokenisation.measure_sets import measure_sets
+from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.generator.text import read_documents
 from truesource.grammar.files import digest_file, digest_json, write_json

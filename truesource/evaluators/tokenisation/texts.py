@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents, Unreadable
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluation.tokenisation.measure import Measured
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.generator.piece_model import PieceText, TokenisedModel
 
 
