@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from truesource.config.run import load_config
+from truesource.experiment import load_config
 
 from truesource.generator.frame import ScoringFrame
 from truesource.lmtrain import architectures, model_registry
