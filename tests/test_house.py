@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +32,21 @@ def test_no_modules_import_each_other(house: ModuleType) -> None:
     graph = house.imports(code(house, ROOT))
     assert graph.number_of_edges() > 1000
     assert [part for part in nx.strongly_connected_components(graph) if len(part) > 1] == []
+
+
+def test_no_two_classes_have_one_name(house: ModuleType) -> None:
+    names = Counter(house.classes(code(house, ROOT)))
+    assert len(names) > 300
+    assert [name for name, n in names.items() if n > 1] == []
+
+
+def test_array_types_have_one_file(house: ModuleType) -> None:
+    defined = [
+        module.name
+        for module in code(house, ROOT)
+        if re.search(r"^\w+ = NDArray\[np\.(float64|int64|int32|bool_)\]$", module.path.read_text(), re.MULTILINE)
+    ]
+    assert defined == ["grammar.arrays"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import numpy as np
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.correlation import correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
@@ -201,9 +202,7 @@ def score_both(
         "objective": model.objective,
         "given": oracle.condition,
         **disjoint_part(excluded),
-        "eos": "in" if frame.eos and model.objective == "causal" else "out",
-        "first": "in" if frame.first else "out",
-        "unk": frame.unk,
+        **frame_parts(frame, model.objective),
         "unit": "nats/token",
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(paired.n_sentences - len(paired.excluded), seed),

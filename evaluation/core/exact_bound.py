@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
 from truesource.generator.frame import ScoringFrame, preset_frame

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.corpus import Corpus
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange

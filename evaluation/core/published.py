@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.core.exact_bound import bound_of_rows
-from truesource.evaluation.core.score import Score, digest_sentences
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import Objective
 from truesource.generator.text import split_words

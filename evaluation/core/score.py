@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from typing import Any, NotRequired
 
 from pydantic import with_config
@@ -53,22 +49,3 @@ class Score:
     def __str__(self) -> str:
         interval = "" if self.low is None or self.high is None else f" [{self.low:.4f}, {self.high:.4f}]"
         return f"{self.name}|{self.signature} = {self.value:.4f}{interval}"
-
-
-def signature(parts: Mapping[str, object]) -> str:
-    """``key:value`` pairs joined by ``|``, the version last."""
-    return "|".join(f"{key}:{value}" for key, value in {**parts, "v": _version()}.items())
-
-
-@cache
-def _version() -> str:
-    return version("truesource")
-
-
-def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:
-    """First 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
-    sha = hashlib.sha256()
-    for sentence in sentences:
-        sha.update(" ".join(sentence).encode())
-        sha.update(b"\n")
-    return sha.hexdigest()[:8]

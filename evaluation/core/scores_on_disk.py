@@ -11,7 +11,7 @@ from typing import Any
 
 from truesource.evaluation.core.exact_bound import sentence_records
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, remove_leftovers, write_json

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence
 from truesource.evaluation.divergence.estimate import few
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios

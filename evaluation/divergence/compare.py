@@ -10,7 +10,8 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
 from truesource.evaluation.divergence.breakdown import BreakdownRow, by_context, by_group
 from truesource.evaluation.divergence.cached import CachedTruth
@@ -19,6 +20,7 @@ from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import ci_part
+from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, check_sentences
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
@@ -108,9 +110,7 @@ def compare_distributions(
         "objective": model.objective,
         "given": oracle.condition,
         **disjoint_part(excluded, corrected=False),
-        "eos": "in" if model.objective == "causal" else "out",
-        "first": "in",
-        "unk": "token",
+        **frame_parts(ScoringFrame(), model.objective),
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(found.n_sentences - len(found.excluded), seed),
         "sentences": found.n_sentences - len(found.excluded),
@@ -161,7 +161,7 @@ def _scores(found: Contexts, shared: Mapping[str, object], top: int, seed: int) 
         ratio = variance_ratio(found.per_sentence(plain), found.per_sentence(exactly), counts)
         if ratio is not None:
             scores["variance_ratio"] = Score(
-                "variance_ratio", ratio, signature({**shared, "of": "kl_paired/kl", "unit": "ratio"})
+                "variance_ratio", ratio, signature({**shared, "ratio": "kl_paired/kl", "unit": "ratio"})
             )
     errors = {
         "calibration_error": (found.reliability.error, f"lnq/{len(found.reliability.bins)}"),

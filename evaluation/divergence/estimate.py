@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
 from truesource.grammar.arrays import FloatArray, IntArray
 

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.divergence.contexts import measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
+from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
@@ -62,9 +64,7 @@ def reverse_divergence(
     shared: dict[str, object] = {
         "objective": "causal",
         "given": oracle.condition,
-        "eos": "in",
-        "first": "in",
-        "unk": "token",
+        **frame_parts(ScoringFrame(), "causal"),
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(len(samples), seed),
         "contexts-of": "model",
@@ -105,7 +105,7 @@ def reverse_divergence(
         counts = found.per_sentence(np.ones(len(paired)))
         ratio = variance_ratio(found.per_sentence(paired), found.per_sentence(found.column("reverse_kl")), counts)
         if ratio is not None:
-            parts = {**shared, "of": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
+            parts = {**shared, "ratio": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
             scores["samples_variance_ratio"] = Score("samples_variance_ratio", ratio, signature(parts))
     return scores
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.discrete_tests import against_exact, between
 from truesource.evaluation.measures.integer_corpus import Encoded, encode, permuted
@@ -103,7 +104,8 @@ def _add_sizes(corpora: Mapping[str, Encoded], add: _Add, seed: int) -> None:
         parts = {"sentences": len(corpus), "ci": ci_part(len(corpus), seed)}
         add(name, "mean_length", float(total.mean()), parts, *ends(*interval))
         types = expected_types(corpus.counts(), least)
-        add(name, "type_token_ratio", types / least, {"tokens": least, "of": len(corpus.tokens), "rarefied": "exact"})
+        sizes = {"tokens": least, "rarefied-from": len(corpus.tokens), "rarefied": "exact"}
+        add(name, "type_token_ratio", types / least, sizes)
 
 
 def _add_lengths(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, seed: int) -> None:
@@ -159,7 +161,7 @@ def _add_laws(corpora: Mapping[str, Encoded], found: Naturalness, add: _Add, see
         for what, value in (("kl", law.kl), ("tv", law.tv), ("unranked", fit.unranked)):
             add(name, f"zipf_{what}", value, parts | {"ci": "none"})
         if released is not None:
-            parts = sizes | {"support": "infinite", "fit": "paper", "words": released.types, "ci": "none"}
+            parts = sizes | {"support": "infinite", "fit": "paper", "law-types": released.types, "ci": "none"}
             add(name, "zipf_alpha_paper", released.alpha, parts)
             add(name, "zipf_beta_paper", released.beta, parts)
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
 from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from truesource.evaluation.pairs.pair import ALL, Pair
@@ -202,7 +203,7 @@ def evaluate_pairs(
         "odds": "sum" if model.objective == "causal" else "pseudo",
         "drawn": "none" if lengths is None else str(lengths),
         "ci": f"accuracy-wilson95/others-sentence-bootstrap-t95/seed{seed}",
-        "given": len(pairs),
+        "pairs-read": len(pairs),
         "pairs": len(some),
         "data": digest_pairs(some),
         "grammar": pcfg.digest[:8],

@@ -20,7 +20,8 @@ import numpy as np
 from truesource.evaluation.core.comparison import BothScored, score_both
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import UNKNOWN
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame
@@ -176,9 +177,7 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
     parts = {
         "objective": model.objective,
         "given": "unknown",
-        "eos": "in" if frame.eos and model.objective == "causal" else "out",
-        "first": "in" if frame.first else "out",
-        "unk": frame.unk,
+        **frame_parts(frame, model.objective),
         "unit": "nats/token",
         "vocab": "open" if known is None else f"{len(known)}/{digest_sentences([sorted(known)])}",
         "ci": ci_part(len(np.unique(scores.sentence)), seed),

@@ -10,7 +10,7 @@ import numpy as np
 
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, signature
-from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part, resampled_unit
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
 from truesource.evaluation.probing.splits import ProbingSplit
@@ -27,7 +28,7 @@ RESAMPLED = {
     "end-type": "word types that are new at an end",
     "sentence": "sentences",
     "pair": "pairs of end words",
-}  #: in words, by the first part of ``ci`` in a signature
+}  #: in words, by what is resampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +139,7 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     found["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
     correlated = _ci(experiment, experiment.split, "jackknife")
     found |= {name: {"ci": correlated} for name in CORRELATIONS}
-    found["group_accuracy"] = {"group": unit}
+    found["group_accuracy"] = {"grouped-by": unit}
     if options.split_by == "position":
         items = experiment.unit[experiment.split.test]
         found["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), options.seed, unit)
@@ -151,10 +152,8 @@ def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
 
 def intervals(ci: str) -> str:
     """What the part ``ci`` of a signature says of intervals, in words."""
-    method, few, unit = ci.partition(f"none/fewer-than-{FEWEST}-")
-    if few:
-        return f"none, for want of {FEWEST} {RESAMPLED[unit.removesuffix('s')]}"
-    return f"95%, {RESAMPLED[method.split('-bootstrap')[0]]} resampled"
+    unit, enough = resampled_unit(ci)
+    return f"95%, {RESAMPLED[unit]} resampled" if enough else f"none: fewer than {FEWEST} {RESAMPLED[unit]}"
 
 
 def _split_parts(experiment: Experiment, parts: ProbingSplit) -> dict[str, object]:

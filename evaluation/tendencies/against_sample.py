@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.measures.discrete_tests import atoms, between, cramers_v, mean_difference
 from truesource.evaluation.measures.integer_corpus import Encoded, encode_with_words
 from truesource.evaluation.measures.monte_carlo import Tail, judged
@@ -207,7 +207,7 @@ def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Size
     if sample.unknown is not None:
         share = float(sample.counts[sample.unknown] / sample.counts.sum())
         table.add(source, "unigram", "unknown_share", share, None, {**parts, "unit": "share"})
-    how = {**parts, "of": f"{sizes.tokens}tokens"}
+    how = {**parts, "rarefied-to": f"{sizes.tokens}tokens"}
     if sizes.tokens:
         table.add(source, "vocabulary", "types", sample.rarefied(sizes.tokens), None, how)
     else:
@@ -215,7 +215,7 @@ def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Size
     if not sizes.pairs:
         table.note(source, "bigram_types")
         return
-    how = {**parts, "of": f"{sizes.pairs}pairs"}
+    how = {**parts, "rarefied-to": f"{sizes.pairs}pairs"}
     table.add(source, "vocabulary", "bigram_types", sample.rarefied_bigrams(sizes.pairs), None, how)
 
 

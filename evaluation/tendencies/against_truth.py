@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.measures.discrete_tests import against_exact, atoms, mean_against_exact
 from truesource.evaluation.measures.integer_corpus import encode_with_words
 from truesource.evaluation.measures.lengths import length_counts, with_rest
@@ -73,13 +73,15 @@ def against_truth(
         if n not in chance:
             chance[n] = chance_of(truth, n, classes, longest, sizes, options)
         found = against(sample, truth, sizes)
-        of = {"types": {"of": f"{sizes.tokens}tokens"}, "bigram_types": {"of": f"{sizes.pairs}pairs"}}
+        rarefied = {"types": f"{sizes.tokens}tokens", "bigram_types": f"{sizes.pairs}pairs"}
         for measure, value in found.items():
             tendency, tail = KINDS[measure]
             null = chance[n].values.get(measure)
             test = None if null is None else judged(value, null, tail)
-            how = {"chance": f"{options.chance}-samples", **of.get(measure, {})}
-            table.add(name, tendency, measure, value, test, {**parts, **how})
+            how = {**parts, "chance": f"{options.chance}-samples"}
+            if measure in rarefied:
+                how["rarefied-to"] = rarefied[measure]
+            table.add(name, tendency, measure, value, test, how)
         table.add_outside(name, truth.outside(sources[name]), parts)
         for measure in KINDS:
             if measure not in found:

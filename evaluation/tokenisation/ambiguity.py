@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.by_type import TypeSums, sums_of_stretches
 from truesource.evaluation.tokenisation.lattice import Lattice

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents
@@ -132,7 +133,7 @@ def caching(
         if counts[:, column].sum(axis=0).all():
             intervals = resampled_ratios(totals[:, column], counts[:, column], seed=bootstrap)
             value = totals[:, column].sum(axis=0) / counts[:, column].sum(axis=0)
-            signed = signature({**parts, "words": words})
+            signed = signature({**parts, "repeated-words": words})
             for i, case in enumerate(CASES):
                 scores[case] = Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i]))
         rows.append(CachingRow(words, scores, int(occurrences[column]), int(types[column])))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.score import signature
+from truesource.evaluation.core.signature import signature
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:
         "documents": len(documents),
         "left-out": len(left_out),
         "altered": sum(document.text.altered for document in documents),
-        "q": digest_scores(documents),
+        "q-scores": digest_scores(documents),
         "data": "+".join(f"{name}:{found.parts['data']}" for name, found in evaluations.items()),
     }
     return replace(

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
@@ -95,7 +95,7 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         "altered": sum(documents.documents[i].text.altered for i in kept),
         "pieces": model.pieces.inventory.part,
         **window_part(model, (documents.documents[i] for i in kept)),
-        "q": digest_scores(documents.documents),
+        "q-scores": digest_scores(documents.documents),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
     return Evaluation(

@@ -10,7 +10,8 @@ import numpy as np
 
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.results import Evaluation

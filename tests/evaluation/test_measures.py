@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.evaluation.core.score import Score, digest_sentences, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired, pair
 from truesource.evaluation.measures.perplexity import perplexities, perplexity

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from truesource.experiment import load_config
 
+from truesource.experiment import load_config
 from truesource.generator.frame import ScoringFrame
 from truesource.lmtrain import architectures, model_registry
 from truesource.lmtrain.architectures import names

@@ -12,7 +12,7 @@ import pytest
 from truesource.chain.config import ModelEntry
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.oracle_monitor import OracleMonitor
+from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError

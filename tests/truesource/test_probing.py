@@ -247,12 +247,12 @@ def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_
 def test_captions_name_split_and_groups_of_each_column(here: Path, command: Command) -> None:
     plain = " ".join(command(*call("kept")).out.split())
     assert (
-        "in brackets: none, for want of 10 word types; selectivity and MDL: on a split by position: 95%, sentences"
+        "in brackets: none: fewer than 10 word types; selectivity and MDL: on a split by position: 95%, sentences"
         in plain
     )
     assert "accuracy for selectivity" in plain
     span = " ".join(command(*call("kept", "--target", "span", "--control", "split", "--no-mdl")).out.split())
-    assert "in brackets: none, for want of 10 word types that are new at an end" in span
+    assert "in brackets: none: fewer than 10 word types that are new at an end" in span
     assert "on a split by position" not in span
     assert "one random label a type of first word" in span
     position = " ".join(command(*call("kept", "--split-by", "position", "--control", "none")).out.split())

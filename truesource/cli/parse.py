@@ -14,7 +14,7 @@ from truesource.cli.options import Convention, Force
 NAME = "parse"
 
 
-class Method(StrEnum):
+class ParseMethod(StrEnum):
     """What makes a tree the best one."""
 
     VITERBI = "viterbi"
@@ -27,12 +27,12 @@ def command(
     text: Annotated[Path, typer.Argument(help="Text, one tokenised sentence a line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Penn bracketings to write.")],
     method: Annotated[
-        Method,
+        ParseMethod,
         typer.Option(
             help="Most probable derivation, most probable rules (best for split grammars),"
             " or most correct spans expected."
         ),
-    ] = Method.VITERBI,
+    ] = ParseMethod.VITERBI,
     gold: Annotated[
         Path | None, typer.Option(help="Treebank with the trees of the same sentences: print labelled F1.")
     ] = None,
@@ -68,16 +68,16 @@ def command(
         return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
 
     def best_of_known(sentence: list[str]) -> Tree:
-        if method is Method.VITERBI:
+        if method is ParseMethod.VITERBI:
             return surface(pcfg.viterbi(sentence)[0], pcfg)
         found = posterior(pcfg, sentence)
-        return splice((max_rule_tree if method is Method.MAX_RULE else max_span_tree)(found)[0])
+        return splice((max_rule_tree if method is ParseMethod.MAX_RULE else max_span_tree)(found)[0])
 
     if gold is None and convention != "penn":
         raise InputError("--convention: of the trees that --gold names; leave it out")
     claim_files(output, force=force)
     pcfg = PCFG.load(grammar)
-    if method is not Method.VITERBI:
+    if method is not ParseMethod.VITERBI:
         tables(pcfg.exact)  # a grammar that has no unary closure fails here, not at every sentence
     sentences = read_sentences(text)
     wanted = None if gold is None else Treebank.read(gold, Normalisation(convention=convention))

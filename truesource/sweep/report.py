@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from truesource.evaluation.core.score import signature
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import TITLES
 from truesource.evaluation.scaling.fits import AxisFit

@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.evaluation.core.score import Score, signature
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.scaling.cells import AXES, ScalingCell
 from truesource.evaluation.scaling.fits import AxisFit, Fits, fit_all

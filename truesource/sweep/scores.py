@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import SignatureKey, digest_sentences
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.generator.frame import preset_frame
@@ -94,7 +94,7 @@ class CellRecord(TypedDict):
     train_tokens: Count
     cost: CostRecord
     measures: Measures
-    parts: dict[str, Any]
+    parts: dict[SignatureKey, Any]
     curve: list[Point]
 
 

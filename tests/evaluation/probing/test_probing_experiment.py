@@ -228,7 +228,7 @@ def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, co
         for name in ("task_accuracy", "control_accuracy", "selectivity"):
             assert measured_on(name) == (by if control == "split" else "position")
             assert own[name]["control"] == f"{control}/{'first-word' if span else 'word'}-type"
-    assert own["group_accuracy"]["group"] == ("pair" if span else "type")
+    assert own["group_accuracy"]["grouped-by"] == ("pair" if span else "type")
     said = str({**common, **own["group_accuracy"]}["ci"])
     assert said.split("-bootstrap")[0] == (groups["type"] if by == "type" else "pair" if span else "type")
     resampled = ("word types", "pairs of end words", "word types that are new at an end")
@@ -237,7 +237,7 @@ def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, co
 
 def test_what_a_signature_says_of_intervals() -> None:
     assert intervals(ci_part(10, 1, "end-type")) == "95%, word types that are new at an end resampled"
-    assert intervals(ci_part(9, 1, "type")) == "none, for want of 10 word types"
+    assert intervals(ci_part(9, 1, "type")) == "none: fewer than 10 word types"
 
 
 @pytest.mark.parametrize("by", ["type", "position"])

@@ -72,7 +72,7 @@ def test_values_by_hand() -> None:
     shares = [sum(w in ("the", "a", "in", "with") for w in s) / len(s) for s in text]
     values, pmf = where.share_pmf(["the", "a", "in", "with"])
     assert found["stopwords_mean_difference"].score.value == pytest.approx(np.mean(shares) - values @ pmf)
-    size = int(found["types"].score.signature.split("of:")[1].split("tokens")[0])
+    size = int(found["types"].score.signature.split("rarefied-to:")[1].split("tokens")[0])
     counts = np.array([tokens.count(w) for w in where.words])
     assert found["types"].score.value == pytest.approx(expected_types(counts, size))
 
@@ -116,7 +116,7 @@ def test_with_unknown_words_the_tests_have_the_size_they_say_too() -> None:
     assert row["unknown_share"].score.value == pytest.approx(1 - len(known) / len(tokens))
     gap = np.mean([len(set(s) & set(where.words)) - where.types_by_length[len(s)] for s in text])
     assert row["types_gap"].score.value == pytest.approx(gap)
-    size = int(row["types"].score.signature.split("of:")[1].split("tokens")[0])
+    size = int(row["types"].score.signature.split("rarefied-to:")[1].split("tokens")[0])
     counts = np.array([known.count(w) for w in where.words])
     assert row["types"].score.value == pytest.approx(expected_types(counts, size))
     ranked = sorted((w for w in where.words if w != "<unk>"), key=lambda w: -where.unigram[where.words.index(w)])

@@ -85,7 +85,7 @@ def command(
     monitor = None
     if oracle is not None:
         from truesource.cli.inputs import explain_truth
-        from truesource.evaluation.oracle_monitor import OracleMonitor
+        from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
         from truesource.grammar.pcfg import PCFG
 
         if not isinstance(source, Corpus):

@@ -38,7 +38,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write the model folder."""
-    from truesource.evaluation.oracle_monitor import OracleMonitor
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.lmtrain.training import train
 
     shape, training = model.resolve()

@@ -194,7 +194,7 @@ def _records(
 
     Parts of that signature that are other than those of the scores are ``signed``.
     """
-    from truesource.evaluation.core.score import signature
+    from truesource.evaluation.core.signature import signature
 
     chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
     own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.signature import parts_of as signature_parts
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
 
 Record = Mapping[str, Any]
@@ -66,7 +67,7 @@ def single(records: Sequence[Record], name: str) -> Record | None:
 
 def parts_of(record: Record) -> dict[str, str]:
     """The parts of its signature."""
-    return dict(part.split(":", 1) for part in record["signature"].split("|"))
+    return signature_parts(record["signature"])
 
 
 def _steps(records: Sequence[Record]) -> list[int]:
@@ -133,7 +134,7 @@ def _heat(axes: Any, records: Sequence[Record]) -> None:
     axes.set_yticks(range(len(steps)), [f"{step:,}" for step in steps])
     axes.set_xlabel("layer")
     axes.set_ylabel("step of training")
-    by_type = "|split:type" in next(r for r in records if r["name"] == "accuracy")["signature"]
+    by_type = parts_of(next(r for r in records if r["name"] == "accuracy"))["split"].startswith("type")
     axes.set_title(f"accuracy{', split by type' if by_type else ''}", fontsize=9, color=QUIET)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
-from truesource.evaluation.core.score import digest_sentences
+from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.probing.experiment import Experiment, LayerResult, ProbeSettings, WordValues
 from truesource.evaluation.probing.results import Probing, best_layer, confusion_of, measure_parts, task_parts
 from truesource.evaluation.probing.spans import span_targets

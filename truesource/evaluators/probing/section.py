@@ -16,7 +16,7 @@ SINGLE = (
     *("random_accuracy", "random_chance"),
 )
 BEST = ("entropy", "expected_accuracy", "rho_truth", "rho_model", "rho_difference", "compression")
-DIFFER = ("split", "ci", "group", "control")  #: parts of signatures in which columns differ
+DIFFER = ("split", "ci", "grouped-by", "group", "control")  #: parts of signatures in which columns differ
 SAID = {"tag": "tag of each word", "state": "symbol of each word", "span": "phrase label of spans"}
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
+from truesource.evaluation.core.signature import parts_of
 from truesource.evaluators.tendencies.records import TendenciesRecord
 from truesource.report.finished_run import FinishedRun, Record
 from truesource.report.words import count, listed
@@ -121,8 +122,9 @@ def _coarse(rows: Mapping[str, Findings], names: Sequence[str], shown: Sequence[
 def _tokens(rows: Mapping[str, Findings]) -> int | None:
     """In how many tokens different words were counted."""
     for row in rows.values():
-        if "types" in row and "of:" in row["types"]["signature"]:
-            return int(row["types"]["signature"].split("of:")[1].split("tokens")[0])
+        parts = parts_of(row["types"]["signature"]) if "types" in row else {}
+        if size := parts.get("rarefied-to", parts.get("of")):
+            return int(size.removesuffix("tokens"))
     return None
 
 
@@ -168,8 +170,9 @@ def _multiple(record: Record, far: float) -> str:
         text = f"{KIND.get(record['name'], 'KS')} {times} times what chance exceeds in 1 case of 40"
     if not _beyond_all(record):
         return text
-    drawn = "samples of the truth" if "chance:" in record["signature"] else "draws"
-    if "permutations" in record["signature"]:
+    parts = parts_of(record["signature"])
+    drawn = "samples of the truth" if "chance" in parts else "draws"
+    if "permutations" in parts.get("null", ""):
         drawn = "permutations"
     return f"{text}, beyond all {record['draws']:,} {drawn}"
 

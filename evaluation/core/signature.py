@@ -1,0 +1,192 @@
+"""Signatures of numbers: every choice that could change a value, beside it.
+
+A signature is ``key:value`` pairs joined by ``|``, such as ``objective:causal|given:6-25|eos:in|...|v:0.1.0``. All keys
+are those of `KEYS`; `signature` refuses others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from truesource.generator.frame import ScoringFrame
+
+#: Keys and their meanings, each with one meaning only.
+KEYS: dict[str, str] = {
+    # what is scored, and under which condition
+    "model": "name of the model",
+    "objective": "causal or masked",
+    "given": "length condition of the truth (none: no condition; length: the very length, for masked scores)",
+    "disjoint": "sentences that the split leaves out: number and digest, or uncorrected where the truth keeps them",
+    "reading": "how a model of pieces scores words",
+    "odds": "of minimal pairs: sum (ln P of sentences) or pseudo (sums of masked ln P)",
+    "drawn": "length condition that minimal pairs were sampled under",
+    "phenomenon": "of minimal pairs",
+    # scoring frame and vocabulary
+    "eos": "whether the end of a sentence or text counts: in or out",
+    "first": "whether the first word counts: in or out",
+    "unk": "what becomes of unknown words: token or skip",
+    "vocab": "number of words, and all (of the grammar) or a digest",
+    "before": "token before a text, where the user chose it",
+    "window": "maximum number of tokens that the model reads, where that excludes segmentations",
+    # what was measured
+    "unit": "unit of the value",
+    "estimator": "how the value is estimated",
+    "ratio": "numerator/denominator of a variance ratio",
+    "q": "which distribution of the model: renormalised, given-possible, given-possible-sentence",
+    "contexts-of": "whose text the contexts are from: truth or model",
+    "k": "size of the sets of most probable events",
+    "bins": "of calibration",
+    "outcomes": "of calibration: exact",
+    "variant": "which of several published definitions: default or paper",
+    "by": "what a table divides by",
+    "group": "row of that table",
+    "band": "row of that table, a range",
+    "classes": "which classes of tags",
+    "tags": "whose tags and depths: expected, drawn or paper",
+    "step": "training step of the checkpoint",
+    "steps": "training steps of all checkpoints",
+    "below": "threshold, nats a token",
+    # sizes
+    "sentences": "number that count",
+    "excluded": "number of sentences that one side cannot make",
+    "impossible": "number of sentences or documents that one side cannot make",
+    "longest": "maximum length of a sentence that was scored",
+    "longer": "number of sentences longer than that",
+    "tokens": "number that count",
+    "contexts": "number that count, or number/of all",
+    "possible": "number of samples that the truth can make",
+    "samples": "number of samples that the value is estimated from",
+    "documents": "number that count",
+    "left-out": "number of documents that do not count",
+    "altered": "number of documents that the tokeniser alters",
+    "set-aside-as-altered": "number of sentences left out because the tokeniser alters them",
+    "sentences-a-document": "number of sentences joined to one document",
+    "words": "number of words that count",
+    "exact": "number of documents whose words have exact sums",
+    "pairs": "number of minimal pairs that count",
+    "pairs-read": "number of minimal pairs given",
+    "cells": "number of trained models in a fit",
+    "items": "number of words or spans that probes are trained and tested on",
+    "labels": "number of labels of a probe",
+    # unigram distributions
+    "u": "source of the unigram distribution: oracle, train, test or model",
+    "u-data": "digest of the text it was counted on",
+    "u-smoothing": "added to every count",
+    "u-words": "words that share the smoothing",
+    # comparison of texts
+    "against": "the reference that a sample is compared with",
+    "reference": "what the value is compared with: digest of a text, or how a sum was computed",
+    "null": "how chance is sampled: number and kind",
+    "chance": "number of samples of the truth that show chance",
+    "rarefied": "how numbers of types are taken to equal sizes: exact",
+    "rarefied-from": "tokens before",
+    "rarefied-to": "tokens or pairs of words after",
+    "ranks": "how words are ranked",
+    "support": "ranks that a law covers",
+    "fit": "method that fits a law",
+    "law": "formula that is fitted",
+    "law-types": "number of types that a law is fitted to",
+    "types": "n-grams that are compared: union or reference",
+    "interval": "what the ends are, where they are no confidence interval",
+    # probes
+    "target": "what is predicted: tag, state or span",
+    "posterior-given": "what the exact labels are given: sentence or left context",
+    "right": "which label counts as right: argmax or sampled",
+    "trained": "what a probe is trained on: soft, hard or random-labels",
+    "probe": "kind of classifier",
+    "split": "what divides the items, and sizes of the parts",
+    "grouped-by": "what is averaged first",
+    "control": "of selectivity",
+    "vectors": "which hidden states",
+    "layer": "of the network",
+    "decay": "weight decay of the probe",
+    # segmentations
+    "sum": "what P sums: own-cut (canonical tokenisation), all-cuts or consistent-cuts",
+    "bound": "exact, lower, unbiased or part",
+    "b": "inverse temperature of the proposal",
+    "candidates": "segmentations of a word that are considered",
+    "particles": "of the particle filter",
+    "tail": "whether unlisted segmentations of a word are sampled",
+    "replicates": "independent filters",
+    "most_prefixes": "maximum number of contexts of exact enumeration",
+    "tolerance": "of bracket",
+    "tokeniser": "kind of tokeniser",
+    "pieces": "digest of the pieces",
+    "scores": "scores of pieces: own, fitted or uniform",
+    "proposal": "the same, of estimators",
+    "q-scores": "digest of the scores on all lattices",
+    "entropy-b": "inverse temperature of the distribution whose entropy is taken",
+    "repeated-words": "which repeated words count: all or multi-token",
+    "training-grammar": "digest of the grammar that the model was trained on",
+    "training-given": "its length condition",
+    "less": "what is subtracted: digests of grammar and data",
+    "repeats": "runs of each estimator",
+    "of-documents": "number of documents of the reference",
+    # how, and on what
+    "ci": "method, unit and seed of the interval, or why there is none",
+    "seed": "of random numbers",
+    "flops": "which operations count",
+    "data": "digest of the sentences or documents",
+    "grammar": "digest of the grammar (none, unknown)",
+    "v": "version of truesource",
+}
+OLD_KEYS = ("of",)  #: in signatures of earlier versions
+_BETWEEN = re.compile(rf"\|(?=(?:{'|'.join(map(re.escape, (*KEYS, *OLD_KEYS)))}):)")
+
+
+def known_key(key: str) -> str:
+    """The key, if it is one of `KEYS`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if key not in KEYS:
+        raise ValueError(f"{key!r} is not a key of signatures")
+    return key
+
+
+SignatureKey = Annotated[str, AfterValidator(known_key)]
+
+
+def signature(parts: Mapping[str, object]) -> str:
+    """``key:value`` pairs joined by ``|``, the version last.
+
+    Raises:
+        ValueError: a key is not one of `KEYS`.
+    """
+    return "|".join(f"{known_key(key)}:{value}" for key, value in {**parts, "v": _version()}.items())
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """Keys and values of a signature; a value may contain ``|``, but not before a key and a colon."""
+    return dict(part.split(":", 1) for part in _BETWEEN.split(text))
+
+
+def frame_parts(frame: ScoringFrame, objective: str) -> dict[str, object]:
+    """Parts that say which positions count."""
+    return {
+        "eos": "in" if frame.eos and objective == "causal" else "out",
+        "first": "in" if frame.first else "out",
+        "unk": frame.unk,
+    }
+
+
+def digest_sentences(sentences: Sequence[Sequence[str]]) -> str:
+    """First 8 hexadecimal digits of SHA-256 over the sentences, one a line."""
+    sha = hashlib.sha256()
+    for sentence in sentences:
+        sha.update(" ".join(sentence).encode())
+        sha.update(b"\n")
+    return sha.hexdigest()[:8]
+
+
+@cache
+def _version() -> str:
+    return version("truesource")
