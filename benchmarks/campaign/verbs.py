@@ -116,7 +116,7 @@ VERBS = [
     verb("generate-ngram", "generate ngram -n 40 --max-tokens 12 -o out/s", "ngram", "out/s"),
     verb(
         "divergence",
-        "evaluate divergence net corpus --oracle g.npz --json out/d.json --plot out/d.svg",
+        "evaluate divergence net corpus --oracle g.npz --json out/d.json --figure out/d.svg",
         "net corpus g.npz",
         "out/d.json out/d.svg",
     ),
@@ -129,7 +129,7 @@ VERBS = [
     ),
     verb(
         "dynamics",
-        "evaluate dynamics net corpus --oracle g.npz --classes classes.json --json out/d.json --plot out/d.svg",
+        "evaluate dynamics net corpus --oracle g.npz --classes classes.json --json out/d.json --figure out/d.svg",
         "net corpus classes.json",
         "out/d.json out/d.svg",
     ),
@@ -145,7 +145,7 @@ VERBS = [
         "tokenisation",
         "evaluate tokenisation pieces corpus --oracle g.npz --estimators one-best,nbest,dpf"
         " --samples 8 --documents 2 --json out/t.json"
-        " --table out/t.parquet --words out/w.parquet --plot out/t.svg",
+        " --table out/t.parquet --words out/w.parquet --figure out/t.svg",
         "pieces corpus",
         "out/t.json out/t.parquet out/w.parquet out/t.svg",
     ),

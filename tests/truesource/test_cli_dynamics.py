@@ -107,7 +107,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
-        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "depth,length", "--json", "d.json", "--plot", "d.svg"
+        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "depth,length", "--json", "d.json", "--figure", "d.svg"
     )
     assert (found.code, found.err) == (0, "")
     assert found.last.startswith("Wrote d.json and d.svg. Next: truesource evaluate divergence")
@@ -147,7 +147,7 @@ def test_the_last_checkpoint_has_the_numbers_of_score(here: Path, command: Comma
 @pytest.mark.parametrize("tags", ["paper", "drawn"])
 def test_tags_of_one_derivation_give_whole_counts(tags: str, here: Path, command: Command) -> None:
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--tags", tags, "--contexts", 0, "--json", "d.json")
-    assert command(*call, "--measure", "median", "--plot", "d.svg").code == 0
+    assert command(*call, "--measure", "median", "--figure", "d.svg").code == 0
     rows = json.loads((here / "d.json").read_text(encoding="utf-8"))
     counts = {r["group"]: r["tokens"] for r in rows if r["by"] == "class"}
     assert all(tokens == round(tokens) for tokens in counts.values())
@@ -213,7 +213,7 @@ def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Comm
         (("--contexts", 0), "--contexts is 0"),
         (("--frame", "paper"), "--frame paper leaves some out"),
     ):
-        refused = command(*call, *options, "--measure", "kl", "--plot", "d.svg")
+        refused = command(*call, *options, "--measure", "kl", "--figure", "d.svg")
         assert refused.code == 2
         assert "there is no exact KL to draw" in refused.err
         assert message in refused.err

@@ -64,7 +64,7 @@ def records_of(path: Path, **where: object) -> dict[str, dict[str, Any]]:
 def test_estimators_stand_side_by_side_and_everything_is_written(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact,nbest,wor1,wr", "--samples", 8, "--documents", 6,
-        "--json", "t.json", "--table", "t.parquet", "--plot", "t.svg",
+        "--json", "t.json", "--table", "t.parquet", "--figure", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last == (
@@ -136,7 +136,7 @@ def test_the_sum_is_that_of_all_cuts_by_hand(here: Path, command: Command) -> No
 def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "corpus", "--estimators", "exact", "--documents", 12, "--oracle", "toy.npz",
-        "--json", "t.json", "--plot", "t.svg",
+        "--json", "t.json", "--figure", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     assert found.last == "Wrote t.json and t.svg. Next: truesource cite"
@@ -216,7 +216,7 @@ def test_the_tables(here: Path, command: Command) -> None:
     found = command(
         *CALL, "unigram", "long.txt", "--estimators", "wor1", "--samples", 4, "--oracle", "toy.npz", "--grid",
         "--curves", "--caching", "--equal-cost", 1, "--out-of-domain", "zipf=0.5", "--json", "t.json",
-        "--plot", "t.svg",
+        "--figure", "t.svg",
     )  # fmt: skip
     assert found.code == 0, found.err
     titles = ("published estimators", "by number of cuts", "by inverse temperature", "loss of a repeated word")
@@ -373,7 +373,7 @@ def test_perplexities_that_no_float_can_hold(here: Path, command: Command, monke
     call = (*CALL, "unigram", "one.txt", "--estimators", "nbest,wor1", "--samples", 4, "--grid", "--curves")
     with monkeypatch.context() as patch:
         patch.setattr("truesource.evaluation.tokenisation.perplexity.MOST", 1.0)  # nats a word, in place of some 709
-        found = command(*call, "--json", "t.json", "--plot", "t.svg")
+        found = command(*call, "--json", "t.json", "--figure", "t.svg")
     assert found.code == 0, found.err
     assert found.out.count("over 1e308") > 10
     assert "bits_per_character|estimator:wor1" in found.out
@@ -476,7 +476,7 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
         ("unigram corpus --oracle toy.npz --out-of-domain nothing", "no variant is called 'nothing'"),
         ("unigram corpus --lengths 9", "6..25 (inclusive) or none, got '9'"),
         ("unigram corpus --json toy.npz", "will not overwrite toy.npz without --force"),
-        ("unigram corpus --plot toy.npz", "will not overwrite toy.npz without --force"),
+        ("unigram corpus --figure toy.npz", "will not overwrite toy.npz without --force"),
         ("unigram corpus --table toy.npz", "will not overwrite toy.npz without --force"),
     ],
 )

@@ -58,7 +58,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
     tables = ("--grid", "--curves", "--caching", "--canonical")
     found = command(
         *CALL, "unigram", "home.txt", *ALSO, *call, *tables, "--json", "t.json", "--table", "t.parquet",
-        "--plot", "t.svg",
+        "--figure", "t.svg",
     )  # fmt: skip
     assert (found.code, found.err) == (0, "")
     for text in (

@@ -94,7 +94,7 @@ def test_unknown_words_are_named_and_not_obeyed(command: Command) -> None:
     "call",
     [
         ("score", "[/b]m", "c"),
-        ("evaluate", "divergence", "[/b]m", "c", "--by", "class,position", "--plot", "found.svg"),
+        ("evaluate", "divergence", "[/b]m", "c", "--by", "class,position", "--figure", "found.svg"),
         ("evaluate", "pplu", "[/b]m", "c", "--rank", "2", "--reduce", "--figure", "found.svg"),
     ],
     ids=lambda call: call[1],

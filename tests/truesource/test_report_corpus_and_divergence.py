@@ -29,7 +29,7 @@ models:
   - {name: masked, preset: tiny, model: {architecture: bert, dim: 16, heads: 2, layers: 1}, training: {max_steps: 2}}
   - {name: mle, model: {architecture: ngram, order: 3, smoothing: mle}}
   - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 40}}
-evaluation: {divergence: {sentences: 30, top: 3}, naturalness: {sentences: 100}}
+evaluation: {divergence: {sentences: 30, top_k: 3}, naturalness: {sentences: 100}}
 """
 pytestmark = pytest.mark.usefixtures("one_thread")
 
