@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from truesource.chain.config import ModelEntry
+from truesource.chain.models.config import ModelEntry
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor

@@ -10,7 +10,10 @@ from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
 
-from truesource.chain.config import CorpusConfig, GrammarConfig, ModelEntry, TreebankConfig
+from truesource.chain.corpus.config import CorpusConfig
+from truesource.chain.grammar.config import GrammarConfig
+from truesource.chain.models.config import ModelEntry
+from truesource.chain.treebank.config import TreebankConfig
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings

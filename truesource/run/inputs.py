@@ -8,7 +8,7 @@ from truesource.grammar.files import digest_file
 from truesource.grammar.settings import Settings
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.run.folder import RunFolder
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.run.folder import RunFolder
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from truesource.chain.config import CorpusConfig, ModelEntry
+from truesource.chain.corpus.config import CorpusConfig
+from truesource.chain.models.config import ModelEntry
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings

@@ -53,7 +53,7 @@ def command(
 
     from pydantic import ValidationError
 
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.cli.claims import claim_folder, hold
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import read_sentences

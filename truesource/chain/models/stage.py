@@ -8,7 +8,7 @@ from truesource.grammar.files import digest_file, digest_json
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

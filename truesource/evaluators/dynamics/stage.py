@@ -15,7 +15,7 @@ from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

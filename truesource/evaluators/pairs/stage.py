@@ -18,7 +18,7 @@ from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

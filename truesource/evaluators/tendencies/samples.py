@@ -10,7 +10,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.lmtrain.decoding.folder import SampleFolder
     from truesource.lmtrain.decoding.settings import Decoding
     from truesource.run.folder import RunFolder

@@ -27,7 +27,7 @@ from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.chain.config import ModelEntry
+    from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.generator.piece_model import TokenisedModel

@@ -1,118 +1,18 @@
-"""The parts of a configuration that say where the text comes from, and who learns it."""
+"""The models of a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
-from pydantic.dataclasses import dataclass as checked
+from pydantic import Field, ValidationError, model_validator
 
-from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings
-from truesource.grammar.treebank.binarise import Binarisation
-from truesource.grammar.treebank.normalise import Normalisation
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.presets import preset
-
-STRICT = ConfigDict(extra="forbid")
-
-
-def _length_range(value: Any) -> Any:
-    if value is None or isinstance(value, LengthRange):
-        return value
-    return LengthRange.parse(str(value))
-
-
-#: written ``6..25`` (inclusive), or none
-Lengths = Annotated[
-    LengthRange | None,
-    BeforeValidator(_length_range),
-    PlainSerializer(lambda value: None if value is None else str(value)),
-]
-
-
-@checked(config=STRICT, frozen=True)
-class _Normalisation(Normalisation):
-    """Its fields, checked; the length range is written as text."""
-
-    lengths: Lengths = None
-
-
-@checked(config=STRICT, frozen=True)
-class _SplitMerge(SplitMerge):
-    """Its fields, checked."""
-
-
-@checked(config=STRICT, frozen=True)
-class _Binarisation(Binarisation):
-    """Its fields, checked."""
-
-
-class DatasetSource(Settings):
-    """Trees in a column of a dataset that `datasets` can load from disk."""
-
-    path: str
-    column: str = "tree"
-    split: str | None = None
-
-
-class TreebankConfig(Settings):
-    """Where the trees come from: exactly one of ``embedded``, ``files``, ``nltk`` and ``dataset``."""
-
-    embedded: Literal["english"] | None = None
-    sentences: int = Field(4000, ge=1)  #: trees to sample from the embedded grammar, held-out ones included
-    files: str | list[str] | None = (
-        None  #: Penn bracketings: file, folder, glob, or a list; relative to the configuration
-    )
-    nltk: str | None = None  #: a corpus that NLTK has installed
-    dataset: DatasetSource | None = None
-    held_out_files: str | list[str] | None = None  #: trees for held-out likelihood; default: a share of the treebank
-    held_out: float = Field(0.05, ge=0.0, lt=0.9)  #: that share, taken at random
-    limit: int | None = Field(None, ge=1)  #: use no more trees than this
-    normalise: _Normalisation = _Normalisation()
-
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
-        given = [name for name in ("embedded", "files", "nltk", "dataset") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"give exactly one of embedded, files, nltk and dataset, got {', '.join(given) or 'none'}")
-        for name in ("files", "nltk", "held_out_files"):
-            value = getattr(self, name)
-            if value is not None and (not value or "" in [*value]):
-                raise ValueError(f"{name} is empty; name a treebank there, or leave the key out")
-        return self
-
-
-class GrammarConfig(Settings):
-    """How the grammar is made: induced from the treebank, or read from ``file``."""
-
-    method: Literal["split_merge", "relative_frequency", "file"] = "split_merge"
-    file: str | None = None  #: a grammar in any format `truesource convert` reads; relative to the configuration
-    binarise: _Binarisation = _Binarisation()
-    split_merge: _SplitMerge = _SplitMerge()
-
-    @model_validator(mode="after")
-    def _file_goes_with_method(self) -> Self:
-        if (self.method == "file") != (self.file is not None):
-            raise ValueError("method: file and a file name go together")
-        return self
-
-
-class CorpusConfig(Settings):
-    """What is sampled."""
-
-    lengths: Lengths = LengthRange(6, 25)
-    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = {
-        "train": 40_000, "dev": 1000, "test": 1000, "eval": 1000
-    }  # fmt: skip
-    trees: bool = True
-    shard_size: int = Field(50_000, ge=1)
-    workers: int = Field(1, ge=1)
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
