@@ -29,7 +29,7 @@ def data_folder() -> Path:
 @cache
 def english() -> PCFG:
     """The embedded English grammar; see ``data/english/README.md``."""
-    from truesource.grammar.formats.template import compile_template
+    from truesource.grammar.template.compiler import compile_template
 
     return compile_template(data_folder() / "english")
 

@@ -36,7 +36,7 @@ def load_rules(
     """
     from truesource.grammar.formats.berkeley import load_berkeley
     from truesource.grammar.formats.earleyx import parse_earleyx
-    from truesource.grammar.formats.nltk_text import parse_nltk
+    from truesource.grammar.formats.nltk import parse_nltk
     from truesource.grammar.formats.npz import load_npz
     from truesource.grammar.formats.text import parse_text
 
@@ -68,7 +68,7 @@ def _found(path: Path, known: str | None) -> tuple[str, str]:
     """The format of a file, by its first lines unless it is known; and the text, of formats that are one text."""
     from truesource.grammar.formats.berkeley import looks_like_berkeley, source_files
     from truesource.grammar.formats.earleyx import looks_like_earleyx
-    from truesource.grammar.formats.nltk_text import looks_like_nltk
+    from truesource.grammar.formats.nltk import looks_like_nltk
 
     common_prefix = not path.exists() and None not in source_files(path)[:2]
     if known in ("berkeley", "npz") or (known is None and common_prefix):
@@ -127,9 +127,9 @@ def save_grammar(
         InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.
     """
     from truesource.grammar.files import atomic_path, refuse_existing, write_text
-    from truesource.grammar.formats.berkeley_write import save_berkeley
+    from truesource.grammar.formats.shared.berkeley_writer import save_berkeley
     from truesource.grammar.formats.earleyx import format_earleyx
-    from truesource.grammar.formats.nltk_text import format_nltk
+    from truesource.grammar.formats.nltk import format_nltk
     from truesource.grammar.formats.npz import save_npz
     from truesource.grammar.formats.text import format_text
 

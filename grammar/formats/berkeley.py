@@ -3,7 +3,7 @@
 The files are ``NAME.grammar`` and ``NAME.lexicon``. State ``NP_3`` is substate 3 of the label ``NP``; a lexicon
 line gives P(word | tag) for every substate of its tag. ``NAME.splits``, where there is one, holds the split tree
 of every label. Signatures of unknown words (``UNK-L-ed``) are words like any other. The trainer's dumps hold
-the closure of unary rules (see `grammar.formats.unclose`), lack rules below a threshold, and have lexicons whose
+the closure of unary rules (see `grammar.formats.shared.unclose`), lack rules below a threshold, and have lexicons whose
 columns do not sum to one, so the import divides each symbol's rules by their sum, once, and says by how much.
 """
 
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats.assemble import Rules, assemble, log
-from truesource.grammar.formats.unclose import base_rules, is_closed
+from truesource.grammar.formats.shared.assemble import Rules, assemble, log
+from truesource.grammar.formats.shared.unclose import base_rules, is_closed
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.unpacking import read_lines
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats.assemble import Rules, assemble
+from truesource.grammar.formats.shared.assemble import Rules, assemble
 from truesource.grammar.rules import GrammarRules
 
 START = "ROOT"

@@ -24,7 +24,7 @@ import numpy as np
 
 from truesource.grammar.bracketing import word_label
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats.assemble import Rules, assemble
+from truesource.grammar.formats.shared.assemble import Rules, assemble
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.treebank.head_rules import HeadRules
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from truesource.grammar.formats.template import compile_template
+from truesource.grammar.template.compiler import compile_template
 from truesource.grammar.pcfg import PCFG
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "english"

@@ -21,7 +21,7 @@ from reference_inference import rules_of
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats import FORMATS, save_grammar
 from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
-from truesource.grammar.formats.nltk_text import format_nltk, parse_nltk
+from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.surface import surface

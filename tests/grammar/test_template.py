@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats.template import compile_template
+from truesource.grammar.template.compiler import compile_template
 from truesource.grammar.pcfg import PCFG
 
 HEAD = """\

@@ -13,7 +13,7 @@ from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, refuse_existing
 from truesource.grammar.formats.berkeley import START, target_files
-from truesource.grammar.formats.unclose import is_closed
+from truesource.grammar.formats.shared.unclose import is_closed
 from truesource.grammar.rules import GrammarRules
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
-from truesource.grammar.formats.template_text import Factor, RuleTemplate, Template, TemplateTable, read_template
+from truesource.grammar.template.reader import Factor, RuleTemplate, Template, TemplateTable, read_template
 from truesource.grammar.pcfg import PCFG
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
@@ -75,7 +75,7 @@ def compile_template(folder: str | Path) -> PCFG:
         words=lambda parent, _: parent in preterminals,
         labels=labels,
         normalise=True,
-        meta={"made_by": "grammar.formats.template", "sources": digests},
+        meta={"made_by": "grammar.template.compiler", "sources": digests},
     )
 
 

@@ -1,0 +1,1 @@
+"""Grammars written as templates of rules with features, as the embedded English grammar is."""
