@@ -63,9 +63,9 @@ class PCFG(GrammarRules):
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write ``.npz`` (no pickle), atomically; refuses to overwrite unless ``force``."""
-        from truesource.grammar.formats.npz import save_npz
+        from truesource.grammar.formats import save_grammar
 
-        save_npz(self, path, force=force)
+        save_grammar(self, path, force=force, format="npz")
 
     # -- exact inference ----------------------------------------------------------------------------
 

@@ -18,46 +18,16 @@ import numpy as np
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble, log
+from truesource.grammar.formats.shared.berkeley_files import START, source_files, split_name, target_files
+from truesource.grammar.formats.shared.berkeley_writer import save_berkeley
+from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource
 from truesource.grammar.formats.shared.unclose import base_rules, is_closed
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.unpacking import read_lines
 
-START = "ROOT_0"
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
 _GRAMMAR_LINE = re.compile(r"\S+_\d+ -> \S+_\d+(?: \S+_\d+)? [0-9][0-9.eE+-]*")
 _LEXICON_LINE = re.compile(r"\S+[ \t]\S+[ \t]\[[0-9][^\]]*\]")
-_SUFFIX = re.compile(r"(?P<stem>.*?)(?:\.(?P<part>grammar|lexicon|splits))?(?P<packed>\.gz)?", re.DOTALL)
-
-
-def looks_like_berkeley(first: str, path: str | Path) -> bool:
-    """Whether a file's first line and its name are those of one of the pair."""
-    part = _split_name(Path(path))[1]
-    shape = {"grammar": _GRAMMAR_LINE, "lexicon": _LEXICON_LINE}.get(part)
-    return shape is not None and shape.fullmatch(first.strip()) is not None
-
-
-def _split_name(path: Path) -> tuple[str, str, str]:
-    """Common prefix, which file of the set (or nothing), and ``.gz`` or nothing."""
-    match = _SUFFIX.fullmatch(str(path))
-    assert match is not None
-    return match["stem"], match["part"] or "", match["packed"] or ""
-
-
-def source_files(path: str | Path) -> tuple[Path | None, Path | None, Path | None]:
-    """Grammar, lexicon and splits that belong to one of them or to their common prefix; None where absent."""
-    stem, _, packed = _split_name(Path(path))
-    found: list[Path | None] = []
-    for part in ("grammar", "lexicon", "splits"):
-        both = [Path(f"{stem}.{part}{suffix}") for suffix in dict.fromkeys((packed, "", ".gz"))]
-        found.append(next((file for file in both if file.is_file()), None))
-    return found[0], found[1], found[2]
-
-
-def target_files(path: str | Path, pcfg: GrammarRules | None = None) -> list[Path]:
-    """The files to write: grammar and lexicon, and splits where the grammar carries them."""
-    stem, _, packed = _split_name(Path(path))
-    parts = ["grammar", "lexicon"] + (["splits"] if pcfg is not None and pcfg.meta.get("splits") else [])
-    return [Path(f"{stem}.{part}{packed}") for part in parts]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -193,3 +163,20 @@ def _read_splits(path: Path) -> dict[str, str]:
             raise InputError("expecting a label, a tab and its split tree", path, number)
         splits[label] = tree
     return splits
+
+
+def _sniff(source: GrammarSource) -> bool:
+    """The name is what two files have in common, or is one of theirs and the first line is such a rule."""
+    if not source.path.exists():
+        return None not in source_files(source.path)[:2]
+    shape = {"grammar": _GRAMMAR_LINE, "lexicon": _LEXICON_LINE}.get(split_name(source.path)[1])
+    return shape is not None and shape.fullmatch(source.first_line.strip()) is not None
+
+
+FORMAT = GrammarFormat(
+    read=lambda source, options: load_berkeley(source.path, start=options.start),
+    write=save_berkeley,
+    sniff=_sniff,
+    targets=target_files,
+    sources=lambda path: [file for file in source_files(path) if file is not None],
+)

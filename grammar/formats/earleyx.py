@@ -11,17 +11,12 @@ import numpy as np
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble
+from truesource.grammar.formats.shared.format import GrammarFormat, text_writer
 from truesource.grammar.rules import GrammarRules
 
 START = "ROOT"
 _SUBSTATE = re.compile(r"(\S+)_\d+")
 _LINE = re.compile(r"(?P<parent>\S+?)->\[(?P<children>.*)\] : (?P<p>\S+)")
-
-
-def looks_like_earleyx(text: str) -> bool:
-    """Whether the first line that is not blank is an EarleyX rule."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    return _LINE.fullmatch(first.strip()) is not None
 
 
 def parse_earleyx(text: str, *, start: str | None = None, path: str | Path | None = None) -> GrammarRules:
@@ -120,3 +115,10 @@ def _stands_above(pcfg: GrammarRules) -> bool:
     only = [pcfg.unary[pcfg.unary[:, 0] == root, 1].tolist() == [pcfg.start]]
     only += [not (rules[:, 0] == root).any() for rules in (pcfg.binary, pcfg.lexical)]
     return all(only) and not (below == root).any()
+
+
+FORMAT = GrammarFormat(
+    read=lambda source, options: parse_earleyx(source.text, start=options.start, path=source.path),
+    write=text_writer(format_earleyx),
+    sniff=lambda source: _LINE.fullmatch(source.first_line.strip()) is not None,
+)

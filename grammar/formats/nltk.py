@@ -16,6 +16,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.errors import InputError
+from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions, text_writer
 from truesource.grammar.formats.text import NLTK_HEADING, TextRules, add_alternatives, build, parse_text
 from truesource.grammar.records import STRICT, decode_record
 from truesource.grammar.rules import GrammarRules
@@ -30,11 +31,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SYMBOL = re.compile(r"[\w/][\w/^<>-]*")
-
-
-def looks_like_nltk(text: str) -> bool:
-    """Whether our export wrote it; other NLTK text is read as well by `truesource.grammar.formats.text`."""
-    return text.startswith(HEAD)
 
 
 def parse_nltk(
@@ -91,7 +87,7 @@ class _Names(TypedDict):
 
 def _head(line: str, path: str | Path | None) -> tuple[dict[str, str], dict[str, str]]:
     """Real names and labels by the name written."""
-    if not looks_like_nltk(line):
+    if not line.startswith(HEAD):
         return {}, {}
     what, remedy = "the table of names in the first line", "write the file again"
     names = decode_record(line[len(HEAD) :], _Names, what=what, remedy=remedy, path=path, line=1)
@@ -149,3 +145,14 @@ def _quoted(word: str) -> str:
             + " in it, and nothing escapes there"
         )
     return f"{quote}{word}{quote}"
+
+
+def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
+    start, normalise, lenient = options.start, options.normalise, options.lenient
+    return parse_nltk(source.text, start=start, normalise=normalise, path=source.path, lenient=lenient)
+
+
+#: only our export is recognised; other NLTK text is read as well by `truesource.grammar.formats.text`
+FORMAT = GrammarFormat(
+    read=_read_source, write=text_writer(format_nltk), sniff=lambda source: source.first_line.startswith(HEAD)
+)

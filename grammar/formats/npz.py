@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +13,8 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.archives import BYTES, FLOATS, integers, read_arrays
 from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, refuse_existing
+from truesource.grammar.files import atomic_path
+from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions
 from truesource.grammar.records import STRICT, Count, Positive, decode_record
 from truesource.grammar.rules import GrammarRules, digest_rules
 
@@ -49,13 +51,12 @@ class _Versioned(TypedDict):
     version: Positive
 
 
-def save_npz(pcfg: GrammarRules, path: str | Path, *, force: bool = False) -> None:
+def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
     """Write atomically; equal grammars give equal bytes.
 
     Raises:
-        InputError: the file exists and ``force`` is false, or it cannot be written.
+        InputError: the file cannot be written.
     """
-    refuse_existing(path, force)
     head: Header = {
         "format": "truesource-pcfg",
         "version": VERSION,
@@ -100,3 +101,20 @@ def load_npz(path: str | Path) -> GrammarRules:
     if digest_rules(names, stored) != head["digest"]:  # of what the file holds: reading may divide rounded rules
         raise InputError("the content does not match the digest stored with it; the file was damaged or edited", path)
     return pcfg
+
+
+def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
+    pcfg, start = load_npz(source.path), options.start
+    if start is None:
+        return pcfg
+    if start not in pcfg.symbol_ids:
+        raise InputError(f"the start symbol {start!r} has no rules; name another", source.path)
+    return replace(pcfg, start=pcfg.symbol_ids[start])
+
+
+FORMAT = GrammarFormat(
+    read=_read_source,
+    write=save_npz,
+    sniff=lambda source: source.first_bytes.startswith(b"PK"),
+    extensions=(".npz",),
+)

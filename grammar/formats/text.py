@@ -25,6 +25,7 @@ import numpy as np
 from truesource.grammar.bracketing import word_label
 from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble
+from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions, text_writer
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.treebank.head_rules import HeadRules
 
@@ -290,3 +291,11 @@ def format_text(pcfg: GrammarRules) -> str:
     order = [pcfg.start, *(i for i in range(len(names)) if i != pcfg.start)]
     lines += [f"{names[i]} -> {rule}" for i in order for rule in rules[i]]
     return "\n".join(lines) + "\n"
+
+
+def _read_source(source: GrammarSource, options: ReadOptions) -> GrammarRules:
+    start, normalise, lenient = options.start, options.normalise, options.lenient
+    return parse_text(source.text, start=start, normalise=normalise, path=source.path, lenient=lenient)
+
+
+FORMAT = GrammarFormat(read=_read_source, write=text_writer(format_text), sniff=lambda source: bool(source.first_line))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file
-from truesource.grammar.template.reader import Factor, RuleTemplate, Template, TemplateTable, read_template
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.template.reader import Factor, RuleTemplate, Template, TemplateTable, read_template
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features
 Tail = tuple[str, tuple[str, ...]]  #: a label and the children that are left of a long rule

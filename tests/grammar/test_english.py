@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from truesource.grammar.template.compiler import compile_template
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.template.compiler import compile_template
 
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "english"
 

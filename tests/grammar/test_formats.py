@@ -7,6 +7,8 @@ import gzip
 import json
 import logging
 import math
+import sys
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,9 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 from reference_inference import rules_of
 
+from truesource.grammar import formats
 from truesource.grammar.errors import InputError
-from truesource.grammar.formats import FORMATS, save_grammar
+from truesource.grammar.formats import names, save_grammar, source_files
 from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
 from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
@@ -518,7 +521,7 @@ def spelled(pcfg: PCFG) -> PCFG:
     return replace(pcfg, symbols=symbols, terminals=words, labels=symbols)
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", names())
 @given(pcfg=small_pcfgs())
 def test_a_file_of_any_format_becomes_npz_and_the_same_again(
     tmp_path_factory: pytest.TempPathFactory, format_name: str, pcfg: PCFG
@@ -538,14 +541,14 @@ def test_a_file_of_any_format_becomes_npz_and_the_same_again(
 
 def test_the_format_and_the_start_may_be_given(tmp_path: Path) -> None:
     pcfg = PCFG.from_text("S -> T 0.5 | a 0.5\nT -> T S 0.2 | b 0.8")
-    for format_name in FORMATS:
+    for format_name in names():
         save_grammar(pcfg, tmp_path / format_name, format=format_name)
         name = "T_0" if format_name == "berkeley" else "T"
         found = PCFG.load(tmp_path / format_name, format=format_name, start=name)
         assert math.exp(found.log_prob(["b"])) == pytest.approx(0.8)
         with pytest.raises(InputError, match="the start symbol 'X' has no rules"):
             PCFG.load(tmp_path / format_name, start="X")
-    with pytest.raises(InputError, match="no grammar format 'xml'; choose one of npz, text, nltk, berkeley, earleyx"):
+    with pytest.raises(InputError, match="no grammar format 'xml'; choose one of berkeley, earleyx, nltk, npz, text"):
         PCFG.load(tmp_path / "text", format="xml")
     with pytest.raises(InputError, match="no grammar format 'xml'"):
         save_grammar(pcfg, tmp_path / "new", format="xml")
@@ -765,3 +768,47 @@ def test_an_unquoted_name_without_rules_is_a_mistake_where_words_are_quoted(tmp_
         math.log(0.125)
     )
     assert "unquoted" not in PCFG.from_text(text.replace("'", "")).meta
+
+
+# -- a new format -----------------------------------------------------------------------------------
+
+NEW_FORMAT = """
+import json
+
+from truesource.grammar.formats.shared.format import GrammarFormat
+from truesource.grammar.formats.text import format_text, parse_text
+
+
+def read(source, options):
+    return parse_text(json.loads(source.text)["rules"], start=options.start, path=source.path)
+
+
+FORMAT = GrammarFormat(
+    read=read,
+    write=lambda pcfg, path: path.write_text(json.dumps({"rules": format_text(pcfg)})),
+    sniff=lambda source: source.first_line.startswith('{"rules"'),
+    extensions=(".json",),
+)
+"""
+
+
+@pytest.fixture
+def rules_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    (tmp_path / "formats").mkdir()
+    (tmp_path / "formats" / "rules_json.py").write_text(NEW_FORMAT)
+    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path / "formats")])
+    yield "rules_json"
+    del sys.modules[f"{formats.__name__}.rules_json"]
+
+
+def test_a_new_format_is_one_file(rules_json: str, tmp_path: Path) -> None:
+    save_grammar(TOY, tmp_path / "toy.json")
+    assert (tmp_path / "toy.json").read_text().startswith('{"rules"')
+    (tmp_path / "toy.json").rename(tmp_path / "toy")
+    assert_same_grammar(PCFG.load(tmp_path / "toy"), TOY)
+    assert_same_grammar(PCFG.load(tmp_path / "toy", format=rules_json), TOY)
+    assert source_files(tmp_path / "toy") == [tmp_path / "toy"]
+    with pytest.raises(InputError, match="will not overwrite"):
+        save_grammar(TOY, tmp_path / "toy", format=rules_json)
+    with pytest.raises(InputError, match=f"choose one of berkeley, earleyx, nltk, npz, {rules_json}, text"):
+        PCFG.load(tmp_path / "toy", format="xml")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.template.compiler import compile_template
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.template.compiler import compile_template
 
 HEAD = """\
 start ROOT

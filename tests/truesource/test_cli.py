@@ -294,10 +294,10 @@ def test_training_goes_on_after_a_full_disk(here: Path, command: Command, full_d
 
 
 def test_an_interrupt_is_one_line_and_130(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(pcfg: PCFG, path: object, force: bool = False) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("truesource.grammar.formats.npz.save_npz", interrupted)
+    monkeypatch.setattr("truesource.grammar.formats.save_grammar", interrupted)
     code, out, err = command("convert", "toy.txt", "new.npz")
     assert (code, out) == (130, "")
     assert err == "truesource: stopped; what was finished is kept, run the same command again to go on\n"
@@ -311,11 +311,11 @@ def test_induction_goes_on_after_an_interrupt_and_other_settings_start_anew(
     line = ("induce", "more.mrg", "--cycles", "1", "-o")
     assert command(*line, "whole.npz").code == 0
 
-    def interrupted(pcfg: PCFG, path: object, force: bool = False) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("truesource.grammar.formats.npz.save_npz", interrupted)
+        patch.setattr("truesource.grammar.formats.save_grammar", interrupted)
         assert command(*line, "new.npz").code == 130
     assert len(list(here.glob(".new.npz.*.checkpoint"))) == 1
     assert command(*line, "new.npz", "--seed", "2").code == 0

@@ -9,9 +9,10 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
+from truesource.grammar.formats import names
 
 NAME = "convert"
-FORMATS = "npz, text, nltk, berkeley or earleyx"
+FORMATS = ", ".join(names())
 
 
 def command(
@@ -81,12 +82,12 @@ def command(
         write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
         return
     from truesource.cli.claims import claim_files
-    from truesource.grammar.formats import check_format, save_grammar, target_files
+    from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
 
     for name in (source_format, target_format):
         if name is not None:
-            check_format(name)
+            format_of(name)
     files = target_files(target, target_format)
     outputs = claim_files(*files, force=force)
     pcfg = PCFG.load(source, normalise=normalise, format=source_format, start=start)

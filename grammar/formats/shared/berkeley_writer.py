@@ -11,8 +11,8 @@ import numpy as np
 
 from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, refuse_existing
-from truesource.grammar.formats.berkeley import START, target_files
+from truesource.grammar.files import atomic_path
+from truesource.grammar.formats.shared.berkeley_files import START, target_files
 from truesource.grammar.formats.shared.unclose import is_closed
 from truesource.grammar.rules import GrammarRules
 
@@ -39,7 +39,7 @@ def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:
     return found
 
 
-def save_berkeley(pcfg: GrammarRules, path: str | Path, *, force: bool = False) -> None:
+def save_berkeley(pcfg: GrammarRules, path: str | Path) -> None:
     """Write the pair; ``path`` is either file's name or what the two have in common.
 
     The format starts from ``ROOT_0``: another start gets a rule ``ROOT_0 -> START 1.0`` above it. Names of
@@ -47,11 +47,9 @@ def save_berkeley(pcfg: GrammarRules, path: str | Path, *, force: bool = False) 
 
     Raises:
         InputError: a name is empty or has a blank in it, ``ROOT_0`` is a symbol but not the start, or a symbol rewrites
-            only to itself; or a file exists and ``force`` is false.
+            only to itself.
     """
     targets = target_files(path, pcfg)
-    for target in targets:
-        refuse_existing(target, force)
     pairs = state_names(pcfg)
     for what, written in (("label", pcfg.labels), ("word", pcfg.terminals)):
         bad = next((name for name in written if not name or re.search(r"[ \t\r\n]", name)), None)

@@ -12,7 +12,7 @@ import numpy as np
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
-from truesource.grammar.formats.berkeley import source_files
+from truesource.grammar.formats import source_files
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 from truesource.run.stage import Stage
@@ -33,10 +33,8 @@ def inputs(run: RunFolder) -> Any:
     value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
     if config.file is not None:
         path = Path(run.resolve(config.file))
-        files = {path} if path.is_file() else set()
-        files |= {file for file in source_files(path) if file is not None}  # what a Berkeley grammar consists of
         try:
-            value["file"] = [digest_file(file) for file in sorted(files or {path})]
+            value["file"] = [digest_file(file) for file in source_files(path) or [path]]
         except OSError as error:
             raise InputError(f"cannot read the grammar: {error.strerror}", path) from error
     if config.method == "split_merge":
