@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from truesource.grammar.arrays import BoolArray, IntArray
 from truesource.grammar.errors import InputError
 
 
@@ -12,16 +15,32 @@ from truesource.grammar.errors import InputError
 class ScoringFrame:
     """Which positions are scored. Positions 0..n-1 are the words, position n is the end of the sentence.
 
-    A masked model has no end-of-sentence position, whatever ``eos`` says.
+    A masked model has no end-of-sentence position, whatever ``eos`` says. Without ``first`` position 0 never counts,
+    since nothing stands before it: of an empty sentence that is the end.
     """
 
     eos: bool = True  #: the end of the sentence is predicted and counted
-    first: bool = True  #: the first word counts
+    first: bool = True  #: the first word counts (of an empty sentence, its end)
     unk: Literal["token", "skip"] = "token"  #: unknown words count as the token ``<unk>``, or are skipped as targets
 
     def __str__(self) -> str:
         eos, first = ("in" if x else "out" for x in (self.eos, self.first))
         return f"eos:{eos}|first:{first}|unk:{self.unk}|unit:nats"
+
+    def counts(self, position: IntArray, length: IntArray, unknown: BoolArray) -> BoolArray:
+        """(T,) whether each position counts.
+
+        Args:
+            position: (T,) in its sentence.
+            length: (T,) number of words of its sentence.
+            unknown: (T,) whether the model reads ``<unk>`` there; false at ends.
+        """
+        counted = ~unknown if self.unk == "skip" else np.ones(len(position), dtype=bool)
+        if not self.eos:
+            counted &= position < length
+        if not self.first:
+            counted &= position > 0
+        return counted
 
 
 PRESETS = ("default", "paper")

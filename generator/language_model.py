@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from truesource.generator.frame import ScoringFrame
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.errors import InputError
 
 Objective = Literal["causal", "masked"]
@@ -122,30 +122,37 @@ def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], fr
 
     A sentence with any entry that is not finite (counted or not) goes to ``impossible`` as a whole.
     """
-    kept: list[FloatArray] = []
-    numbers: list[Int32Array] = []
-    positions: list[Int32Array] = []
-    impossible = []
-    for i, (row, unk) in enumerate(zip(rows, unknown, strict=True)):
-        if not np.isfinite(row).all():
-            impossible.append(i)
-            continue
-        count = np.ones(len(row), dtype=bool)
-        if len(row) > len(unk):
-            count[len(unk) :] = frame.eos
-        if not frame.first:
-            count[:1] = False
-        if frame.unk == "skip":
-            count[: len(unk)] &= ~unk
-        at = np.flatnonzero(count).astype(np.int32)
-        kept.append(row[at])
-        positions.append(at)
-        numbers.append(np.full(len(at), i, dtype=np.int32))
+    sizes = np.array([len(row) for row in rows], dtype=np.int64)
+    lengths = np.array([len(row) for row in unknown], dtype=np.int64)
+    flags = [np.append(unk, np.zeros(n - len(unk), dtype=bool)) for unk, n in zip(unknown, sizes, strict=True)]
+    empty = np.zeros(0)
+    return framed_scores(
+        np.concatenate([empty, *rows]), np.concatenate([empty, *flags]).astype(bool), sizes, lengths, frame
+    )
+
+
+def framed_scores(
+    log_prob: FloatArray, unknown: BoolArray, sizes: IntArray, lengths: IntArray, frame: ScoringFrame
+) -> TokenScores:
+    """The same from one array for all sentences.
+
+    Args:
+        log_prob: (T,) of every position, sentence after sentence, nats.
+        unknown: (T,) true where the model reads ``<unk>``.
+        sizes: (S,) positions of each sentence, the end included if it is predicted.
+        lengths: (S,) words of each sentence.
+        frame: which positions count.
+    """
+    sentence = np.repeat(np.arange(len(sizes)), sizes)
+    position = np.arange(len(log_prob)) - (np.cumsum(sizes) - sizes)[sentence]
+    impossible = np.zeros(len(sizes), dtype=bool)
+    impossible[sentence[~np.isfinite(log_prob)]] = True
+    counted = frame.counts(position, lengths[sentence], unknown) & ~impossible[sentence]
     return TokenScores(
-        np.concatenate(kept) if kept else np.empty(0),
-        np.concatenate(numbers) if numbers else np.empty(0, dtype=np.int32),
-        np.concatenate(positions) if positions else np.empty(0, dtype=np.int32),
-        np.array(impossible, dtype=np.int32),
-        len(rows),
+        log_prob[counted],
+        sentence[counted].astype(np.int32),
+        position[counted].astype(np.int32),
+        np.flatnonzero(impossible).astype(np.int32),
+        len(sizes),
         frame,
     )

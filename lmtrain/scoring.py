@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import TokenScores
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
+from truesource.generator.language_model import TokenScores, framed_scores
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
@@ -64,10 +64,8 @@ def score_causal(
             places = np.concatenate([np.arange(starts[i], ends[i]) for i in some])
             values[places] = _run(predict, model, batch, use_cache=False)
             bar.advance(len(some))
-    sentence = np.repeat(np.arange(len(rows)), lengths)
-    position = np.arange(len(values)) - starts[sentence]
     words = np.concatenate([np.append(row, vocabulary.eos) for row in rows]) if rows else np.zeros(0, dtype=np.int64)
-    return _framed(values, sentence, position, words, lengths - 1, frame, vocabulary, len(rows))
+    return framed_scores(values, words == vocabulary.unk, lengths, lengths - 1, frame)
 
 
 def score_masked(
@@ -79,7 +77,8 @@ def score_masked(
     sentence = np.repeat(np.arange(len(rows)), lengths)
     position = np.arange(len(sentence)) - (np.cumsum(lengths) - lengths)[sentence]
     words = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int64)
-    wanted = np.flatnonzero(_counted(position, words, lengths[sentence], frame, vocabulary))
+    unknown = words == vocabulary.unk
+    wanted = np.flatnonzero(frame.counts(position, lengths[sentence], unknown))
     values = np.zeros(len(sentence))
     with predictor(model, head) as predict, meter("score, one mask at a time", len(wanted)) as bar:
         for some in by_length(lengths[sentence[wanted]] + 2, batch_budget(len(vocabulary))):
@@ -87,7 +86,7 @@ def score_masked(
             batch = one_mask_batch([rows[i] for i in sentence[targets]], position[targets], vocabulary)
             values[targets] = _run(predict, model, batch)
             bar.advance(len(some))
-    return _framed(values, sentence, position, words, lengths, frame, vocabulary, len(rows))
+    return framed_scores(values, unknown, lengths, lengths, frame)
 
 
 def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatArray:
@@ -99,38 +98,3 @@ def _run(predict: Any, model: nn.Module, batch: Batch, **options: Any) -> FloatA
     if not np.isfinite(values).all():
         raise InputError("the model's logits are not finite; its weights are damaged or its training diverged")
     return values
-
-
-def _counted(
-    position: IntArray, words: IntArray, length: IntArray, frame: ScoringFrame, vocabulary: WordVocabulary
-) -> BoolArray:
-    """Which positions the frame counts; ``length`` is the number of words of each position's sentence."""
-    counted = np.ones(len(position), dtype=bool)
-    if not frame.eos:
-        counted &= position < length
-    if not frame.first:
-        counted &= (position > 0) | (length == 0)
-    if frame.unk == "skip":
-        counted &= words != vocabulary.unk
-    return counted
-
-
-def _framed(
-    values: FloatArray,
-    sentence: IntArray,
-    position: IntArray,
-    words: IntArray,
-    lengths: IntArray,
-    frame: ScoringFrame,
-    vocabulary: WordVocabulary,
-    n_sentences: int,
-) -> TokenScores:
-    keep = _counted(position, words, lengths[sentence], frame, vocabulary)
-    return TokenScores(
-        log_prob=values[keep],
-        sentence=sentence[keep].astype(np.int32),
-        position=position[keep].astype(np.int32),
-        impossible=np.zeros(0, dtype=np.int32),
-        n_sentences=n_sentences,
-        frame=frame,
-    )

@@ -113,7 +113,7 @@ def counted_unigram(
     if frame.unk == "skip":
         counts.pop(UNKNOWN, None)
     if ends and frame.eos:
-        counts[END] = len(texts)
+        counts[END] = sum(bool(text) or frame.first for text in texts)
     weight = dict.fromkeys(words, smoothing) if smoothing else {}
     for token, count in counts.items():
         weight[token] = count + smoothing

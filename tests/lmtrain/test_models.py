@@ -36,7 +36,7 @@ def random_model(architecture: str) -> CausalModel | MaskedModel:
 
 GPT2 = random_model("gpt2")
 BERT = random_model("bert")
-SENTENCES = st.lists(st.lists(st.sampled_from([*WORDS, "unknown"]), min_size=1, max_size=8), max_size=6)
+SENTENCES = st.lists(st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=8), max_size=6)
 FRAME = st.builds(ScoringFrame, eos=st.booleans(), first=st.booleans(), unk=st.sampled_from(["token", "skip"]))
 
 
@@ -149,6 +149,7 @@ def test_a_sentence_longer_than_the_positions_is_named(model: CausalModel | Mask
 
 def test_empty_sentences_and_no_sentences() -> None:
     assert GPT2.score([[]], ScoringFrame()).position.tolist() == [0]
+    assert GPT2.score([[]], ScoringFrame(first=False)).position.tolist() == []  # nothing stands before the end
     assert BERT.score([[]], ScoringFrame()).log_prob.shape == (0,)
     for model in (GPT2, BERT):
         assert model.score([], ScoringFrame()).n_sentences == 0

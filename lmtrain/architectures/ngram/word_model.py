@@ -8,7 +8,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, TokenScores
+from truesource.generator.language_model import LogDistributions, TokenScores, framed_scores
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures.ngram.counted import CountedModel
@@ -58,27 +58,8 @@ class NgramModel(CountedModel):
         """
         stream = self.read(sentences)
         values = self.reader.score(stream)
-        n = stream.lengths
-        sentence = np.repeat(np.arange(len(n)), n + 1)
-        position = np.arange(len(values)) - (np.cumsum(n + 1) - n - 1)[sentence]
-        possible = np.ones(len(n), dtype=bool)
-        possible[sentence[~np.isfinite(values)]] = False
-        counted = possible[sentence]
-        if not frame.eos:
-            counted &= position < n[sentence]
-        if not frame.first:
-            counted &= position > 0
-        if frame.unk == "skip":
-            targets = np.delete(stream.tokens, stream.begins)
-            counted &= targets != self._vocabulary.unk
-        return TokenScores(
-            log_prob=values[counted],
-            sentence=sentence[counted].astype(np.int32),
-            position=position[counted].astype(np.int32),
-            impossible=np.flatnonzero(~possible).astype(np.int32),
-            n_sentences=len(n),
-            frame=frame,
-        )
+        unknown = np.delete(stream.tokens, stream.begins) == self._vocabulary.unk
+        return framed_scores(values, unknown, stream.lengths + 1, stream.lengths, frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
         """Its expectation at positions 0 to n of sentences of one length n.
