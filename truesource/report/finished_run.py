@@ -145,6 +145,12 @@ def some_sentences(corpus: Corpus, split: str, most: int = SENTENCES) -> list[li
     return replace(corpus, record={**corpus.record, "shards": kept}).sentences(split)[:most]
 
 
+def shown_split(run: FinishedRun) -> str:
+    """The split whose sentences and trees are shown: the one that is evaluated, where it is named."""
+    wanted = run.config.get("evaluation", {}).get("split")
+    return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
+
+
 def _present(path: Path) -> Path:
     if not path.is_file():
         raise InputError("the run is incomplete, this file is missing; run the experiment again", path)

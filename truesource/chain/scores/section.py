@@ -1,0 +1,69 @@
+"""What the sections on scores show: models against their bounds, and token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from truesource.chain.scores import figures
+from truesource.report import words
+from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.part import Part
+
+
+def section(run: FinishedRun) -> Part:
+    """A table for each objective, and intervals of the relative perplexities."""
+    table = result_table(run)
+    content = {
+        "table": table,
+        "alarms": words.below_bound(run.models),
+        "other_words": _other_words(table),
+        "left_out": words.left_out,
+        "too_few": words.too_few,
+        "forest": figures.forest_figure([row for _, rows in table for row in rows]) if run.models else None,
+    }
+    return Part("models", "Models against bounds", Path(__file__).with_name("section.html.j2"), content)
+
+
+def tokens(run: FinishedRun) -> Part:
+    """A picture of every token for each model."""
+    content = {"scatters": _scatters(run)}
+    return Part("tokens", "Token by token", Path(__file__).with_name("tokens.html.j2"), content)
+
+
+def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
+    drawn = []
+    for number, row in enumerate(run.models):
+        table = run.scores.get(row["model"])
+        if table is not None and len(table["model"]):
+            gap = table["model"] - table["oracle"]
+            note = {
+                "mean": float(gap.mean()),
+                "median": float(np.median(gap)),
+                "near": float((np.abs(gap) <= 0.5).mean()),
+            }
+            drawn.append((row, figures.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
+    return drawn
+
+
+def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
+    """Whether a model has another bound than the oracle's own row: it has fewer words, or other sentences."""
+    return any(
+        abs(row["bound"] / rows[0]["bound"] - 1.0) > words.PERFECT
+        for _, rows in table
+        for row in rows
+        if rows[0]["model"] == "oracle"
+    )
+
+
+def result_table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
+    """Rows by objective, the oracle first, then by relative perplexity."""
+    tables = []
+    for objective in ("causal", "masked"):
+        rows = [row for row in run.results if row["objective"] == objective]
+        rows.sort(key=lambda row: (row["model"] != "oracle", words.partial(row), row["relative_ppl"]))
+        if rows:
+            tables.append((objective, rows))
+    return tables
