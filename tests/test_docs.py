@@ -25,8 +25,8 @@ def test_docstring_examples_run(name: str) -> None:
 
 
 def test_the_readme_names_every_verb() -> None:
-    from truesource.cli.app import app
+    from truesource.cli.app import VERBS
 
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for command in app.registered_commands:
-        assert f"`truesource {command.name}" in readme
+    for name in VERBS:
+        assert f"`truesource {name}" in readme

@@ -1,21 +1,62 @@
-"""The command: its verbs."""
+"""The command: its verbs, each imported when it is called."""
 
 from __future__ import annotations
 
 import logging
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from truesource.chain.corpus import command as sample
-from truesource.chain.grammar import command as induce
-from truesource.chain.models import command as train
-from truesource.chain.scores import command as score
-from truesource.cli import bound, cite, convert, demo, evaluate, generate, inspect, parse, report, run, vary
 from truesource.cli.console import echo, log_handler
 from truesource.cli.verb import Verb
 
+#: module of each verb and its line in the list of all, in the order of the list
+VERBS = {
+    "demo": ("truesource.cli.demo", "Run the whole chain on the embedded English grammar."),
+    "run": ("truesource.cli.run", "Run an experiment from its configuration."),
+    "induce": ("truesource.chain.grammar.command", "Induce a grammar from a treebank."),
+    "sample": ("truesource.chain.corpus.command", "Sample a corpus from a grammar."),
+    "parse": ("truesource.cli.parse", "Write the best tree of every sentence."),
+    "bound": ("truesource.cli.bound", "Compute the exact perplexity of a language."),
+    "train": ("truesource.chain.models.command", "Train a language model on a corpus."),
+    "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
+    "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
+    "report": ("truesource.cli.report", "Rebuild the HTML report of a finished run."),
+    "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
+    "vary": ("truesource.cli.vary", "Make controlled variants of a grammar."),
+    "inspect": ("truesource.cli.inspect", "Check a grammar, and how much of a text it covers."),
+    "cite": ("truesource.cli.cite", "List the publications to cite."),
+    "evaluate": ("truesource.cli.evaluate", "Measure corpora and models, one evaluator at a time."),
+}
+
+
+def load(name: str) -> Any:
+    """A verb, ready to be called; its module is imported."""
+    module = import_module(VERBS[name][0])
+    if hasattr(module, "verbs"):  # a group of verbs
+        return typer.main.get_command(module.verbs())
+    made = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    made.command(name, cls=Verb)(module.command)
+    return typer.main.get_command(made)
+
+
+class Verbs(TyperGroup):
+    """The verbs by name; only the one that is called is imported."""
+
+    def __init__(self, **given: Any) -> None:
+        lines = {name: TyperCommand(name, help=line) for name, (_, line) in VERBS.items()}
+        super().__init__(**{**given, "commands": lines})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name, the command and its arguments."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else load(name), rest
+
+
 app = typer.Typer(
+    cls=Verbs,
     name="truesource",
     no_args_is_help=True,
     add_completion=False,
@@ -28,10 +69,6 @@ app = typer.Typer(
     """,
 )
 
-for module in (demo, run, induce, sample, parse, bound, train, score, generate, report, convert, vary, inspect, cite):
-    app.command(module.NAME, cls=Verb)(module.command)
-app.add_typer(evaluate.app, name=evaluate.NAME)
-
 
 def _version(value: bool) -> None:
     if value:
@@ -43,8 +80,10 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[log_handler()])
     logging.getLogger("truesource").setLevel(logging.WARNING if quiet else logging.INFO)

@@ -10,8 +10,6 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
 
-NAME = "bound"
-
 
 def command(
     grammar: Annotated[Path | None, typer.Argument(help="A grammar: .npz or text.")] = None,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from truesource.cli.console import echo
 
-NAME = "cite"
-
 WORKS = (
     "the comparison of language models with an exact grammar: Jumelet and Zuidema (2023), Transparency at the Source: "
     "Evaluating and Interpreting Language Models With Access to the True Distribution, Findings of EMNLP",

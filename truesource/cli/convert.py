@@ -11,7 +11,6 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
 from truesource.grammar.formats import names
 
-NAME = "convert"
 FORMATS = ", ".join(names())
 
 

@@ -9,8 +9,6 @@ import typer
 
 from truesource.cli.options import Runs
 
-NAME = "demo"
-
 
 def command(
     runs: Runs = Path("runs"),

@@ -10,8 +10,6 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Seed, Shard, Workers
 
-NAME = "generate"
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="Folder of a causal model, as truesource train made it.")],

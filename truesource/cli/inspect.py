@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import Coverage
 
-NAME = "inspect"
 MOST = 10  #: unknown words listed
 
 

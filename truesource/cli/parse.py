@@ -11,8 +11,6 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force
 
-NAME = "parse"
-
 
 class ParseMethod(StrEnum):
     """What makes a tree the best one."""

@@ -9,8 +9,6 @@ import typer
 
 from truesource.cli.console import echo
 
-NAME = "report"
-
 
 def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/demo.")]) -> None:
     """Make the HTML report of a finished run again, over the old one."""

@@ -10,8 +10,6 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Runs
 
-NAME = "run"
-
 
 def command(
     config: Annotated[Path, typer.Argument(help="YAML configuration; data/demo.yaml is a documented example.")],

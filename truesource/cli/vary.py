@@ -14,8 +14,6 @@ from truesource.cli.options import Force, Heads, Json, Lengths
 if TYPE_CHECKING:
     from truesource.grammar.variants import Change, GrammarMeasures, Variant
 
-NAME = "vary"
-
 
 def command(
     grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text of any format.")],
