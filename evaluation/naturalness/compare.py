@@ -36,8 +36,13 @@ class Naturalness:
     exact: dict[str, FloatArray]  #: exact length pmf of the sources that have one
     variant: Variant
 
+    @property
+    def sentences(self) -> dict[str, int]:
+        """Number of sentences by source."""
+        return {source: int(counts.sum()) for source, counts in self.lengths.items()}
+
     def records(self) -> list[dict[str, Any]]:
-        """One row a source and measure, for JSON."""
+        """One record per source and measure, for JSON."""
         return [
             {"source": source, **score.as_record()} for source, row in self.scores.items() for score in row.values()
         ]

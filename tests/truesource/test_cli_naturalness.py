@@ -15,7 +15,7 @@ from truesource.cli.sources import kind_of, read_source
 from truesource.grammar.pcfg import PCFG
 
 CALL = ("evaluate", "naturalness")
-SHORT = ("--lengths", "2..12", "-n", "300")
+SHORT = ("--lengths", "2..12", "--sentences", "300")
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> N
     call = ("toy.npz", "corpus", "words.txt", "--reference", "bank.mrg", *SHORT, "--variant", variant)
     code, out, err = command(*CALL, *call, "--json", "new.json", "--figure", "new.svg")
     assert (code, err) == (0, "")
-    assert "toy: 300 sentences drawn" in out
+    assert "toy: 300 sentences sampled" in out
     assert "mean length" in out and "4-grams: Spearman" in out
     assert out.rstrip().endswith("Wrote new.json and new.svg. Next: truesource sample toy.npz -n 100000 -o corpus/")
     records = json.loads((here / "new.json").read_text(encoding="utf-8"))
@@ -97,6 +97,18 @@ def test_all_kinds_side_by_side(variant: str, here: Path, command: Command) -> N
     assert command(*CALL, *call, "--json", "again.json", "--figure", "again.svg").code == 0
     for suffix in ("json", "svg"):
         assert (here / f"new.{suffix}").read_bytes() == (here / f"again.{suffix}").read_bytes()
+
+
+def test_a_corpus_says_its_lengths_and_its_grammar_their_distribution(here: Path, command: Command) -> None:
+    call = (*CALL, "corpus", "--reference", "bank.mrg", "--oracle", "toy.npz", "--json", "x.json")
+    code, out, err = command(*call)
+    assert (code, err) == (0, "")
+    assert "corpus: 120 sentences\n" in out
+    records = {(r["source"], r["name"]): r for r in json.loads((here / "x.json").read_text(encoding="utf-8"))}
+    assert 0 < records["corpus", "length_tv_exact"]["value"] < 1
+    code, out, err = command(*call, "--lengths", "4..6", "--force")
+    assert code == 0 and "of other lengths left out" in out
+    assert "drawn with --lengths 2..12" in err
 
 
 def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> None:

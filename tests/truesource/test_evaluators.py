@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_line import Command
+from tiny_run import BANK, prepare, run
 
 import truesource.evaluators
 from truesource.evaluators import EVALUATORS
@@ -124,3 +127,48 @@ def test_an_evaluator_has_its_modules(evaluator: Evaluator) -> None:
     assert issubclass(evaluator.settings, Settings)
     for name, field in evaluator.settings.model_fields.items():
         assert name in evaluator.settings.yaml_only or field.description, f"{name} has no help"
+
+
+#: a run with every evaluator whose verb is called below
+EVERYTHING = """\
+name: toy
+treebank: {files: bank.mrg, held_out: 0.4}
+grammar: {method: relative_frequency}
+corpus: {lengths: 2..9, splits: {train: 120, dev: 20, eval: 40}}
+models: [{name: net, model: {architecture: ngram}}]
+evaluation:
+  naturalness: {sentences: 100, variant: paper}
+  divergence: {sentences: 30, top_k: 3, by: [position]}
+"""
+MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
+#: by evaluator: what its stage leaves, and the verb that measures the same
+SAME = {
+    "naturalness": (
+        "naturalness/naturalness.json",
+        "'trees learned from=runs/toy/treebank/treebank.mrg.gz' corpus=runs/toy/corpus"
+        " --reference 'held-out trees=runs/toy/treebank/held_out.mrg.gz' --oracle runs/toy/grammar/grammar.npz"
+        " --sentences 100 --variant paper",
+    ),
+    "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run of everything; not to be changed."""
+    folder = prepare(tmp_path_factory.mktemp("everything"), EVERYTHING, "")
+    (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
+    run(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_verb_and_stage_write_the_same_records(
+    name: str, finished: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(finished)
+    left, line = SAME[name]
+    called = command("evaluate", name, *shlex.split(line), "--json", tmp_path / "verb.json")
+    assert called.code == 0, called.err
+    by_stage = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))["records"]
+    assert by_stage and json.loads((tmp_path / "verb.json").read_text("utf-8")) == by_stage

@@ -110,7 +110,7 @@ def test_the_corpus_stands_beside_trees(finished: Path) -> None:
     text = section(finished, "naturalness")
     assert len(svgs(text)) == 1
     mean = next(r["value"] for r in found["records"] if r["source"] == "corpus" and r["name"] == "mean_length")
-    assert f"{mean:.3f}" in text
+    assert f"{mean:.4f}" in text
 
 
 def test_nothing_is_scored_again_for_a_new_section(finished: Path, tmp_path: Path) -> None:

@@ -31,6 +31,10 @@ class Source:
     left_out: int  #: sentences outside the length range
     pcfg: PCFG | None = None
 
+    def __str__(self) -> str:
+        outside = f", {self.left_out:,} of other lengths left out" if self.left_out else ""
+        return f"{self.name}: {len(self.sentences):,} sentences{'' if self.pcfg is None else ' sampled'}{outside}"
+
 
 def read_source(
     given: str,
@@ -98,6 +102,24 @@ def kind_of(given: str) -> str:
         return "treebank"
     lines = [line for line in head.split("\n") if line.strip() and not line.lstrip().startswith(("#", "%"))]
     return "grammar" if lines and _RULE.match(lines[0].strip()) else "text"
+
+
+def recorded_condition(path: Path) -> str | None:
+    """``6..25`` or ``none``, as a corpus folder, or a model or samples of it, records it; None where nothing does."""
+    from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
+
+    if (path / "config.json").is_file():
+        from truesource.lmtrain.decoding.sample_builder import corpus_condition
+
+        return corpus_condition(path).get("corpus_lengths")
+    if is_sample_folder(path):
+        found = SampleFolder.load(path).record["model"].get("corpus_lengths")
+        return found if isinstance(found, str) else None
+    if (path / "record.json").is_file():
+        from truesource.generator.corpus import Corpus
+
+        return str(Corpus.load(path).lengths or "none")
+    return None
 
 
 def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]]:

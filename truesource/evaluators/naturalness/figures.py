@@ -35,28 +35,6 @@ def naturalness_figure(found: Naturalness) -> str:
         return to_svg(drawn, "naturalness", "Word frequencies, sentence lengths and n-grams against the reference")
 
 
-def rank_frequency_figure(found: Naturalness) -> str:
-    """Share of tokens against rank, a panel a source: ranks from one half, shares from the other, and the fit."""
-    rows = -(-len(found.scores) // ACROSS)
-    with figure(9.4, 2.9 * rows, "rankfrequency") as drawn:
-        _rank_frequency(drawn, found)
-        return to_svg(drawn, "rankfrequency", "Word frequency against rank, with fitted laws")
-
-
-def lengths_figure(found: Naturalness) -> str:
-    """Sentence lengths of the sources and the reference, with the exact pmf of grammars."""
-    with figure(9.4, 2.9 * -(-(len(found.scores) - 1) // BELOW), "natlengths") as drawn:
-        _lengths(drawn, found)
-        return to_svg(drawn, "natlengths", "Sentence lengths, sampled, exact and of the reference")
-
-
-def ngrams_figure(found: Naturalness) -> str:
-    """Share of n-gram tokens in common with one half of the reference, and that of its other half as a line."""
-    with figure(9.4, 3.2, "natngrams") as drawn:
-        _ngrams(drawn, found)
-        return to_svg(drawn, "natngrams", "Share of n-gram tokens in common with the reference")
-
-
 def _colour(found: Naturalness, name: str) -> str:
     names = list(found.scores)
     return QUIET if name == found.reference else COLOURS[(names.index(name) - 1) % len(COLOURS)]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.grammar.records import STRICT
+from truesource.grammar.records import STRICT, Count
 
 
 @with_config(STRICT)
 class NaturalnessRecord(TypedDict):
     """``naturalness/naturalness.json``."""
 
-    reference: Any
-    sentences: Any
+    reference: str
+    sentences: dict[str, Count]
     records: list[ScoreRecord]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from truesource.grammar.settings import Settings
@@ -9,9 +11,14 @@ from truesource.run.config import RunConfig
 
 
 class NaturalnessSettings(Settings):
-    """The corpus beside held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
+    """The corpus compared with held-out trees: word frequencies, sentence lengths, n-grams; needs a treebank."""
 
-    sentences: int = Field(10_000, ge=2)  #: of each source, at most
+    sentences: int = Field(
+        10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
+    )
+    variant: Literal["default", "paper"] = Field(
+        "default", description="paper: rank the reference's n-grams only, draw the published fit of Zipf's law."
+    )
 
 
 def check(config: RunConfig) -> None:

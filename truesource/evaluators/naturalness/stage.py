@@ -1,16 +1,17 @@
-"""Stage: the corpus, and the grammar before its symbols were split, beside trees that neither has seen."""
+"""Stage: the corpus, and the grammar before its symbols were split, compared with trees that neither has seen."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.naturalness.compare import compare_naturalness
+from truesource.evaluators.naturalness.measure import measure
 from truesource.evaluators.naturalness.settings import NaturalnessSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.grammar.treebank import Treebank
+from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ _STREAM = 0x4A7A  #: keeps the sample of the raw grammar apart from the corpus, 
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """One, of the corpus."""
+    """One."""
     return [Stage("naturalness", ("naturalness/naturalness.json", "naturalness/naturalness.svg"), inputs, make)]
 
 
 def inputs(run: RunFolder) -> Any:
     """Settings, seed, treebank, how trees are binarised, and the corpus."""
     return {
-        "naturalness": run.config.evaluation.of(NaturalnessSettings).model_dump(mode="json"),
+        **of_settings(run, NaturalnessSettings),
         "binarise": run.config.grammar.model_dump(mode="json")["binarise"],
         "seed": run.config.seed,
         "treebank": run.outputs["treebank"],
@@ -44,31 +45,20 @@ def make(run: RunFolder) -> str:
     from truesource.grammar.estimate import relative_frequency
     from truesource.report.figures import standalone
 
-    config, lengths, place = run.settings(NaturalnessSettings), run.corpus.lengths, run.folder / "naturalness"
+    settings, lengths, place = run.settings(NaturalnessSettings), run.corpus.lengths, run.folder / "naturalness"
     bank = _bank(run, "treebank")
-    sources = {REFERENCE: _text(run, _bank(run, "held_out")), "trees learned from": _text(run, bank)}
+    sources = {REFERENCE: _sentences(run, _bank(run, "held_out")), "trees learned from": _sentences(run, bank)}
     grammars: dict[str, PCFG] = {}
     if run.config.grammar.method == "split_merge":
         grammars["raw grammar"] = raw = relative_frequency(bank.binarise(run.config.grammar.binarise))
         sampler = Sampler(raw, lengths)
-        sources["raw grammar"] = sampler.sentences(
-            sampler.draw(config.sentences, random_state(run.config.seed, _STREAM))
-        )
+        sampled = sampler.draw(settings.sentences, random_state(run.config.seed, _STREAM))
+        sources["raw grammar"] = sampler.sentences(sampled)
     grammars["corpus"] = run.pcfg
     split = "train" if "train" in run.corpus.splits else next(iter(run.corpus.splits))
-    sources["corpus"] = run.corpus.sentences(split)[: config.sentences]
-    high = max(len(sentence) for text in sources.values() for sentence in text)
-    found = compare_naturalness(
-        sources,
-        REFERENCE,
-        exact={name: pcfg.exact.length_pmf(high, lengths) for name, pcfg in grammars.items()},
-        seed=run.config.seed,
-    )
-    record = {
-        "reference": REFERENCE,
-        "sentences": {name: len(text) for name, text in sources.items()},
-        "records": found.records(),
-    }
+    sources["corpus"] = run.corpus.sentences(split)
+    found = measure(sources, grammars, settings, lengths=lengths, seed=run.config.seed)
+    record = {"reference": REFERENCE, "sentences": found.sentences, "records": found.records()}
     write_text(place / "naturalness.svg", standalone(naturalness_figure(found)))
     write_json(place / "naturalness.json", record)
     return digest_json(record)
@@ -81,8 +71,8 @@ def _bank(run: RunFolder, name: str) -> Treebank:
     return Treebank.read(path, None)
 
 
-def _text(run: RunFolder, bank: Treebank) -> list[list[str]]:
-    """Sentences of a treebank of a length that the corpus has, at most so many as are drawn."""
+def _sentences(run: RunFolder, bank: Treebank) -> list[list[str]]:
+    """Sentences of a treebank of a length that the corpus has."""
     lengths = run.corpus.lengths
     sentences = [s for s in bank.sentences() if lengths is None or len(s) in lengths]
     if len(sentences) < 2:
@@ -91,4 +81,4 @@ def _text(run: RunFolder, bank: Treebank) -> list[list[str]]:
             f" {len(sentences)}; hold out more (treebank.held_out) or allow other corpus.lengths",
             "too-few-sentences",
         )
-    return sentences[: run.settings(NaturalnessSettings).sentences]
+    return sentences

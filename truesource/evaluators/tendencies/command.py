@@ -145,7 +145,7 @@ def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | N
     Raises:
         InputError: two of them have different ones, or none says any and none is given.
     """
-    from truesource.cli.sources import kind_of
+    from truesource.cli.sources import kind_of, recorded_condition
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
 
@@ -181,24 +181,6 @@ def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | N
                 err=True,
             )
     return condition
-
-
-def recorded_condition(path: Path) -> str | None:
-    """``6..25`` or ``none``, as a corpus, or a model or samples of it, say it of their corpus; None: they do not."""
-    from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
-
-    if (path / "config.json").is_file():
-        from truesource.lmtrain.decoding.sample_builder import corpus_condition
-
-        return corpus_condition(path).get("corpus_lengths")
-    if is_sample_folder(path):
-        found = SampleFolder.load(path).record["model"].get("corpus_lengths")
-        return found if isinstance(found, str) else None
-    if (path / "record.json").is_file():
-        from truesource.generator.corpus import Corpus
-
-        return str(Corpus.load(path).lengths or "none")
-    return None
 
 
 def read_samples(
