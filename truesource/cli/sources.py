@@ -27,6 +27,7 @@ class Source:
     """Sentences, and the grammar they were drawn from where there is one."""
 
     name: str
+    path: Path
     sentences: list[list[str]]
     left_out: int  #: sentences outside the length range
     pcfg: PCFG | None = None
@@ -69,7 +70,7 @@ def read_source(
     kept = sentences if lengths is None else [sentence for sentence in sentences if len(sentence) in lengths]
     if not kept:
         raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
-    return Source(name, kept, len(sentences) - len(kept))
+    return Source(name, path, kept, len(sentences) - len(kept))
 
 
 def named(given: str) -> tuple[str, Path]:
@@ -142,4 +143,4 @@ def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None)
 
     pcfg = PCFG.load(path)
     sampler = Sampler(pcfg, lengths)
-    return Source(name, sampler.sentences(sampler.draw(n, random_state(seed, _STREAM))), 0, pcfg)
+    return Source(name, path, sampler.sentences(sampler.draw(n, random_state(seed, _STREAM))), 0, pcfg)

@@ -38,7 +38,7 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none; default: those of a corpus, or 6..25."),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none; default: as a corpus has, or 6..25."),
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "train",
@@ -71,7 +71,7 @@ def command(
         echo(source)
     found = measure(
         {source.name: source.sentences for source in read},
-        _grammars(read, given, oracle, condition),
+        _grammars(read, oracle, condition),
         settings,
         lengths=condition,
         seed=seed,
@@ -80,25 +80,23 @@ def command(
     for name in ("zipf_alpha", "ngram_spearman_2"):
         if score := found.scores[found.reference].get(name):
             echo(f"{name}|{score.signature}")
-    files.finish(_next(read, given), json=json_of(found.records()), figure=figure_of(lambda: _figure(found)))
+    files.finish(_next(read[1:]), json=json_of(found.records()), figure=figure_of(lambda: _figure(found)))
 
 
-def _grammars(
-    read: list[Source], given: tuple[str, ...], oracle: Path | None, lengths: LengthRange | None
-) -> dict[str, PCFG]:
+def _grammars(read: list[Source], oracle: Path | None, lengths: LengthRange | None) -> dict[str, PCFG]:
     """Grammars of the sources that were sampled here, and of the corpus folders that ``oracle`` is the grammar of."""
     from truesource.cli.inputs import warn_of_other_grammar, warn_of_other_lengths
-    from truesource.cli.sources import kind_of, named, recorded_condition
-    from truesource.grammar.conditioning import LengthRange
+    from truesource.generator.corpus import Corpus
     from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.decoding.folder import is_sample_folder
 
     grammars = {source.name: source.pcfg for source in read if source.pcfg is not None}
     if oracle is not None:
         pcfg = PCFG.load(oracle)
-        for source, path in zip(read, (named(text)[1] for text in given), strict=True):
-            if kind_of(str(path)) == "corpus" and (drawn := recorded_condition(path)) is not None:
-                warn_of_other_grammar(path, pcfg)
-                warn_of_other_lengths(path, LengthRange.parse(drawn), lengths)
+        for source in read:
+            if (source.path / "record.json").is_file() and not is_sample_folder(source.path):
+                warn_of_other_grammar(source.path, pcfg)
+                warn_of_other_lengths(source.path, Corpus.load(source.path).lengths, lengths)
                 grammars[source.name] = pcfg
     return grammars
 
@@ -109,8 +107,6 @@ def _figure(found: Naturalness) -> str:
     return naturalness_figure(found)
 
 
-def _next(read: list[Source], given: tuple[str, ...]) -> str:
-    from truesource.cli.sources import named
-
-    grammar = next((named(g)[1] for g, source in zip(given[1:], read[1:], strict=True) if source.pcfg is not None), None)
+def _next(read: list[Source]) -> str:
+    grammar = next((source.path for source in read if source.pcfg is not None), None)
     return "truesource cite" if grammar is None else f"truesource sample {grammar} -n 100000 -o corpus/"
