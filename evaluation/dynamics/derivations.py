@@ -107,7 +107,7 @@ def _expected(found: Posterior, labels: Sequence[str]) -> tuple[FloatArray, Floa
     plain = np.array([not label.startswith("@") for label in found.pcfg.labels])
     n = len(found)
     nodes = np.zeros((n, n + 1))  #: expected constituents over tokens i to j-1
-    expected = (found.closed * found.inside) @ plain.astype(np.float64)
+    expected = (found.closed * found.chart.inside) @ plain.astype(np.float64)
     for j in range(1, n + 1):
         nodes[:j, j] = expected[j * (j - 1) // 2 : j * (j + 1) // 2]
     covering = np.cumsum(np.cumsum(nodes, axis=0)[:, ::-1], axis=1)[:, ::-1]

@@ -74,15 +74,10 @@ class WordPosteriors:
         return np.asarray(self._found.pcfg.exact.emission.T @ leaf), power
 
     def _carried(self, weights: FloatArray, first: int, last: int, begin: int, end: int) -> tuple[FloatArray, int]:
-        from truesource.evaluation.pairs._kernels import outside as _kernels_outside
+        from truesource.evaluation.pairs._kernels.outside import outside_of_span
 
         found, exact = self._found, self._found.pcfg.exact
-        pairs = exact.pairs
-        closed, power = _kernels_outside.outside_of_span(
-            weights,
-            *(first, last, begin, end),
-            *(found.inside, found.shift, found.listed, found.count),
-            *tables(exact).closure,
-            *(pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob),
+        closed, power = outside_of_span(
+            weights, first, last, begin, end, found.chart, tables(exact).closure, exact.pairs
         )
         return closed, int(power)

@@ -105,7 +105,7 @@ def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:
 def span_posterior(found: Posterior, i: int, j: int, names: Sequence[str]) -> FloatArray:
     """P(label of the lowest node over words i to j-1), `NONE` for no constituent; (len(names),), sums to one."""
     span = found.span(i, j)
-    weight = found.closed[span] * found.bare[span]
+    weight = found.closed[span] * found.chart.bare[span]
     known = tables(found.pcfg.exact)
     by_label = np.bincount(known.state_label, weight, minlength=len(known.labels))
     of_label = dict(zip(known.labels, by_label.tolist(), strict=True))

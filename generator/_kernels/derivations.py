@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -19,7 +20,7 @@ _UNIT = 2.0**-53
 _S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(state: Array) -> float:
     """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on.
 
@@ -36,7 +37,7 @@ def uniform(state: Array) -> float:
     return mixed * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
     """Smallest i in [begin, end) with ``cumulative[i] > x``; end - 1 when none is."""
     low, high = begin, end - 1
@@ -49,7 +50,7 @@ def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(array: Array, needed: int) -> Array:
     """``array``, or a copy at least twice as long when ``needed`` does not fit."""
     if needed <= len(array):
@@ -59,7 +60,7 @@ def _room(array: Array, needed: int) -> Array:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_sums_running(bounds: Array, weights: Array) -> Array:
     """Running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
     sums = np.empty(len(weights))
@@ -71,7 +72,7 @@ def row_sums_running(bounds: Array, weights: Array) -> Array:
     return sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_free(
     left: Array,
     right: Array,
@@ -128,7 +129,7 @@ def draw_free(
     return rules[:used], ends, tokens, log_prob, True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _convolution(left_mass: Array, right_mass: Array, n: int) -> float:
     """Sum over k in 1..n-1 of ``left_mass[k] * right_mass[n - k]``."""
     total = 0.0
@@ -137,7 +138,7 @@ def _convolution(left_mass: Array, right_mass: Array, n: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_conditioned(
     left: Array,
     right: Array,

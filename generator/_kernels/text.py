@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -21,7 +22,7 @@ _OPEN, _CLOSE, _BACKSLASH, _X = 40, 41, 92, 120
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) -> Array:
     """64 bits (n,) uint64 that differ, but for chance, where the words of two sentences differ."""
     n = len(ends) - 1
@@ -38,7 +39,7 @@ def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) 
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Array:
     """Height (n,) of each derivation: 2 for a symbol over a word, one more for each rule above."""
     n = len(ends) - 1
@@ -62,7 +63,7 @@ def heights(rules: Array, ends: Array, n_binary: int, first_lexical: int) -> Arr
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swapped: Array) -> Array:
     """The same derivations in preorder when the children of binary rules with ``swapped`` change places, (N,)."""
     result = np.empty_like(rules)
@@ -105,7 +106,7 @@ def reorder(rules: Array, ends: Array, n_binary: int, first_lexical: int, swappe
     return result
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int:
     """Copy one name to ``target`` from ``at`` on; gives the position after it."""
     for i in range(bounds[which], bounds[which + 1]):
@@ -114,7 +115,7 @@ def _put(target: Array, at: int, names: Array, bounds: Array, which: int) -> int
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spell_words(
     rules: Array, ends: Array, left: Array, first_lexical: int, words: Array, word_bounds: Array
 ) -> tuple[Array, Array]:
@@ -140,7 +141,7 @@ def spell_words(
     return text, bounds
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
     """Most bytes that `_put_brackets` writes for one sentence."""
     size = 0
@@ -152,7 +153,7 @@ def _bracket_size(codes: Array, name_bounds: Array, text: Array) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _put_brackets(
     target: Array, at: int, codes: Array, text: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> int:
@@ -209,7 +210,7 @@ def _put_brackets(
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spell_brackets(
     codes: Array, ends: Array, text: Array, text_ends: Array, names: Array, name_bounds: Array, dropped: Array
 ) -> tuple[Array, Array]:

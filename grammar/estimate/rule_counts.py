@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import UnaryRules
 from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
@@ -106,24 +107,21 @@ class Text:
         Raises:
             InputError: charts have no room for more than 1e-9 of the probability of a sentence.
         """
-        from truesource.grammar.estimate._kernels import em as _kernels_em
+        from truesource.grammar.estimate._kernels import em as kernels
 
         exact = pcfg.exact
-        pairs = exact.pairs
-        binary = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
+        rules_of = sparse_rows(exact.unary_closure), exact.pairs, exact.lexicon
         # copies: an array of the grammar itself is read-only, another type, for which numba would compile again
-        tables = tuple(map(np.array, (*sparse_rows(exact.unary_closure), *binary, *exact.lexicon)))
-        unary = (pcfg.unary[:, 0].copy(), pcfg.unary[:, 1].copy(), np.exp(pcfg.unary_logp))
+        unaries = UnaryRules(pcfg.unary[:, 0].copy(), pcfg.unary[:, 1].copy(), np.exp(pcfg.unary_logp))
 
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
             n = len(batch.words)
             allowed = self._allowed(batch)
-            *charts, lost = _kernels_em.inside(batch.words, allowed, *tables)
-            full, present, shift = charts
+            chart, lost = kernels.inside(batch.words, allowed, *rules_of)
             whole = (n * (n - 1) // 2, pcfg.start)
             with np.errstate(divide="ignore"):
-                log_prob = np.log(full[whole] if present[whole] else np.zeros(len(batch.members)))
-            log_prob += shift[whole[0]] * np.log(2.0)
+                log_prob = np.log(chart.inside[whole] if chart.present[whole] else np.zeros(len(batch.members)))
+            log_prob += chart.shift[whole[0]] * np.log(2.0)
             for w in np.flatnonzero(lost).tolist():
                 if log_prob[w] < exact.wide.log_prob(batch.words[:, w], allowed[:, w]) - LOST:
                     raise InputError(
@@ -133,7 +131,7 @@ class Text:
             if not rules:
                 return log_prob, ()
             weights = np.array([len(members) for members in batch.members], dtype=np.float64)
-            return log_prob, _kernels_em.expected_counts(batch.words, weights, *charts, pcfg.start, *tables, *unary)
+            return log_prob, kernels.expected_counts(batch.words, weights, chart, pcfg.start, *rules_of, unaries)
 
         log_probs = np.empty(self.size)
         totals = tuple(np.zeros(len(logp)) for _, logp in pcfg.tables())

@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import CausalPass
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.closure import reachable
@@ -36,20 +37,6 @@ if TYPE_CHECKING:
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}  #: share of a probability that may be lost
 LOWEST_LOG = -690.0  #: of a product that has all its digits in float64
 CHUNK = 4096  #: words a block
-
-
-class Pass(NamedTuple):
-    """What `truesource.grammar.inference._kernels.causal.causal` returns for W sentences of n words."""
-
-    inside: FloatArray  #: (spans, S, W), scaled by word
-    present: BoolArray  #: (spans, S)
-    conditional: FloatArray  #: (n, W)
-    stop: FloatArray  #: (n+1, W)
-    starts: FloatArray  #: (n+1, S, W)
-    scales: FloatArray  #: (n, W)
-    totals: FloatArray  #: (n+1, W)
-    capped: BoolArray  #: (2, W)
-    begun: FloatArray  #: (n+1, S, owed, W) weight of each symbol starting after j words, by tokens owed after it
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +86,14 @@ class Certificate:
         best = np.append(self.best, 0.0)[words]  # -1, an unknown word, reads the last
         return np.maximum(best * scales, 1.0)
 
-    def _added(self, run: Pass, owed: int) -> FloatArray:
+    def _added(self, run: CausalPass, owed: int) -> FloatArray:
         """``eta`` times the operations at each word, (n+1, W)."""
         n, size = len(run.scales), len(self.tables.pcfg.symbols)
         above, starting = self._widest
         symbols = np.cumsum(run.totals + 1.0, axis=0)  # 1: more than what the totals themselves may have lost
         return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
 
-    def causal(self, words: Int32Array, run: Pass, lengths: LengthRange | None) -> BoolArray:
+    def causal(self, words: Int32Array, run: CausalPass, lengths: LengthRange | None) -> BoolArray:
         """Which sentences have every conditional probability right, (W,)."""
         n, width = words.shape
         growth = self._growth(words, run.scales)
@@ -125,7 +112,7 @@ class Certificate:
             fine[w] = self._impossible(words[:, w], int(possible[1:, w].sum()), run, lengths, w)
         return np.asarray(fine)
 
-    def _impossible(self, words: Int32Array, known: int, run: Pass, lengths: LengthRange | None, w: int) -> bool:
+    def _impossible(self, words: Int32Array, known: int, run: CausalPass, lengths: LengthRange | None, w: int) -> bool:
         """Whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
         n = len(words)
         if n == 0 or (known < n and words[known] < 0):
@@ -169,7 +156,7 @@ class Certificate:
             and ((tables.unary_closure > 0.0) == reachable(chains)).all()
         )
 
-    def masked(self, words: Int32Array, run: Pass, leaves: FloatArray) -> BoolArray:
+    def masked(self, words: Int32Array, run: CausalPass, leaves: FloatArray) -> BoolArray:
         """At which positions the masked distribution is right, (n, W), from its outside weights (n, S, W).
 
         No entry of the outside chart may have been capped.

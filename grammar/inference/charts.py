@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from truesource.grammar._kernels.rules import CausalPass, ChartRules, SparseRows
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, batches
-from truesource.grammar.inference.certificate import Certificate, Pass
-from truesource.grammar.inference.rules import SparseRows, parent_rules, sparse_rows
+from truesource.grammar.inference.certificate import Certificate
+from truesource.grammar.inference.rules import parent_rules, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import WideCharts
 
@@ -69,11 +70,13 @@ class Charts:
             raise InputError(f"charts are float64 or float32, not {self.dtype}")
         self._tables, self._wide, self._double = tables, wide, double or self
         self._start = tables.pcfg.start
-        self._lexicon = tables.lexicon._replace(prob=self._cast(tables.lexicon.prob))
-        self._pairs = tables.pairs._replace(prob=self._cast(tables.pairs.prob))
-        groups = parent_rules(tables.pcfg)
-        self._groups = groups._replace(prob=self._cast(groups.prob))
-        self._closure = self._rows(sparse_rows(tables.unary_closure))
+        pairs, groups, lexicon = tables.pairs, parent_rules(tables.pcfg), tables.lexicon
+        self._rules = ChartRules(
+            self._rows(sparse_rows(tables.unary_closure)),
+            pairs._replace(prob=self._cast(pairs.prob)),
+            groups._replace(prob=self._cast(groups.prob)),
+            lexicon._replace(prob=self._cast(lexicon.prob)),
+        )
         self._cap = self._cast(np.array(CAPS[self.dtype]))[()]
         self._certificate = Certificate(tables, self.dtype.name)
         self._free: SparseRows | None = None
@@ -133,42 +136,20 @@ class Charts:
         """Whether float32 is not worth a try."""
         return self.dtype == np.float32 and len(words) > LONGEST_FLOAT32
 
-    def _run(self, words: Int32Array, lengths: LengthRange | None) -> Pass:
+    def _run(self, words: Int32Array, lengths: LengthRange | None) -> CausalPass:
         """The kernel's pass, not certified."""
-        from truesource.grammar.inference._kernels import causal as _kernels_causal
+        from truesource.grammar.inference._kernels import causal as kernels
 
         if lengths is None:
-            weight, high, low = 1.0, 0, 0
-            corners = SparseRows(np.zeros(1, np.int32), np.zeros(1, np.int32), self._cast(np.zeros((1, 1))))
             if self._free is None:
                 self._free = self._rows(sparse_rows(self._tables.left_corner_closure))
-            chains = self._free
-        else:
-            weight, corners = self._conditioned(lengths)
-            high, low, chains = lengths.high, lengths.low, self._closure
-        p, g = self._pairs, self._groups
-        return Pass(
-            *_kernels_causal.causal(
-                words,
-                self._start,
-                weight,
-                high,
-                low,
-                self._cap,
-                lengths is None,
-                OWED_BLOCK,
-                *corners,
-                *chains,
-                *self._closure,
-                p.by_left,
-                p.right,
-                p.rule_start,
-                p.parent,
-                p.prob,
-                *g,
-                *self._lexicon,
-            )
+            free: CausalPass = kernels.free(words, self._start, self._cap, self._free, self._rules)
+            return free
+        weight, corners = self._conditioned(lengths)
+        conditioned: CausalPass = kernels.conditioned(
+            words, self._start, lengths.low, lengths.high, weight, self._cap, OWED_BLOCK, corners, self._rules
         )
+        return conditioned
 
     def _conditioned(self, lengths: LengthRange) -> tuple[float, SparseRows]:
         """``1 / Z``, and the left-corner steps with the mass of d tokens owed after them."""
@@ -189,23 +170,12 @@ class Charts:
         if outside:
             self._outside(run, len(words))
 
-    def _outside(self, run: Pass, n: int) -> tuple[FloatArray, BoolArray]:
+    def _outside(self, run: CausalPass, n: int) -> tuple[FloatArray, BoolArray]:
         """Outside weights of the preterminals (n, S, W), not certified, and where an entry was capped (W,)."""
-        from truesource.grammar.inference._kernels import outside as _kernels_outside
+        from truesource.grammar.inference._kernels.outside import outside_leaves
 
-        p = self._pairs
-        weights, capped = _kernels_outside.outside_leaves(
-            run.inside,
-            run.present,
-            n,
-            self._start,
-            self._cap,
-            *self._closure,
-            p.by_left,
-            p.right,
-            p.rule_start,
-            p.parent,
-            p.prob,
+        weights, capped = outside_leaves(
+            run.inside, run.present, n, self._start, self._cap, self._rules.closure, self._rules.pairs
         )
         return weights, capped
 

@@ -32,10 +32,10 @@ def closure(matrix: FloatArray, what: str) -> FloatArray:
     Raises:
         InputError: the spectral radius is 1 or more, so that the sum of all powers is infinite.
     """
-    from truesource.grammar.inference._kernels import closure as _kernels_closure
+    from truesource.grammar.inference._kernels.closure import star
 
     found = np.array(matrix, dtype=np.float64)
-    if not _kernels_closure.star(found):
+    if not star(found):
         raise InputError(f"the {what} of this grammar does not converge: some symbols rewrite to themselves for ever")
     return found
 

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
+from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run
 from truesource.grammar.inference.charts import Charts, Leaves
-from truesource.grammar.inference.rules import SparseRows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
 

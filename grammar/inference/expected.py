@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar._kernels.rules import LengthTable
+from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
-
-
-class LengthTable(NamedTuple):
-    """Inside masses by length, as the kernels of this family want them."""
-
-    masses: FloatArray  #: (S, N+1) P(symbol yields n tokens)
-    mirror: FloatArray  #: (S, N+1) the same, longest first
-    first: IntArray  #: (S,) shortest length of each symbol, N+1 where it has none up to N
-    last: IntArray  #: (S,) longest length up to N, 0 where it has none
 
 
 def length_table(pcfg: PCFG, high: int) -> LengthTable:
@@ -58,18 +49,11 @@ def outside_masses(pcfg: PCFG, table: LengthTable, lengths: LengthRange, z: floa
     l_{m-n}(X))``, from the longest length down, in O(R N + P N^2) for P child pairs. Where the inside mass is
     zero the value is not defined.
     """
-    from truesource.grammar.inference._kernels import counts as _kernels_counts
+    from truesource.grammar.inference._kernels.counts import rule_counts
 
-    exact = pcfg.exact
-    pairs = exact.pairs
     seed = np.zeros(lengths.high + 1)
     seed[lengths.low :] = 1.0 / z
-    outside, uses = _kernels_counts.rule_counts(
-        *table,
-        *(pcfg.start, seed),
-        *(pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob),
-        exact.unary_closure,
-    )
+    outside, uses = rule_counts(table, pcfg.start, seed, pcfg.exact.pairs, pcfg.exact.unary_closure)
     return outside, uses
 
 

@@ -70,18 +70,14 @@ def capped_mean_length(pcfg: PCFG, max_height: int, lengths: LengthRange | None 
 
 def capped_length_masses(pcfg: PCFG, max_height: int, high: int) -> FloatArray:
     """P(A yields exactly m tokens by a tree of height at most ``max_height``), (high+1, S); row 0 is zero."""
-    from truesource.grammar.inference._kernels import counts as _kernels_counts
+    from truesource.grammar.inference._kernels.counts import split_masses
 
     _check(max_height)
-    pairs = pcfg.exact.pairs
     unary = unary_matrix(pcfg)
     masses = np.zeros((len(pcfg.symbols), high + 1))
     for _ in range(2, max_height + 1):
         mirror = np.ascontiguousarray(masses[:, ::-1])
-        two = _kernels_counts.split_masses(
-            masses, mirror, pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob
-        )
-        grown = unary @ masses + two
+        grown = unary @ masses + split_masses(masses, mirror, pcfg.exact.pairs)
         grown[:, 1] += pcfg.exact.lexical_sums
         if np.array_equal(grown, masses):
             break
@@ -114,14 +110,13 @@ def capped_log_prob(
     Raises:
         InputError: the sentence has no tokens, or no tree has that height (and a length in the range).
     """
-    from truesource.grammar.inference._kernels import counts as _kernels_counts
+    from truesource.grammar.inference._kernels.counts import split_spans
 
     _check(max_height)
     n = len(sentence)
     if n == 0:
         raise InputError("the sentence has no tokens")
-    exact = pcfg.exact
-    pairs, lexicon = exact.pairs, exact.lexicon
+    lexicon = pcfg.exact.lexicon
     unary = unary_matrix(pcfg)
     leaves = np.zeros((len(pcfg.symbols), n + 1, n + 1))
     for i, word in enumerate(pcfg.encode(sentence)):
@@ -130,7 +125,7 @@ def capped_log_prob(
             leaves[lexicon.parent[rules], i, i + 1] = lexicon.prob[rules]
     chart = np.zeros_like(leaves)
     for _ in range(2, max_height + 1):
-        two = _kernels_counts.split_spans(chart, pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
+        two = split_spans(chart, pcfg.exact.pairs)
         grown = leaves + (unary @ chart.reshape(len(unary), -1)).reshape(chart.shape) + two
         if np.array_equal(grown, chart):
             break

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import PairRules
 from truesource.grammar.arrays import FloatArray
-from truesource.grammar.inference._kernels import length as _kernels_length
-from truesource.grammar.inference.rules import PairRules
+from truesource.grammar.inference._kernels import length as kernels
 
 
 def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_closure: FloatArray) -> FloatArray:
@@ -20,8 +20,4 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
         lexical_sums: P(symbol is a preterminal of some word), (S,).
         unary_closure: (S, S).
     """
-    return np.asarray(
-        _kernels_length.length_masses(
-            high, lexical_sums, pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob, unary_closure
-        )
-    )
+    return np.asarray(kernels.length_masses(high, lexical_sums, pairs, unary_closure))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import CoarseRules
 from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.inference.posterior import Posterior, PosteriorTables, tables, tree_of
 from truesource.grammar.tree import Tree
@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Exact
 
 SMALLEST_SPAN = 1e-6  #: spans less probable than this are left out at first, and taken in where they could matter
-
-
-@dataclass(frozen=True)
-class CoarseRules:
-    """Rules of a grammar with symbols projected to labels; names are those of the kernel `max_rule`."""
-
-    group_start: Int32Array  #: (P+1,) groups (parents of one label) of each child pair
-    group_coarse: Int32Array  #: (G,) coarse binary rule of each group
-    member_start: Int32Array  #: (G+1,)
-    member_parent: Int32Array  #: (R,)
-    member_prob: FloatArray  #: (R,)
-    binary: Int32Array  #: (3, C) labels of parent, left and right child of the coarse binary rules
-    chain_start: Int32Array  #: (Q+1,) entries of each coarse unary rule
-    chain_states: Int32Array  #: (2, entries) states above and below
-    chain_weight: FloatArray  #: (entries,)
-    chains: Int32Array  #: (2, Q) labels of parent and child of the coarse unary rules
 
 
 _COARSE: WeakKeyDictionary[Exact, CoarseRules] = WeakKeyDictionary()
@@ -140,32 +124,12 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
 
 
 def _charts(found: Posterior, smallest: float) -> tuple[FloatArray, Int32Array, Int32Array, Int32Array]:
-    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as kernels
 
-    pairs, known, coarse = found.pcfg.exact.pairs, tables(found.pcfg.exact), coarse_rules(found.pcfg.exact)
-    charts: tuple[FloatArray, Int32Array, Int32Array, Int32Array] = _kernels_posterior.max_rule(
-        found.inside,
-        found.bare,
-        found.closed,
-        found.shift,
-        found.listed,
-        found.count,
-        len(found),
-        smallest,
-        known.state_label,
-        len(known.labels),
-        pairs.by_left,
-        pairs.right,
-        coarse.group_start,
-        coarse.group_coarse,
-        coarse.member_start,
-        coarse.member_parent,
-        coarse.member_prob,
-        *coarse.binary,
-        coarse.chain_start,
-        *coarse.chain_states,
-        coarse.chain_weight,
-        *coarse.chains,
+    exact, known = found.pcfg.exact, tables(found.pcfg.exact)
+    charts: tuple[FloatArray, Int32Array, Int32Array, Int32Array] = kernels.max_rule(
+        *(found.chart, found.closed, len(found), smallest),
+        *(known.state_label, len(known.labels), exact.pairs, coarse_rules(exact)),
     )
     return charts
 
@@ -184,7 +148,7 @@ def max_span_tree(found: Posterior) -> tuple[Tree, float]:
         A binarised tree with treebank labels (``@`` ones too), and the expected number of its labelled spans
         that a derivation drawn from the posterior has.
     """
-    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as kernels
 
     known, n = tables(found.pcfg.exact), len(found)
     table, tags = found.label_table, found.tags
@@ -193,7 +157,7 @@ def max_span_tree(found: Posterior) -> tuple[Tree, float]:
     # only spans that some derivation has
     gain = np.where(top > 0.0, np.where(top > 0.5, likely, top - 0.5), -np.inf)
     gain[found.leaves] = 0.0  # every tree has these
-    split = _kernels_posterior.best_splits(gain, n)
+    split = kernels.best_splits(gain, n)
     start = int(known.state_label[found.pcfg.start])
     names: list[str] = []
     arity: list[int] = []
@@ -236,7 +200,7 @@ def _ordered(found: Posterior, span: int, labels: IntArray) -> list[int]:
     states = [known.states[label] for label in labels]
     # expected number of pairs of nodes, a above b
     over = np.array(
-        [[found.closed[span, a] @ closure[np.ix_(a, b)] @ found.inside[span, b] for b in states] for a in states]
+        [[found.closed[span, a] @ closure[np.ix_(a, b)] @ found.chart.inside[span, b] for b in states] for a in states]
     )
     wins = (over > over.T).sum(axis=1)
     return [int(label) for label in labels[np.argsort(-wins, kind="stable")]]

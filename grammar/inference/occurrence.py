@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import LengthTable, LexicalRules
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure
-from truesource.grammar.inference.expected import LengthTable
 from truesource.grammar.inference.rules import mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
 
@@ -31,21 +31,17 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
     """Batches of `masses_by_length` as they come: place of the first word, and masses (N+1, words of the batch)."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.inference._kernels import types as _kernels_types
+    from truesource.grammar.inference._kernels.types import occurrence
     from truesource.grammar.inference.batch import threads
     from truesource.grammar.progress import meter
 
     exact = pcfg.exact
-    pairs, chains, emission = exact.pairs, sparse_rows(exact.unary_closure), exact.emission.tocsc()
+    chains, emission = sparse_rows(exact.unary_closure), exact.emission.tocsc()
 
     def task(some: IntArray) -> FloatArray:
         words = emission[:, some]
-        lexical = (words.indptr.astype(np.int32), words.indices.astype(np.int32), words.data)
-        found: FloatArray = _kernels_types.occurrence(
-            *(table.masses, table.first, table.last, pcfg.start, *lexical),
-            *(pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob),
-            *chains,
-        )
+        lexical = LexicalRules(words.indptr.astype(np.int32), words.indices.astype(np.int32), words.data)
+        found: FloatArray = occurrence(table, pcfg.start, lexical, exact.pairs, chains)
         return found
 
     parts = [ids[at : at + WIDTH] for at in range(0, len(ids), WIDTH)]
@@ -96,10 +92,9 @@ def _solve(
     pcfg: PCFG, inner: IntArray, mass: FloatArray, jacobian: FloatArray, counts: FloatArray, direct: FloatArray
 ) -> FloatArray:
     """Mass of the start symbol with each word of ``direct`` (S', W), (W,)."""
-    from truesource.grammar.inference._kernels import types as _kernels_types
+    from truesource.grammar.inference._kernels.types import products
 
-    n, pairs = len(pcfg.symbols), pcfg.exact.pairs
-    rules = (pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
+    n = len(pcfg.symbols)
     start = int(np.searchsorted(inner, pcfg.start))
     value = np.minimum(counts @ direct, mass)
     result = np.zeros(direct.shape[1])
@@ -112,7 +107,7 @@ def _solve(
             inverse = closure(mean_matrix(pcfg, full)[np.ix_(inner, inner)], "mean matrix")
         square = np.zeros((n, len(active)))
         square[inner] = value
-        residual = value - direct[:, active] - jacobian @ value + _kernels_types.products(square, *rules)[inner]
+        residual = value - direct[:, active] - jacobian @ value + products(square, pcfg.exact.pairs)[inner]
         step = inverse @ residual
         value = np.clip(value - step, 0.0, mass)
         settled = (np.abs(step) <= 1e-13 * value + 1e-300).all(axis=0) | (turn == ROUNDS - 1)

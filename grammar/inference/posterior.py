@@ -6,15 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import ChildRules, InsideChart, SparseRows
 from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.inference.rules import SparseRows, sparse_rows
+from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
@@ -24,21 +25,13 @@ if TYPE_CHECKING:
 LOST = 1e-10  #: share of a sentence's probability that charts may lose
 
 
-class ParentRows(NamedTuple):
-    """Rules of one kind by parent: those of state a are ``start[a]:start[a+1]``."""
-
-    start: Int32Array  #: (S+1,)
-    children: Int32Array  #: (children, rules), contiguous rows
-    prob: FloatArray  #: (rules,)
-
-
 @dataclass(frozen=True)
 class PosteriorTables:
     """What the posterior needs of a grammar, made once."""
 
     closure: SparseRows  #: columns of the unary closure
-    binary: ParentRows
-    unary: ParentRows
+    binary: ChildRules
+    unary: ChildRules
     labels: tuple[str, ...]  #: (L,) distinct labels, in the order of the symbols
     state_label: Int32Array  #: (S,) label of each state
     states: tuple[IntArray, ...]  #: states of each label
@@ -76,10 +69,10 @@ def tables(exact: Exact) -> PosteriorTables:
     return _TABLES[exact]
 
 
-def _by_parent(rules: Int32Array, logp: FloatArray, n_states: int) -> ParentRows:
+def _by_parent(rules: Int32Array, logp: FloatArray, n_states: int) -> ChildRules:
     order = np.argsort(rules[:, 0], kind="stable")
     start = np.searchsorted(rules[order, 0], np.arange(n_states + 1)).astype(np.int32)
-    return ParentRows(start, np.ascontiguousarray(rules[order, 1:].T), np.exp(logp[order]))
+    return ChildRules(start, np.ascontiguousarray(rules[order, 1:].T), np.exp(logp[order]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +86,8 @@ class Posterior:
     pcfg: PCFG = field(repr=False)
     sentence: tuple[str, ...]  #: (n,)
     log_prob: float  #: of the sentence, nats
-    inside: FloatArray = field(repr=False)  #: (spans, S) scaled, see `truesource.grammar.inference._kernels.posterior`
-    bare: FloatArray = field(repr=False)  #: (spans, S) inside weight without unary steps from the symbol
+    chart: InsideChart = field(repr=False)
     closed: FloatArray = field(repr=False)  #: (spans, S) outside weight below unary chains
-    shift: IntArray = field(repr=False)  #: (spans,) powers of two of the inside weights
-    listed: Int32Array = field(repr=False)  #: (spans, S) states that are not zero
-    count: Int32Array = field(repr=False)  #: (spans,) how many
 
     def __len__(self) -> int:
         return len(self.sentence)
@@ -129,7 +118,7 @@ class Posterior:
     def expected_symbols(self, i: int, j: int) -> FloatArray:
         """Expected number of nodes of each symbol over a span, (S,); above 1 only where unary rules go round."""
         span = self.span(i, j)
-        return np.asarray(self.closed[span] * self.inside[span])
+        return np.asarray(self.closed[span] * self.chart.inside[span])
 
     def symbols(self, i: int, j: int) -> FloatArray:
         """P(a node of this symbol stands over the span), (S,) probabilities.
@@ -147,9 +136,9 @@ class Posterior:
         at the lowest of its nodes of that label, where the steps from L to L are taken off.
         """
         known = tables(self.pcfg.exact)
-        table = np.empty((len(self.inside), len(known.labels)))
+        table = np.empty((len(self.closed), len(known.labels)))
         for number, (own, once) in enumerate(zip(known.states, known.once, strict=True)):
-            below = self.inside[:, own]
+            below = self.chart.inside[:, own]
             table[:, number] = (self.closed[:, own] * (below if once is None else below @ once.T)).sum(axis=1)
         return np.clip(table, 0.0, 1.0)
 
@@ -164,7 +153,7 @@ class Posterior:
 
         Symbols above it on a unary chain do not count.
         """
-        return np.asarray(self.closed[self.leaves] * self.bare[self.leaves])
+        return np.asarray(self.closed[self.leaves] * self.chart.bare[self.leaves])
 
     @cached_property
     def tags(self) -> FloatArray:
@@ -181,23 +170,10 @@ class Posterior:
 
         Top-down from the inside chart (Goodman 1998, section 4.4); unary chains step by step, any number of rounds.
         """
-        from truesource.grammar.inference._kernels import posterior as _kernels_posterior
+        from truesource.grammar.inference._kernels import posterior as kernels
 
         known = tables(self.pcfg.exact)
-        states, arity = _kernels_posterior.sample(
-            rng,
-            self.inside,
-            self.bare,
-            self.shift,
-            len(self.sentence),
-            self.pcfg.start,
-            known.binary.start,
-            *known.binary.children,
-            known.binary.prob,
-            known.unary.start,
-            *known.unary.children,
-            known.unary.prob,
-        )
+        states, arity = kernels.sample(rng, self.chart, len(self.sentence), self.pcfg.start, known.binary, known.unary)
         return tree_of([self.pcfg.symbols[a] for a in states.tolist()], arity.tolist(), self.sentence)
 
 
@@ -208,21 +184,19 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
         InputError: the grammar cannot make the sentence, its charts do not fit the memory of this machine, or more
             than 1e-10 of its probability is in derivations that they have no room for.
     """
-    from truesource.grammar.inference._kernels import posterior as _kernels_posterior
+    from truesource.grammar.inference._kernels import posterior as kernels
 
     exact = pcfg.exact
-    pairs, lexicon, known = exact.pairs, exact.lexicon, tables(exact)
+    known = tables(exact)
     words = pcfg.encode(sentence)
     n = len(words)
     if n == 0:
         raise InputError("a sentence without tokens has no tree")
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 28)  # three float64 and an int32
-    binary = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob)
-    charts = _kernels_posterior.inside(words, *known.closure, *binary, *lexicon)
-    full, bare, shift, listed, count, lost = charts
+    chart, lost = kernels.inside(words, known.closure, exact.pairs, exact.lexicon)
     root = n * (n - 1) // 2
-    kept = float(full[root, pcfg.start])
-    log_prob = math.log(kept) + int(shift[root]) * math.log(2.0) if kept > 0.0 else -math.inf
+    kept = float(chart.inside[root, pcfg.start])
+    log_prob = math.log(kept) + int(chart.shift[root]) * math.log(2.0) if kept > 0.0 else -math.inf
     exactly = float(exact.string_log_probs([sentence])[0]) if lost else log_prob
     if exactly == -math.inf:
         raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
@@ -231,8 +205,8 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
             f"the parts of the sentence {' '.join(sentence)!r} have weights further apart than 1e250, too far for a"
             f" posterior (its log probability, {exactly:.6g} nats, is known); leave it out"
         )
-    closed = _kernels_posterior.outside(full, shift, listed, count, n, pcfg.start, *known.closure, *binary)
-    return Posterior(pcfg, tuple(sentence), log_prob, full, bare, closed, shift, listed, count)
+    closed = kernels.outside(chart, n, pcfg.start, known.closure, exact.pairs)
+    return Posterior(pcfg, tuple(sentence), log_prob, chart, closed)
 
 
 def tree_of(names: Sequence[str], arity: Sequence[int], words: Sequence[str]) -> Tree:

@@ -2,50 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy import sparse
 
+from truesource.grammar._kernels.rules import LexicalRules, PairRules, ParentRules, SparseRows
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.rules import GrammarRules
-
-
-class PairRules(NamedTuple):
-    """Binary rules grouped by their distinct child pairs (P of them, sorted by left, then right child)."""
-
-    left: Int32Array  #: (P,) left child of each pair
-    right: Int32Array  #: (P,) right child of each pair
-    by_left: Int32Array  #: (S+1,) pairs with left child b are by_left[b]:by_left[b+1]
-    rule_start: Int32Array  #: (P+1,) rules of pair p are rule_start[p]:rule_start[p+1]
-    parent: Int32Array  #: (R,) left-hand side of each rule
-    prob: FloatArray  #: (R,) its probability
-
-
-class ParentRules(NamedTuple):
-    """Binary rules grouped by their distinct parent and left child (G groups, sorted by parent)."""
-
-    group_start: Int32Array  #: (S+1,) groups with parent a are group_start[a]:group_start[a+1]
-    left: Int32Array  #: (G,) left child of each group
-    rule_start: Int32Array  #: (G+1,) rules of group g are rule_start[g]:rule_start[g+1]
-    right: Int32Array  #: (R,) right child of each rule
-    prob: FloatArray  #: (R,) its probability
-
-
-class LexicalRules(NamedTuple):
-    """Lexical rules grouped by word."""
-
-    start: Int32Array  #: (V+1,) rules of word w are start[w]:start[w+1]
-    parent: Int32Array  #: (L,)
-    prob: FloatArray  #: (L,)
-
-
-class SparseRows(NamedTuple):
-    """A sparse (S, S) matrix by rows."""
-
-    start: Int32Array  #: (S+1,)
-    column: Int32Array  #: (nnz,)
-    value: FloatArray  #: (nnz,)
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:

@@ -7,15 +7,13 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference import closure
 from truesource.grammar.inference.length import length_masses
 from truesource.grammar.inference.rules import (
-    LexicalRules,
-    PairRules,
-    SparseRows,
     lexical_matrix,
     lexical_rules,
     mean_matrix,

@@ -73,7 +73,7 @@ def token_class(
         InputError: neither ``lengths`` nor ``high`` is given, or both; no sentence is so short; or, without
             ``lengths``, the spectral radius is 1 or more.
     """
-    from truesource.grammar.inference._kernels import counts as _kernels_counts
+    from truesource.grammar.inference._kernels.counts import class_masses
 
     if (lengths is None) == (high is None):
         raise InputError("give either a range of lengths or the longest sentence to cover")
@@ -89,13 +89,8 @@ def token_class(
         if not (table.masses[pcfg.start] > 0.0).any():
             raise InputError(f"no sentence of this grammar has at most {top} tokens; cover longer ones")
     exact = pcfg.exact
-    pairs = exact.pairs
     plain, marked = (np.asarray(exact.emission @ share) for share in (1.0 - inside, inside))
-    masses = _kernels_counts.class_masses(
-        *(top, plain, marked, table.first, table.last),
-        *(pairs.left, pairs.right, pairs.rule_start, pairs.parent, pairs.prob),
-        exact.unary_closure,
-    )
+    masses = class_masses(top, plain, marked, table, exact.pairs, exact.unary_closure)
     joint = masses[:, pcfg.start, :] / z
     if lengths is not None:
         joint[: lengths.low] = 0.0

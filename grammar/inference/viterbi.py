@@ -10,10 +10,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
+from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.inference.rules import SparseRows
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def viterbi_tree(
     Raises:
         InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
     """
-    from truesource.grammar.inference._kernels import viterbi as _kernels_viterbi
+    from truesource.grammar.inference._kernels import viterbi as kernels
 
     pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
     words = pcfg.encode(sentence)
@@ -60,17 +60,8 @@ def viterbi_tree(
     n = len(words)
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
     chains, before = best_chains
-    best, chain, rule, split = _kernels_viterbi.viterbi(
-        words,
-        *chains,
-        pairs.by_left,
-        pairs.right,
-        pairs.rule_start,
-        pairs.parent,
-        pcfg.binary_logp,
-        lexicon.start,
-        lexicon.parent,
-        pcfg.lexical_logp,
+    best, chain, rule, split = kernels.viterbi(
+        words, chains, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
     )
     score = float(best[n * (n - 1) // 2, pcfg.start])
     if not math.isfinite(score):

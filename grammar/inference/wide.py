@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from truesource.grammar._kernels.rules import WideLexicon, WidePairs, WideRows, WideSteps
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -65,16 +66,16 @@ class WideCharts:
         self._tables, pcfg = tables, tables.pcfg
         pairs, lexicon = tables.pairs, tables.lexicon
         self._size = len(pcfg.symbols)
-        self._lexicon = (lexicon.start, lexicon.parent, *Weights.of_logs(pcfg.lexical_logp))
+        self._lexicon = WideLexicon(lexicon.start, lexicon.parent, *Weights.of_logs(pcfg.lexical_logp))
         self._binary = Weights.of_logs(pcfg.binary_logp)  # the arrays of `PairRules` have the order of the grammar
-        self._rules = (pairs.by_left, pairs.right, pairs.rule_start, pairs.parent, *self._binary)
+        self._pairs = WidePairs(*pairs[:-1], *self._binary)
         unary = np.full((self._size,) * 2, -np.inf)
         unary[pcfg.unary[:, 0], pcfg.unary[:, 1]] = pcfg.unary_logp
         self._unary = np.where(tables.mass > 0.0, unary, -np.inf)
         self._closure = self._star(self._unary, "unary closure")
-        self._free: tuple[Int32Array, Int32Array, FloatArray, IntArray] | None = None
+        self._free: WideRows | None = None
 
-    def _star(self, logs: FloatArray, what: str) -> tuple[Int32Array, Int32Array, FloatArray, IntArray]:
+    def _star(self, logs: FloatArray, what: str) -> WideRows:
         """Rows of ``(I - M)^-1``, of the logarithms of M."""
         weights = Weights.of_logs(logs)
         if not kernels.star(*weights):
@@ -83,9 +84,9 @@ class WideCharts:
             )
         rows = sparse_rows((weights.m > 0.0).astype(np.float64))
         at = np.repeat(np.arange(self._size), np.diff(rows.start)), rows.column
-        return rows.start, rows.column, weights.m[at], weights.e[at]
+        return WideRows(rows.start, rows.column, weights.m[at], weights.e[at])
 
-    def _left_corners(self) -> tuple[Int32Array, Int32Array, FloatArray, IntArray]:
+    def _left_corners(self) -> WideRows:
         if self._free is None:
             a, b, c = self._tables.pcfg.binary.T
             with np.errstate(divide="ignore"):
@@ -108,7 +109,7 @@ class WideCharts:
         for j in range(n):
             first = (j + 1) * j // 2
             here = np.ones(j + 1, np.bool_) if allowed is None else allowed[first : first + j + 1].copy()
-            kernels.inside_column(*chart, j, words[j], here, *self._rules, *self._closure, self._lexicon)
+            kernels.inside_column(*chart, j, words[j], here, self._pairs, self._closure, self._lexicon)
         return chart
 
     def leaves(self, words: Int32Array) -> tuple[FloatArray, bool]:
@@ -117,7 +118,7 @@ class WideCharts:
         Also whether the grammar can make the sentence, ``words`` (n,), -1 unknown.
         """
         n, start, chart = len(words), self._tables.pcfg.start, self._inside(words)
-        leaves = Weights(*kernels.outside_leaves(*chart, n, start, *self._rules, *self._closure))
+        leaves = Weights(*kernels.outside_leaves(*chart, n, start, self._pairs, self._closure))
         return leaves.logs(), bool(chart.m[n * (n - 1) // 2, start] > 0.0)
 
     def causal(self, words: Int32Array, lengths: LengthRange | None = None) -> WideCausal:
@@ -126,7 +127,7 @@ class WideCharts:
         high = 1 if lengths is None else lengths.high
         require_memory(n, BYTES * self._size * (n * (n + 1) // 2 + (n + 2) * high))
         if lengths is None:
-            corners = (np.zeros(0, np.int32), np.zeros(0, np.int32), *Weights.zeros(0, 1))
+            corners = WideSteps(np.zeros(0, np.int32), np.zeros(0, np.int32), *Weights.zeros(0, 1))
             chains, log_z = self._left_corners(), 0.0
         else:
             chains = self._closure
@@ -157,7 +158,7 @@ class WideCharts:
                 break
             conditional[j], before = joint - before, joint
             every = np.ones(j + 1, np.bool_)
-            kernels.inside_column(*chart, j, words[j], every, *self._rules, *self._closure, self._lexicon)
+            kernels.inside_column(*chart, j, words[j], every, self._pairs, self._closure, self._lexicon)
             whole = (j + 1) * j // 2, pcfg.start
             if lengths is None or j + 1 in lengths:
                 stop[j + 1] = float(Weights(chart.m[whole], chart.e[whole]).logs()) - before
@@ -166,21 +167,21 @@ class WideCharts:
             kernels.advance(*chart, j + 1, *begun, *rule, *self._binary, *omega)
         return WideCausal(conditional, stop, starts)
 
-    def _owed(self, lengths: LengthRange) -> tuple[tuple[Int32Array, Int32Array, FloatArray, IntArray], float]:
+    def _owed(self, lengths: LengthRange) -> tuple[WideSteps, float]:
         """Left-corner steps with the mass of d tokens after them, and ln P(a length in the range)."""
-        pcfg, pairs = self._tables.pcfg, self._tables.pairs
+        pcfg = self._tables.pcfg
         leaf = np.full(self._size, -np.inf)
         np.logaddexp.at(leaf, pcfg.lexical[:, 0], pcfg.lexical_logp)
         masses = Weights(
             *kernels.length_masses(
                 lengths.high,
                 *Weights.of_logs(leaf),
-                *(pairs.left, pairs.right, pairs.rule_start, pairs.parent, *self._binary),
-                *self._closure,
+                self._pairs,
+                self._closure,
             )
         ).logs()
         a, b, c = pcfg.binary.T
         # one step for each rule: rules that share parent and left child need not be summed
         weights = Weights.of_logs(pcfg.binary_logp[:, None] + masses[: lengths.high, c].T)
         log_z = float(np.logaddexp.reduce(masses[lengths.low :, pcfg.start]))
-        return (np.ascontiguousarray(a), np.ascontiguousarray(b), *weights), log_z
+        return WideSteps(np.ascontiguousarray(a), np.ascontiguousarray(b), *weights), log_z

@@ -294,7 +294,7 @@ def half_asleep() -> tuple[tuple[encode.Forest, ...], SparseRules]:
 def test_dormant_rules_keep_their_expected_counts() -> None:
     forests, asleep = half_asleep()
     awake = asleep.awake()
-    assert 0 < np.sum(asleep.end_live - asleep.first_entry[:-1]) < len(asleep.prob) == len(awake.prob)
+    assert 0 < np.sum(asleep.entries.end_live - asleep.entries.first_entry[:-1]) < len(asleep.prob) == len(awake.prob)
     score, found = expected_entries(forests, asleep)
     exact, expected = expected_entries(forests, awake)
     assert score.total == pytest.approx(exact.total, rel=1e-12)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 TIE = 1e-9  #: nats; log probabilities nearer to each other than this are equal but for rounding
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _insert(values, places, k, value, place):
     """Keep the k largest values, largest first; of equal ones those that came first."""
     at = k - 1
@@ -22,7 +23,7 @@ def _insert(values, places, k, value, place):
     places[at] = place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mixed(p, log_p, q, log_q):
     """What one event adds to the Jensen-Shannon divergence, nats."""
     if log_p == log_q or p + q == 0.0:
@@ -36,7 +37,7 @@ def _mixed(p, log_p, q, log_q):
     return 0.5 * found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _agreement(log_p, log_q, highest_p, highest_q):
     """Share of the events that the model finds most probable that the truth finds most probable, too; (E,) each."""
     chosen, right = 0, 0
@@ -48,7 +49,7 @@ def _agreement(log_p, log_q, highest_p, highest_q):
     return right / chosen
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _overlap(log_p, top_p, place_q, few):
     """Share of the model's ``few`` best that are among those of the truth, which breaks its ties in their favour."""
     least = top_p[few - 1]
@@ -64,7 +65,7 @@ def _overlap(log_p, top_p, place_q, few):
     return (above + min(tied, spots)) / few
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def measure(truth, model, top, group, n_groups, weight, low, step, bins):
     """All measures of each row; see `truesource.evaluation.divergence.measures.NAMES` for the columns.
 

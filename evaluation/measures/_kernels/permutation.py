@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -14,7 +15,7 @@ _UNIT = 2.0**-53
 _S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _uniform(state: Array) -> float:
     """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on."""
     mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
@@ -28,7 +29,7 @@ def _uniform(state: Array) -> float:
     return mixed * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) -> int:
     """Choose ``size`` of the sentences, every set of that size with the same probability, and count their words.
 
@@ -61,7 +62,7 @@ def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) 
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ranked(counts: Array) -> Array:
     """Counts in descending order, by a counting sort of the small ones and a sort of the others."""
     few = 1 << 12
@@ -90,7 +91,7 @@ def _ranked(counts: Array) -> Array:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare(counts: Array, others: Array, ranks: int, found: Array) -> None:
     """Total variation, largest difference, and rank-frequency KS of two samples' word counts.
 
@@ -116,7 +117,7 @@ def compare(counts: Array, others: Array, ranks: int, found: Array) -> None:
     found[0], found[1], found[2] = 0.5 * tv, largest, farthest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def permutations(
     tokens: Array, offsets: Array, pooled: Array, size: int, states: Array, ranks: int, found: Array
 ) -> None:

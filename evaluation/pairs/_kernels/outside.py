@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import InsideChart, PairRules, SparseRows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(above, power, at, part, own):
     """Add the weights ``part * 2^own`` to row ``at`` of ``above``, whose power is ``power[at]``; clears ``part``."""
     if above[at].max() == 0.0:
@@ -20,9 +22,10 @@ def _add(above, power, at, part, own):
     part[:] = 0.0
 
 
-@njit(cache=True, nogil=True)
-def _chains(row, closed, closure_start, closure_column, closure_value):
+@kernel
+def _chains(row, closed, closure: SparseRows):
     """Put the weights ``row`` below unary chains into ``closed``, the largest in [0.5, 1); returns their power."""
+    closure_start, closure_column, closure_value = closure
     for b in range(closed.size):
         closed[b] = 0.0
         for e in range(closure_start[b], closure_start[b + 1]):
@@ -37,34 +40,18 @@ def _chains(row, closed, closure_start, closure_column, closure_value):
     return np.int64(own)
 
 
-@njit(cache=True, nogil=True)
-def outside_of_span(
-    weights,
-    first,
-    last,
-    begin,
-    end,
-    inside,
-    shift,
-    listed,
-    count,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-):
+@kernel
+def outside_of_span(weights, first, last, begin, end, chart: InsideChart, closure: SparseRows, pairs: PairRules):
     """Outside weights of ``[begin, end)`` where the derivation of ``[first, last)`` has the weights (S,) at its top.
 
-    What stands in ``[begin, end)`` does not matter. ``inside``, ``shift``, ``listed``, ``count`` and the rules are
-    those of `truesource.grammar.inference._kernels.posterior`; only spans beside ``[begin, end)`` are looked at.
+    What stands in ``[begin, end)`` does not matter. ``chart`` and the rules are those of
+    `truesource.grammar.inference._kernels.posterior`; only spans beside ``[begin, end)`` are looked at.
 
     Returns:
         closed (S,) and a power of two: the weights are ``closed * 2^power``, unary chains above the symbol included.
     """
+    inside, _, shift, listed, count = chart
+    _, pair_right, by_left, rule_start, parent, prob = pairs
     n_states = by_left.size - 1
     ends = last - end + 1
     # the span (i, j) around [begin, end) has the row (i - first) * ends + (j - end)
@@ -78,7 +65,7 @@ def outside_of_span(
         for i in range(max(first, end - length), min(begin, last - length) + 1):
             j = i + length
             at = (i - first) * ends + (j - end)
-            power[at] += _chains(above[at], closed, closure_start, closure_column, closure_value)
+            power[at] += _chains(above[at], closed, closure)
             if closed.max() == 0.0:
                 continue
             for p in range(pair_right.size):
@@ -101,5 +88,5 @@ def outside_of_span(
                             part[pair_right[p]] += demand[p] * inside[beside, b]
                     _add(above, power, (k - first) * ends + (j - end), part, power[at] + shift[beside])
     at = (begin - first) * ends
-    power[at] += _chains(above[at], closed, closure_start, closure_column, closure_value)
+    power[at] += _chains(above[at], closed, closure)
     return closed, power[at]

@@ -11,13 +11,14 @@ Positions of several texts written one after the other are told apart by ``bound
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 FREE = 2**32 - 1
 MOST_TRIALS = 500  #: free slots that may be too narrow for a node before its like are sought further right
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grown(table, size):
     """A copy with more rows, -1 in the new ones."""
     grown = np.empty((size, 3), dtype=np.int32)
@@ -27,7 +28,7 @@ def _grown(table, size):
     return grown
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place(table, symbols, found, start):
     """First base whose slots for all of ``symbols[:found]`` are free, sought from slot ``start`` on.
 
@@ -58,7 +59,7 @@ def _place(table, symbols, found, start):
         slot += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build_trie(text, bounds, n_classes):
     """Write pieces into a double array.
 
@@ -118,7 +119,7 @@ def build_trie(text, bounds, n_classes):
     return slots, pieces
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scan(slots, pieces, text, low, high, reached, first, source, end, piece, found):
     """Arcs that start where some path comes by, in order of source, then end; first[i] counts those that end at i.
 
@@ -162,7 +163,7 @@ def _scan(slots, pieces, text, low, high, reached, first, source, end, piece, fo
     return found, high, dead
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _classified(points, classes):
     """(n+1,) classes of code points; 0: in no piece, or after the end."""
     text = np.empty(len(points) + 1, dtype=np.int32)
@@ -174,7 +175,7 @@ def _classified(points, classes):
     return text
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _longer(array):
     longer = np.empty(4 * len(array), dtype=np.int32)
     for w in range(len(array)):
@@ -182,7 +183,7 @@ def _longer(array):
     return longer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spelt(slots, pieces, classes, points, bounds):
     """(K,) whether each text is a joining of pieces."""
     text = _classified(points, classes)
@@ -203,7 +204,7 @@ def spelt(slots, pieces, classes, points, bounds):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def build_lattice(slots, pieces, classes, scores, points, bounds):
     """All arcs on paths through texts.
 

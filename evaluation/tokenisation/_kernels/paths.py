@@ -15,7 +15,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -26,7 +27,7 @@ _TOP52 = np.int64((1 << 52) - 1)
 _UNIT = 2.0**-52
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def seeded(seed: int, stream: int) -> Array:
     """State (4,) uint64 of xoshiro256, by splitmix64."""
     state = np.empty(4, dtype=np.uint64)
@@ -39,7 +40,7 @@ def seeded(seed: int, stream: int) -> Array:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def uniform(state: Array) -> float:
     """One float64 in (0, 1), neither end included, from xoshiro256 (Blackman & Vigna 2021); ``state`` moves on."""
     mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
@@ -53,14 +54,14 @@ def uniform(state: Array) -> float:
     return (mixed + 0.5) * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
     """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
     for i in range(high - low):
         target[at + i] = values[low + i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(array: Array, needed: int) -> Array:
     """``array``, or a copy at least twice as long when ``needed`` does not fit."""
     if needed <= len(array):
@@ -73,7 +74,7 @@ def _room(array: Array, needed: int) -> Array:
 # -- sums --------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
     """Log of the sum of exp(score) over the paths from 0 to i (n+1,), nats, -inf where none; and ``running`` (A,).
 
@@ -107,7 +108,7 @@ def forward(first: Array, source: Array, score: Array) -> tuple[Array, Array]:
     return log, running
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_up_to(first: Array, source: Array, limit: int) -> Any:
     """Number of paths, or ``limit`` if there are more."""
     n = len(first) - 2
@@ -123,7 +124,7 @@ def count_up_to(first: Array, source: Array, limit: int) -> Any:
     return count[n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def guard(first: Array, source: Array, score: Array, log_forward: Array, path: Array) -> tuple[Array, Array, Array]:
     """What it takes to avoid one path.
 
@@ -162,7 +163,7 @@ def guard(first: Array, source: Array, score: Array, log_forward: Array, path: A
 # -- random paths ------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _draw(
     first: Array,
     source: Array,
@@ -206,7 +207,7 @@ def _draw(
     return at, total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(
     first: Array,
     source: Array,
@@ -234,7 +235,7 @@ def draw(
     return store[: bounds[k]], bounds, totals
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, stream: int) -> tuple[Array, Array, Array]:
     """``forward`` and ``draw`` in one, no path avoided, with scores less log Z: for short texts a call costs most."""
     log, running = forward(first, source, score)
@@ -244,7 +245,7 @@ def draw_any(first: Array, source: Array, score: Array, k: int, seed: int, strea
     return arcs, bounds, totals - log[-1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
     """Whether a path in ``store`` is that at the end of ``row``."""
     if high - low != len(row) - at:
@@ -255,7 +256,7 @@ def _same(store: Array, low: int, high: int, row: Array, at: int) -> bool:
     return low + i == high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def race(
     first: Array,
     source: Array,

@@ -13,7 +13,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -23,7 +24,7 @@ _UNIT = 2.0**-52
 _ROUNDING = 1e-14  #: of a difference of running sums, next to the whole
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _uniform(state: Array) -> float:
     """As `_kernels_paths.uniform`."""
     mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
@@ -37,14 +38,14 @@ def _uniform(state: Array) -> float:
     return (mixed + 0.5) * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
     """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
     for i in range(high - low):
         target[at + i] = values[low + i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(array: Array, needed: int) -> Array:
     """``array``, or a copy at least twice as long when ``needed`` does not fit."""
     if needed <= len(array):
@@ -54,7 +55,7 @@ def _room(array: Array, needed: int) -> Array:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _up(keys: Array, slots: Array, size: int, key: float, slot: int) -> None:
     """Put an item into a heap of ``size`` items that has its largest key first, of equal ones the smallest slot."""
     i = size
@@ -69,7 +70,7 @@ def _up(keys: Array, slots: Array, size: int, key: float, slot: int) -> None:
     slots[i] = slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _down(keys: Array, slots: Array, size: int, key: float, slot: int) -> None:
     """Put an item in place of the first of a heap of ``size`` items."""
     i = 0
@@ -88,7 +89,7 @@ def _down(keys: Array, slots: Array, size: int, key: float, slot: int) -> None:
     slots[i] = slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _admit(kept: Array, numbers: Array, n_kept: int, k: int, key: float) -> tuple[int, float]:
     """Note a key among the ``k`` largest, a heap of their negatives; how many there are, and what a key must exceed."""
     if n_kept < k:
@@ -99,7 +100,7 @@ def _admit(kept: Array, numbers: Array, n_kept: int, k: int, key: float) -> tupl
     return n_kept, -kept[0] if n_kept == k else -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prune(keys: Array, slots: Array, size: int, free: Array, limit: float) -> tuple[int, int]:
     """Drop the items of a heap below ``limit``; how many are left, and how many ``free`` slots there are then."""
     left, n_free = 0, 0
@@ -114,7 +115,7 @@ def _prune(keys: Array, slots: Array, size: int, free: Array, limit: float) -> t
     return left, n_free
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write(store: Array, bounds: Array, s: int, row: Array, at: int, arc: int, other: int, shared: int) -> None:
     """Path ``s``: what ``row`` holds from ``at`` on, ``arc``, and the last ``shared`` arcs of path ``other``."""
     used, own = bounds[s], len(row) - at
@@ -125,7 +126,7 @@ def _write(store: Array, bounds: Array, s: int, row: Array, at: int, arc: int, o
         _copy(store, used + own + 1, store, end - shared, end)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def n_best(first: Array, source: Array, score: Array, k: int) -> tuple[Array, Array, Array]:
     """The ``k`` paths of the largest sums of scores, of at least ``k``: arcs (T,) int32, bounds (k+1,), sums (k,).
 
@@ -212,7 +213,7 @@ def n_best(first: Array, source: Array, score: Array, k: int) -> tuple[Array, Ar
     return store[: bounds[k]], bounds, sums
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def top_down(
     first: Array,
     source: Array,

@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 MOST = 2**62  #: counts stop there
 LARGE, TOO_LARGE = 2.0**200, 2.0**900  #: masses begin anew; are given up for logarithms
@@ -21,7 +22,7 @@ LOG2_E = 1.4426950408889634
 LN_2_HIGH, LN_2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10  #: their sum is ln 2; the first ends in zeros
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _best_arc(first, source, score, b, log, i):
     """The arc with the largest term of those that end at i, the first of equal ones, and its term."""
     best, top = first[i], -np.inf
@@ -32,7 +33,7 @@ def _best_arc(first, source, score, b, log, i):
     return best, top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forward(first, source, score, b, low, high, log):
     """Fill log[low..high] with ln of the sum over paths from ``low``."""
     log[low] = 0.0
@@ -51,7 +52,7 @@ def _forward(first, source, score, b, low, high, log):
             log[i] = top + math.log1p(rest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _forward_entropy(first, source, score, b, low, high, log, entropy):
     """As `_forward`; and the entropy of the paths from ``low`` to each position (Cao & Rimell 2021, algorithm 1).
 
@@ -82,7 +83,7 @@ def _forward_entropy(first, source, score, b, low, high, log, entropy):
             entropy[i] = more + total / (1.0 + rest)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _backward(first, source, score, b, low, high, log, mass, marginal):
     """Share out mass[high] over the arcs between ``low`` and ``high``; ``mass`` (n+1,) is 0 at all other positions."""
     for i in range(high, low, -1):
@@ -101,7 +102,7 @@ def _backward(first, source, score, b, low, high, log, mass, marginal):
                 mass[source[w]] += marginal[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forward(first, source, score, b):
     """(n+1,) ln of the sum over paths from 0; -inf at positions on no path."""
     n = len(first) - 2
@@ -110,7 +111,7 @@ def forward(first, source, score, b):
     return log
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _decay(lack, weight):
     """Fill ``weight`` with exp(-lack), lack >= 0, to 1e-15; 0 from 700 on. The compiler makes vectors of the loops."""
     shifted = np.empty(len(lack))
@@ -132,7 +133,7 @@ def _decay(lack, weight):
         weight[w] *= shifted[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_met(first, source, i, last):
     """Whether no arc that ends at i+1 to ``last`` starts before i."""
     met = True
@@ -141,7 +142,7 @@ def _is_met(first, source, i, last):
     return met
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def partition_entropy(first, source, score, b):
     """Log Z_b and the entropy of the paths.
 
@@ -190,7 +191,7 @@ def partition_entropy(first, source, score, b):
     return best[n] + more, entropy + more + cost[n] / mass[n]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def marginals(first, source, score, b, bounds, weight):
     """(A,) in how many paths each arc is expected where ``weight[k]`` are drawn from text k; (K,) ln Z_b."""
     n = len(first) - 2
@@ -206,7 +207,7 @@ def marginals(first, source, score, b, bounds, weight):
     return marginal, partition
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sums(first, source, score, b, bounds):
     """Of each text: ln Z_b, entropy, ln Z_2b, ln of the number of paths, the number (-1: more than `MOST`)."""
     n = len(first) - 2
@@ -224,7 +225,7 @@ def sums(first, source, score, b, bounds):
     return found, counts(first, source, bounds)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def counts(first, source, bounds):
     """(K,) paths through each text; -1 where there are more than `MOST`."""
     number = np.zeros(len(first) - 1, dtype=np.int64)
@@ -242,7 +243,7 @@ def counts(first, source, bounds):
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best(first, source, score):
     """Arcs of the path with the largest sum of scores; of equal sums fewer arcs, then the longest last arc."""
     n = len(first) - 2

@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import BatchChart, LexicalRules, PairRules, SparseRows, UnaryRules
 
 SMALLEST = 1e-250  #: share of the largest entry of its span below which an entry is taken for zero
 FAINT = 1e-290  #: a span whose largest weight is below this share of its best pair of parts is taken for zero
@@ -21,7 +23,7 @@ NOTHING = -(2**40)  #: shift of a span without weight: any power of two reached 
 LOWEST, HIGHEST = -1100, 1000  #: powers of two in the table; 2^-1100 is zero
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _powers():
     """``2^x`` for x in LOWEST..HIGHEST."""
     table = np.empty(HIGHEST - LOWEST + 1)
@@ -30,7 +32,7 @@ def _powers():
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _factors(shift, i, j, whole, powers, factor):
     """``factor[k] = 2^(shift of (i, k) + shift of (k, j) - whole)`` over the batch, for every split k."""
     for k in range(i + 1, j):
@@ -40,7 +42,7 @@ def _factors(shift, i, j, whole, powers, factor):
             factor[k, w] = powers[min(max(power, LOWEST), HIGHEST) - LOWEST]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _highest(shift, i, j, top):
     """The largest power that any split of span (i, j) reaches, over the batch."""
     top[:] = 4 * NOTHING
@@ -50,7 +52,7 @@ def _highest(shift, i, j, top):
             top[w] = max(top[w], shift[left, w] + shift[right, w])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark_underflow(shift, least, i, j, factor, smallest, lost):
     """Mark in ``lost`` the sentences in which a product of two kept weights may have been too small for a float.
 
@@ -64,7 +66,7 @@ def _mark_underflow(shift, least, i, j, factor, smallest, lost):
                 lost[w] |= product < TINY or product * least[right, w] * smallest < TINY
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _lefts(full, present, i, j, b, factor, splits, lefts):
     """Left parts b of span (i, j), times the factor of their split; returns how many splits have one."""
     found = 0
@@ -78,7 +80,7 @@ def _lefts(full, present, i, j, b, factor, splits, lefts):
     return found
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def _products(full, present, j, c, splits, n_splits, lefts, acc):
     """Sum over the splits of left part times right part c into ``acc``; False if no split has a right part."""
     begun = False
@@ -95,7 +97,7 @@ def _products(full, present, j, c, splits, n_splits, lefts, acc):
     return begun
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _normalise(full, present, allowed, top, shift, scale, least, lost):
     """Bring the largest entry of a span to [0.5, 1) in every sentence; ``top`` is the power its entries have.
 
@@ -129,31 +131,18 @@ def _normalise(full, present, allowed, top, shift, scale, least, lost):
             present[a] = some
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def inside(
-    words,
-    allowed,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-    lex_start,
-    lex_parent,
-    lex_prob,
-):
+@kernel(fastmath={"contract"})
+def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
     """Inside weights of ``words`` (n, W), -1 unknown, over the spans that are ``allowed`` (spans, W).
 
-    ``closure_*`` are the rows of the unary closure U, binary rules come by child pair, lexical rules by word.
+    ``closure`` are the rows of the unary closure U.
 
     Returns:
-        full (spans, S, W), unary chains included; present (spans, S), the states of each span that are not zero;
-        shift (spans, W), see above; lost (W,), whether a weight was too small beside others to be kept. Rows of
-        ``full`` that are not present hold anything.
+        The chart; and whether a weight of each sentence was too small beside others to be kept, (W,).
     """
+    closure_start, closure_column, closure_value = closure
+    _, pair_right, by_left, rule_start, parent, prob = pairs
+    lex_start, lex_parent, lex_prob = lexicon
     n, width = words.shape
     n_states = by_left.size - 1
     n_spans = n * (n + 1) // 2
@@ -218,10 +207,10 @@ def inside(
             for a in range(n_states):
                 begins[i, a] |= present[span, a]
                 ends[a] |= present[span, a]
-    return full, present, shift, lost
+    return BatchChart(full, present, shift), lost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_flag(flags, parent, first, last):
     """Whether one of the rules first..last-1 has a parent that is marked."""
     for r in range(first, last):  # noqa: SIM110 (numba has no generators)
@@ -230,7 +219,7 @@ def _any_flag(flags, parent, first, last):
     return False
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+@kernel(fastmath={"contract", "reassoc"})
 def _dot(x, y):
     total = 0.0
     for w in range(x.size):
@@ -238,9 +227,10 @@ def _dot(x, y):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _close(outside, full, present, closure_start, closure_column, closure_value, closed, flags):
+@kernel(fastmath={"contract"})
+def _close(outside, full, present, closure: SparseRows, closed, flags):
     """``closed = U^T outside`` over the batch, zero where the inside weight is; marks the states that are not zero."""
+    closure_start, closure_column, closure_value = closure
     closed[:] = 0.0
     flags[:] = False
     for a in range(outside.shape[0]):
@@ -265,34 +255,26 @@ def _close(outside, full, present, closure_start, closure_column, closure_value,
                     closed[b, w] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def expected_counts(
     words,
     weights,
-    full,
-    present,
-    shift,
+    chart: BatchChart,
     start,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-    lex_start,
-    lex_parent,
-    lex_prob,
-    unary_parent,
-    unary_child,
-    unary_prob,
+    closure: SparseRows,
+    pairs: PairRules,
+    lexicon: LexicalRules,
+    unaries: UnaryRules,
 ):
-    """Expected uses of every rule, summed over the batch with ``weights`` (W,); from the charts of `inside`.
+    """Expected uses of every rule, summed over the batch with ``weights`` (W,); from the chart of `inside`.
 
     Returns:
-        binary (R,), unary (Q,), lexical (L,). A sentence of inside weight zero adds nothing.
+        binary (R,), unary (U,), lexical (L,). A sentence of inside weight zero adds nothing.
     """
+    full, present, shift = chart
+    _, pair_right, by_left, rule_start, parent, prob = pairs
+    lex_start, lex_parent, lex_prob = lexicon
+    unary_parent, unary_child, unary_prob = unaries
     n, width = words.shape
     n_states = by_left.size - 1
     binary, unary, lexical = np.zeros(prob.size), np.zeros(unary_prob.size), np.zeros(lex_prob.size)
@@ -315,9 +297,7 @@ def expected_counts(
         for i in range(n - length + 1):
             j = i + length
             span = j * (j - 1) // 2 + i
-            _close(
-                outside[span], full[span], present[span], closure_start, closure_column, closure_value, closed, flags
-            )
+            _close(outside[span], full[span], present[span], closure, closed, flags)
             for u in range(unary_prob.size):
                 if flags[unary_parent[u]] and present[span, unary_child[u]]:
                     unary[u] += unary_prob[u] * _dot(closed[unary_parent[u]], full[span, unary_child[u]])

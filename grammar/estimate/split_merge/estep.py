@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.arrays import FloatArray
+from truesource.grammar.estimate.split_merge._kernels.arrays import ForestNodes
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class Inside:
     """Inside vectors of a forest's nodes, each scaled so that its largest entry is one."""
 
-    offset: IntArray  #: (N,) where a node's vector starts
+    nodes: ForestNodes
     vector: NDArray[Any]  #: all vectors, one after another
     scale: NDArray[Any]  #: (N,) factor taken out at the node; 0 where no substate can make its subtree
     log_probs: FloatArray  #: (T,) log probability of each tree, nats; -inf where impossible
@@ -44,16 +45,16 @@ class Likelihood:
 
 def inside(forest: Forest, rules: SparseRules) -> Inside:
     """Inside vectors of every node, children first."""
-    from truesource.grammar.estimate.split_merge._kernels import charts as _kernels
+    from truesource.grammar.estimate.split_merge._kernels import charts as kernels
 
     lengths = rules.sizes[forest.rule, 0]
     lengths[0] = 1
     offset = np.cumsum(lengths) - lengths
     vector = np.zeros(int(lengths.sum()), dtype=rules.prob.dtype)
     scale, log_scale = np.empty(len(offset), dtype=rules.prob.dtype), np.empty(len(offset))
-    nodes = (forest.rule, forest.left, forest.right, forest.batches, offset)
-    _kernels.inside(*nodes, *rules.arrays, vector, scale, log_scale)
-    return Inside(offset, vector, scale, log_scale[forest.roots])
+    nodes = ForestNodes(forest.rule, forest.left, forest.right, forest.batches, offset)
+    kernels.inside(nodes, rules.sizes, rules.entries, vector, scale, log_scale)
+    return Inside(nodes, vector, scale, log_scale[forest.roots])
 
 
 def likelihood(forests: Sequence[Forest], grammar: Parameters | SparseRules, *, unknown: int = 0) -> Likelihood:
@@ -102,24 +103,23 @@ def _derivative(forest: Forest, rules: SparseRules, asleep_too: bool) -> tuple[F
 
     Where float32 is out of its range, float64 takes over.
     """
-    from truesource.grammar.estimate.split_merge._kernels import charts as _kernels
+    from truesource.grammar.estimate.split_merge._kernels import charts as kernels
 
     up = inside(forest, rules)
     out, gradient = np.zeros_like(up.vector), np.zeros(len(rules.prob))
     # A root has one substate, whose scaled inside value is one, so its outside weight is its count.
-    out[up.offset[forest.roots]] = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
-    nodes = (forest.rule, forest.left, forest.right, forest.batches, up.offset)
-    _kernels.outside(*nodes, *rules.arrays, up.vector, up.scale, out, asleep_too, gradient)
+    out[up.nodes.offset[forest.roots]] = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
+    kernels.outside(up.nodes, rules.sizes, rules.entries, up.vector, up.scale, out, asleep_too, gradient)
     in_range = bool(np.isfinite(up.log_probs).all() and np.isfinite(gradient).all())
     if not in_range and rules.prob.dtype != np.float64:
-        return _derivative(forest, rules.exactly(), asleep_too)
+        return _derivative(forest, rules.astype(np.float64), asleep_too)
     return up.log_probs, gradient
 
 
 def _log_probs(forest: Forest, rules: SparseRules) -> FloatArray:
     log_probs = inside(forest, rules).log_probs
     if not np.isfinite(log_probs).all() and rules.prob.dtype != np.float64:
-        return inside(forest, rules.exactly()).log_probs
+        return inside(forest, rules.astype(np.float64)).log_probs
     return log_probs
 
 

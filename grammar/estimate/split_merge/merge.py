@@ -35,15 +35,15 @@ def pair_losses(forests: Sequence[Forest], rules: SparseRules, share: FloatArray
     outside values by their sum, everything else as it was (Petrov et al. 2006, section 2.2). The loss of
     substates ``2k`` and ``2k + 1`` stands at the row of ``2k``.
     """
-    from truesource.grammar.estimate.split_merge._kernels import merge as _kernels_merge
+    from truesource.grammar.estimate.split_merge._kernels.merge import merge_losses
 
     layout = rules.layout
     loss = np.zeros(layout.n_rows)
     for forest in forests:
         up = inside(forest, rules)
         weights = np.where(np.isfinite(up.log_probs), forest.weights, 0.0)
-        nodes = (forest.rule, forest.left, forest.right, up.offset, *rules.arrays, up.vector, up.scale)
-        _kernels_merge.merge_losses(*nodes, forest.roots, weights, layout.rules[:, 4], share, loss)
+        charts = (up.nodes, rules.sizes, rules.entries, up.vector, up.scale)
+        merge_losses(*charts, forest.roots, weights, layout.rules[:, 4], share, loss)
     return loss
 
 
@@ -79,7 +79,7 @@ def merge_rows(rules: SparseRules, share: FloatArray, chosen: set[int]) -> Param
         trees.append(_merge_tree(tree, {k: i for i, k in enumerate(kept)}, merged))
     layout = Layout(old.table, tuple(sizes))
     rule, pair = rules.places
-    left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.pair[pair, i]] for i in range(2))
+    left, right = (number[old.first_row[old.table.rules[rule, 1 + i]] + rules.entries.pair[pair, i]] for i in range(2))
     start, n_parent, _, n_right = layout.rules[rule, :4].T
     place = start + (left * n_right + right) * n_parent + number[rules.rows]
     scores = np.asarray(np.bincount(place, rules.prob * weight[rules.rows], layout.size), dtype=np.float64)

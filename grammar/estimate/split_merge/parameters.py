@@ -95,9 +95,9 @@ class Parameters:
     @classmethod
     def of_scores(cls, layout: Layout, scores: FloatArray, trees: tuple[SplitTree, ...]) -> Parameters:
         """Scores over their row's sum, in place; a row without any score stays without rules."""
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
-        _kernels_rules.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
+        kernels.normalise(layout.rules, scores, scores, np.zeros(layout.n_rows))
         return cls(layout, scores, trees)
 
     def blocks(self) -> Iterator[tuple[Block, FloatArray]]:
@@ -111,16 +111,16 @@ class Parameters:
         A row without any score keeps its probabilities; results below 1e-40 become 0, which spares
         the loops from denormal numbers and changes no likelihood within float64.
         """
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
         prob = self.prob.copy()
-        _kernels_rules.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
+        kernels.normalise(self.layout.rules, scores, prob, np.zeros(self.layout.n_rows))
         return replace(self, prob=prob)
 
     def row_totals(self, scores: FloatArray) -> FloatArray:
         """Sum of ``scores`` over the rules of each row, (rows,)."""
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
         totals = np.zeros(self.layout.n_rows)
-        _kernels_rules.row_totals(self.layout.rules, scores, totals)
+        kernels.row_totals(self.layout.rules, scores, totals)
         return totals

@@ -84,7 +84,7 @@ def _children(rules: SparseRules) -> FloatArray:
     for side in range(2):
         child = layout.table.rules[rule, 1 + side]
         there = child >= 0
-        state = layout.first_row[child[there]] + rules.pair[pair[there], side]
+        state = layout.first_row[child[there]] + rules.entries.pair[pair[there], side]
         expected += np.bincount(rules.rows[there] * layout.n_rows + state, rules.prob[there], len(expected))
     return expected.reshape(layout.n_rows, -1)
 

@@ -23,7 +23,7 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
     Returns:
         The nodes in order, (N,), node 0 first, and where each batch begins in it, (M + 1,), with N at the end.
     """
-    from truesource.grammar.estimate.split_merge._kernels import forest as _kernels_forest
+    from truesource.grammar.estimate.split_merge._kernels.forest import release
 
     n = len(rule)
     phrasal = np.flatnonzero((rule >= 0) & (rule < n_phrasal))
@@ -42,7 +42,7 @@ def schedule(rule: IntArray, left: IntArray, right: IntArray, n_phrasal: int) ->
     order[1:done] = lexical[np.argsort(rule[lexical], kind="stable")]
     batches: list[int] = []
     while True:
-        _kernels_forest.release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end)
+        release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end)
         fresh = done
         share = (end - begin) / np.maximum(ends - begin, 1)
         best = int(np.argmax(share)) if n_phrasal else 0

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.estimate.split_merge._kernels.arrays import Entries
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from truesource.grammar.estimate.split_merge.smooth import substates
 
@@ -22,67 +23,58 @@ Weight = float | FloatArray
 
 @dataclass(frozen=True, eq=False)
 class SparseRules:
-    """A grammar with substates as the loops over trees want it.
-
-    The child pairs (b, c) of base rule r are ``first_pair[r]`` to ``first_pair[r + 1]``, an absent child being
-    substate 0; the parents' substates and probabilities of pair q are ``first_entry[q]`` to
-    ``first_entry[q + 1]``, the dormant ones last. Otherwise the order is that of the flat array of `Parameters`.
-    """
+    """A grammar with substates as the loops over trees want it; the order is that of the flat array of `Parameters`."""
 
     layout: Layout
     trees: tuple[SplitTree, ...]  #: (K,) split tree of each symbol
-    first_pair: IntArray  #: (R + 1,)
-    pair: Int32Array  #: (P, 2)
-    first_entry: IntArray  #: (P + 1,)
-    substate: Int32Array  #: (E,)
-    prob: NDArray[Any]  #: (E,) float64 or float32
-    end_live: IntArray  #: (P,) one past the last entry of a pair that is not dormant
+    entries: Entries
 
     @classmethod
     def of(cls, parameters: Parameters, dtype: DTypeLike = np.float64) -> SparseRules:
         """The entries that are not zero."""
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
         rules = parameters.layout.rules
         n_pairs, n_entries = np.zeros((2, len(rules)), dtype=np.int64)
-        _kernels_rules.count_entries(rules, parameters.prob, n_pairs, n_entries)
+        kernels.count_entries(rules, parameters.prob, n_pairs, n_entries)
         first_pair = np.concatenate([[0], np.cumsum(n_pairs)])
         pair = np.empty((int(first_pair[-1]), 2), dtype=np.int32)
         first_entry = np.empty(len(pair) + 1, dtype=np.int64)
         substate = np.empty(int(n_entries.sum()), dtype=np.int32)
-        prob = np.empty(len(substate), dtype=dtype)
-        _kernels_rules.sparse(rules, parameters.prob, pair, first_entry, substate, prob)
-        return cls(parameters.layout, parameters.trees, first_pair, pair, first_entry, substate, prob, first_entry[1:])
+        entries = Entries(
+            first_pair, pair, first_entry, first_entry[1:], substate, np.empty(len(substate), dtype=dtype)
+        )
+        kernels.sparse(rules, parameters.prob, entries)
+        return cls(parameters.layout, parameters.trees, entries)
+
+    @property
+    def prob(self) -> NDArray[Any]:
+        """Probability of each entry, (E,) float64 or float32."""
+        return self.entries.prob
 
     @cached_property
     def sizes(self) -> IntArray:
         """Substates of parent, left and right child of each base rule, (R, 3)."""
         return np.ascontiguousarray(self.layout.rules[:, 1:4])
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What the loops over trees take: sizes, first_pair, pair, first_entry, end_live, substate, prob."""
-        return self.sizes, self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob
-
     @cached_property
     def places(self) -> tuple[IntArray, IntArray]:
         """Base rule, and child pair, of each entry, (E,)."""
-        pair = np.repeat(np.arange(len(self.pair)), np.diff(self.first_entry))
-        return np.repeat(np.arange(len(self.sizes)), np.diff(self.first_pair))[pair], pair
+        pair = np.repeat(np.arange(len(self.entries.pair)), np.diff(self.entries.first_entry))
+        return np.repeat(np.arange(len(self.sizes)), np.diff(self.entries.first_pair))[pair], pair
 
     @property
     def rows(self) -> IntArray:
         """Row of each entry, (E,): the substate of its parent among those of all symbols."""
         first: IntArray = self.layout.rules[self.places[0], 4]
-        return first + self.substate
+        return first + self.entries.substate
 
     def flat(self, values: NDArray[Any]) -> FloatArray:
         """Values of the entries at their places in the flat array of `Parameters`, zero elsewhere."""
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
         result = np.zeros(self.layout.size)
-        where = (self.layout.rules, self.first_pair, self.pair, self.first_entry, self.substate)
-        _kernels_rules.dense(*where, values, result)
+        kernels.dense(self.layout.rules, self.entries, values, result)
         return result
 
     def parameters(self) -> Parameters:
@@ -95,31 +87,23 @@ class SparseRules:
         A row without any count keeps its probabilities. Dormant entries have a count after ``slept`` iterations
         without any: what falls then falls as if by the same factor in each. They keep their probabilities if 0.
         """
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
-        old = (self.first_pair, self.pair, self.first_entry, self.end_live, self.substate, self.prob)
-        first_pair, pair = np.empty_like(self.first_pair), np.empty_like(self.pair)
-        first_entry, end_live = np.empty_like(self.first_entry), np.empty_like(self.end_live)
-        substate, prob = np.empty_like(self.substate), np.empty_like(self.prob)
-        new = (first_pair, pair, first_entry, end_live, substate, prob)
-        pairs, entries = _kernels_rules.maximise(self.layout.rules, *old, counts, slept, smallest, DORMANT, *new)
-        return replace(
-            self,
-            first_pair=first_pair,
-            pair=pair[:pairs],
-            first_entry=first_entry[: pairs + 1],
-            end_live=end_live[:pairs],
-            substate=substate[:entries],
-            prob=prob[:entries],
-        )
+        new = Entries(*map(np.empty_like, self.entries))
+        n_pairs, n = kernels.maximise(self.layout.rules, self.entries, counts, slept, smallest, DORMANT, new)
+        sizes = (len(new.first_pair), n_pairs, n_pairs + 1, n_pairs, n, n)
+        return replace(self, entries=Entries(*(array[:size] for array, size in zip(new, sizes, strict=True))))
 
     def awake(self) -> SparseRules:
         """The same with no entry dormant."""
-        return replace(self, end_live=self.first_entry[1:])
+        return self._replaced(end_live=self.entries.first_entry[1:])
 
-    def exactly(self) -> SparseRules:
-        """The same in float64."""
-        return replace(self, prob=self.prob.astype(np.float64))
+    def astype(self, dtype: DTypeLike) -> SparseRules:
+        """The same in float64 or float32."""
+        return self._replaced(prob=self.prob.astype(dtype))
+
+    def _replaced(self, **arrays: NDArray[Any]) -> SparseRules:
+        return replace(self, entries=self.entries._replace(**arrays))
 
     def smoothed(self, rules: Weight, lexicon: Weight, smallest: float) -> SparseRules:
         """Interpolate each substate's probabilities with the mean of its siblings', as `smooth.smooth` does.
@@ -129,7 +113,7 @@ class SparseRules:
             lexicon: weight of the mean in lexical rules, likewise.
             smallest: probabilities below are dropped.
         """
-        from truesource.grammar.estimate.split_merge._kernels import rules as _kernels_rules
+        from truesource.grammar.estimate.split_merge._kernels import rules as kernels
 
         weight = np.stack([np.broadcast_to(part, self.layout.n_rows) for part in (rules, lexicon)])
         lexical = (self.layout.table.rules[:, 3] >= 0).astype(np.int64)
@@ -138,14 +122,13 @@ class SparseRules:
             for first, tree in zip(self.layout.first_row.tolist(), self.trees, strict=False)
             for end in _branch_ends(tree)
         ]
-        most = int(np.sum(np.diff(self.first_pair) * self.sizes[:, 0]))
-        first_entry = np.empty_like(self.first_entry)
+        most = int(np.sum(np.diff(self.entries.first_pair) * self.sizes[:, 0]))
+        first_entry = np.empty_like(self.entries.first_entry)
         substate, scores = np.empty(most, dtype=np.int32), np.empty(most)
-        old = (self.first_pair, self.pair, self.first_entry, self.substate, self.prob)
         new = (first_entry, substate, scores)
-        n = _kernels_rules.smooth(self.layout.rules, lexical, *old, weight, np.array(siblings), *new)
+        n = kernels.smooth(self.layout.rules, lexical, self.entries, weight, np.array(siblings), *new)
         prob = scores[:n].astype(self.prob.dtype)
-        wider = replace(self, first_entry=first_entry, end_live=first_entry[1:], substate=substate[:n], prob=prob)
+        wider = self._replaced(first_entry=first_entry, end_live=first_entry[1:], substate=substate[:n], prob=prob)
         return wider.maximised(scores[:n], smallest)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,7 @@ class SplitMergeTrainer:
         elif phase == "merge":
             self.rules = SparseRules.of(merge(forests, self.rules, config.merge_fraction))
         total = self.iterations(phase)
-        rules = replace(self.rules, prob=self.rules.prob.astype(config.precision))
+        rules = self.rules.astype(config.precision)
         unsmoothed: Likelihood | None = None
         for iteration in range(total):
             slept = 1 if phase == "smooth" or iteration == 0 else WAKE if iteration % WAKE == 0 else 0

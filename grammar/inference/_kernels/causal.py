@@ -5,17 +5,30 @@ number ``j (j-1) / 2 + i``. Each word's column is scaled by the inverse of its c
 its left context, so that charts stay near 1 at any sentence length. Entries are capped, as those of symbols that
 cannot start would overflow in long sentences; `grammar.inference.certificate` says when a cap, or an underflow, may
 have cost something that matters. All arrays of weights have one type, float64 or float32.
+
+The two passes differ in what can start after a word: `free` knows symbols, `conditioned` on a range of lengths also how
+many tokens are owed after each.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import (
+    CausalPass,
+    ChartRules,
+    LexicalRules,
+    PairRules,
+    ParentRules,
+    SparseRows,
+)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _close(bare, row_start, column, value, out, flags, present, cap):
+@kernel(fastmath={"contract"})
+def _close(bare, closure: SparseRows, out, flags, present, cap):
     """``out = U bare`` over the batch; marks the states that are not zero."""
+    row_start, column, value = closure
     for a in range(bare.shape[0]):
         alive = False
         for e in range(row_start[a], row_start[a + 1]):
@@ -31,9 +44,10 @@ def _close(bare, row_start, column, value, out, flags, present, cap):
                 out[a, w] = min(out[a, w], cap)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _span(inside, present, i, j, by_left, pair_right, rule_start, parent, prob, acc, splits, bare, flags):
+@kernel(fastmath={"contract"})
+def _span(inside, present, i, j, pairs: PairRules, acc, splits, bare, flags):
     """Per child pair, sum all splits of span (i, j), then apply its rules; fills ``bare`` and ``flags``."""
+    _, pair_right, by_left, rule_start, parent, prob = pairs
     width = bare.shape[1]
     bare[:] = 0.0
     flags[:] = False
@@ -69,7 +83,7 @@ def _span(inside, present, i, j, by_left, pair_right, rule_start, parent, prob, 
                         bare[a, w] += weight * acc[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark(closed, present, begun, cap, capped, lost):
     """Marks the sentences with an entry of ``closed`` (S, W) at the cap, in ``lost`` where its symbol can start."""
     for a in range(closed.shape[0]):
@@ -84,20 +98,21 @@ def _mark(closed, present, begun, cap, capped, lost):
                         lost[w] |= _any(begun[a, :, w])
 
 
-@njit(cache=True, nogil=True)
-def _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags):
+@kernel
+def _leaf(words, j, scale, lexicon: LexicalRules, bare, flags):
     """Preterminals over word j (0-based) of each sentence, scaled; fills ``bare`` and ``flags``."""
+    start, parent, prob = lexicon
     bare[:] = 0.0
     flags[:] = False
     for w in range(words.shape[1]):
         word = words[j, w]
         if word >= 0:
-            for r in range(lex_start[word], lex_start[word + 1]):
-                flags[lex_parent[r]] = True
-                bare[lex_parent[r], w] += lex_prob[r] * scale[w]
+            for r in range(start[word], start[word + 1]):
+                flags[parent[r]] = True
+                bare[parent[r], w] += prob[r] * scale[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any(row):
     for x in row:  # noqa: SIM110 (numba has no generators)
         if x != 0.0:
@@ -105,9 +120,10 @@ def _any(row):
     return False
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _spread(source, r, row_start, column, value, out):
+@kernel(fastmath={"contract"})
+def _spread(source, r, chains: SparseRows, out):
     """``out[:, r] += M^T source[:, r]`` over the batch for a sparse matrix M by rows; both are (S, owed, W)."""
+    row_start, column, value = chains
     for a in range(source.shape[0]):
         if _any(source[a, r]):
             for e in range(row_start[a], row_start[a + 1]):
@@ -117,12 +133,13 @@ def _spread(source, r, row_start, column, value, out):
                     out[b, r, w] += weight * source[a, r, w]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _owe(source, alive, low, high, first, last, corner_start, corner_row, corner_value, target):
+@kernel(fastmath={"contract"})
+def _owe(source, alive, low, high, first, last, corners: SparseRows, target):
     """Left corners that leave tokens owed: rows low..high-1 of ``source`` add to rows first..last-1 of ``target``.
 
     ``target[C, r] += corner[A -> C, r - s] source[A, s]``; both are (S, owed, W).
     """
+    corner_start, corner_row, corner_value = corners
     for c in range(target.shape[0]):
         for e in range(corner_start[c], corner_start[c + 1]):
             a = corner_row[e]
@@ -135,20 +152,8 @@ def _owe(source, alive, low, high, first, last, corner_start, corner_row, corner
                         target[c, r, w] += weight * source[a, s, w]
 
 
-@njit(cache=True, nogil=True)
-def _spread_owed(
-    omega,
-    room,
-    block,
-    corner_start,
-    corner_row,
-    corner_value,
-    chain_start,
-    chain_column,
-    chain_value,
-    alive,
-    out,
-):
+@kernel
+def _spread_owed(omega, room, block, corners: SparseRows, chains: SparseRows, alive, out):
     """Left-corner closure by tokens owed: entry ``[A, r, w]`` owes r tokens after the symbol, r below ``room``.
 
     From few to many tokens owed: chains of unary rules keep r, each left corner of a binary rule adds what its
@@ -157,44 +162,30 @@ def _spread_owed(
     """
     for first in range(0, room, block):
         last = min(first + block, room)
-        _owe(out, alive, 0, first, first, last, corner_start, corner_row, corner_value, omega)
+        _owe(out, alive, 0, first, first, last, corners, omega)
         for r in range(first, last):
             if r > first:
-                _owe(out, alive, first, r, r, r + 1, corner_start, corner_row, corner_value, omega)
-            _spread(omega, r, chain_start, chain_column, chain_value, out)
+                _owe(out, alive, first, r, r, r + 1, corners, omega)
+            _spread(omega, r, chains, out)
             for a in range(out.shape[0]):
                 alive[a] = alive[a] or _any(out[a, r])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def _advance(
-    begun,
-    alive,
-    inside,
-    present,
-    j,
-    room,
-    block,
-    group_start,
-    left,
-    rule_start,
-    right,
-    prob,
-    acc,
-    omega,
-):
+@kernel(fastmath={"contract"})
+def _advance(begun, alive, inside, present, j, room, block, groups: ParentRules, acc, omega):
     """Weight of what can start after word j: ``omega[c] += p begun[i, A] B(i, j)[b]`` over i and rules A -> b c.
 
     Per parent and left child, all starts i are summed before the rules are applied; ``block`` rows of tokens
     owed at a time, so that what is added to stays in the cache.
     """
+    group_start, left_of, rule_start, right, prob = groups
     for first in range(0, room, block):
         last = min(first + block, room)
         for a in range(group_start.size - 1):
             if not alive[:j, a].any():
                 continue
             for g in range(group_start[a], group_start[a + 1]):
-                b = left[g]
+                b = left_of[g]
                 met = False
                 for i in range(j):
                     span = j * (j - 1) // 2 + i
@@ -215,170 +206,138 @@ def _advance(
                                 omega[c, r, w] += weight * acc[r - first, w]
 
 
-@njit(cache=True, nogil=True)
-def causal(
-    words,
-    start,
-    start_weight,
-    high,
-    low,
-    cap,
-    restart,
-    block,
-    corner_start,
-    corner_row,
-    corner_value,
-    chain_start,
-    chain_column,
-    chain_value,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    pair_rule_start,
-    parent,
-    pair_prob,
-    group_start,
-    left,
-    group_rule_start,
-    right,
-    group_prob,
-    lex_start,
-    lex_parent,
-    lex_prob,
-):
-    """Inside charts and conditional probabilities of a batch.
+@kernel
+def _blank(n, width, owed, rules: ChartRules):
+    """The arrays of a pass, all zero but the scales."""
+    n_states, n_spans = rules.pairs.by_left.size - 1, n * (n + 1) // 2
+    dtype = rules.lexicon.prob.dtype
+    return CausalPass(
+        np.zeros((n_spans, n_states, width), dtype=dtype),
+        np.zeros((n_spans, n_states), dtype=np.bool_),
+        np.zeros((n, width)),
+        np.zeros((n + 1, width)),
+        np.zeros((n + 1, n_states, width), dtype=dtype),
+        np.ones((n, width)),
+        np.zeros((n + 1, width)),
+        np.zeros((2, width), dtype=np.bool_),
+        np.zeros((n + 1, n_states, owed, width), dtype=dtype),
+    )
 
-    Unconditioned: ``high = 0`` and ``chain_*`` are the rows of E, the left-corner closure. Conditioned on a length
-    range: ``high`` is its upper end, ``low`` its lower end, ``start_weight = 1 / Z``, ``corner_value[e, d]`` the
-    weight of left-corner step e (to its own state C from ``corner_row[e]``) with d tokens owed after C, ``chain_*``
-    the rows of U, the unary closure, and ``block`` how many counts of tokens owed are worked on together.
-    ``pair_*`` are the binary rules by child pair, ``group_*`` by parent and left child. With ``restart``, an
-    impossible word is followed by columns scaled as if any symbol could start there.
 
-    Returns:
-        inside (spans, S, W), scaled; present (spans, S), the states of each span that are not zero;
-        conditional (n, W), P(word | its left context); stop (n+1, W), P(end | first j words);
-        starts (n+1, S, W), the weight of each symbol starting after j words (all owed lengths allowed by the
-        range summed), relative to the probability of the prefix; scales (n, W), what each column is multiplied by;
-        totals (n+1, W), the sum of all weights of symbols starting after j words; capped (2, W), whether any entry
-        was capped, and whether one whose symbol can start there was; begun (n+1, S, owed, W), the weight of each
-        symbol starting after j words by tokens owed after it.
+@kernel
+def _read(words, j, start, weight, counted, cap, rules: ChartRules, found: CausalPass, dead, acc):
+    """The next word: its probability given the prefix, and its column of the chart.
+
+    ``weight`` is that of a whole sentence's chart entry in ``stop``; only ``counted`` sentences may end after the word.
+    """
+    inside, present = found.inside, found.present
+    lex_start, lex_parent, lex_prob = rules.lexicon
+    n_states, width = inside.shape[1], inside.shape[2]
+    scale = found.scales[j]
+    for w in range(width):
+        word = words[j, w]
+        total = 0.0
+        if word >= 0:
+            for r in range(lex_start[word], lex_start[word + 1]):
+                total += found.starts[j, lex_parent[r], w] * lex_prob[r]
+        if not dead[w]:
+            found.conditional[j, w] = total
+        scale[w] = 1.0 / total if total > 0.0 else 1.0
+    bare, flags = np.empty((n_states, width), dtype=inside.dtype), np.empty(n_states, dtype=np.bool_)
+    splits = np.empty(j + 1, dtype=np.int64)
+    for i in range(j, -1, -1):
+        span = (j + 1) * j // 2 + i
+        if i == j:
+            _leaf(words, j, scale, rules.lexicon, bare, flags)
+        else:
+            _span(inside, present, i, j + 1, rules.pairs, acc, splits, bare, flags)
+        _close(bare, rules.closure, inside[span], flags, present[span], cap)
+        _mark(inside[span], present[span], found.begun[i], cap, found.capped[0], found.capped[1])
+    if counted:
+        whole = (j + 1) * j // 2
+        for w in range(width):
+            found.stop[j + 1, w] = weight * inside[whole, start, w]
+
+
+@kernel
+def _bury(found: CausalPass, j, dead):
+    """Nothing starts after a word that was impossible; ``dead`` (W,) are the sentences that have had one."""
+    for w in range(dead.size):
+        if dead[w]:
+            found.starts[j, :, w] = 0.0
+
+
+@kernel
+def free(words, start, cap, corners: SparseRows, rules: ChartRules):
+    """A pass over ``words`` (n, W), -1 unknown, sentences of any length.
+
+    An impossible word is followed by columns scaled as if any symbol could start there. ``corners`` are the rows of the
+    left-corner closure.
     """
     n, width = words.shape
-    n_states = by_left.size - 1
-    n_spans = n * (n + 1) // 2
-    owed = max(high, 1)
-    inside = np.zeros((n_spans, n_states, width), dtype=lex_prob.dtype)
-    present = np.zeros((n_spans, n_states), dtype=np.bool_)
-    acc = np.zeros((min(block, owed), width), dtype=lex_prob.dtype)
-    splits = np.zeros(n + 1, dtype=np.int64)
-    bare = np.zeros((n_states, width), dtype=lex_prob.dtype)
-    flags = np.zeros(n_states, dtype=np.bool_)
-    scale = np.ones(width)
-    scales = np.ones((n, width))
-    totals = np.zeros((n + 1, width))
-    capped = np.zeros((2, width), dtype=np.bool_)
-    conditional = np.zeros((n, width))
-    stop = np.zeros((n + 1, width))
-    starts = np.zeros((n + 1, n_states, width), dtype=lex_prob.dtype)
-    omega = np.zeros((n_states, owed, width), dtype=lex_prob.dtype)
-    # begun[i, A, r, w]: weight of A starting at i with r tokens owed after it
-    begun = np.zeros((n + 1, n_states, owed, width), dtype=lex_prob.dtype)
+    found = _blank(n, width, 1, rules)
+    starts, totals, begun = found.starts, found.totals, found.begun
+    n_states = starts.shape[1]
+    acc = np.zeros((1, width), dtype=starts.dtype)
+    omega = np.zeros((n_states, 1, width), dtype=starts.dtype)
     alive = np.zeros((n + 1, n_states), dtype=np.bool_)
-    dead = np.zeros(width, dtype=np.bool_)  # a word of the sentence was impossible
-    omega[start, 0] = start_weight
+    dead = np.zeros(width, dtype=np.bool_)
+    omega[start, 0] = 1.0
     for j in range(n + 1):
-        room = 1 if high == 0 else max(high - j, 0)
-        if high == 0:
-            _spread(omega, 0, chain_start, chain_column, chain_value, begun[j])
-        else:
-            _spread_owed(
-                omega,
-                room,
-                block,
-                corner_start,
-                corner_row,
-                corner_value,
-                chain_start,
-                chain_column,
-                chain_value,
-                alive[j],
-                begun[j],
-            )
+        _spread(omega, 0, corners, begun[j])
         for a in range(n_states):
-            alive[j, a] = alive[j, a] or _any(begun[j, a, 0])
+            alive[j, a] = _any(begun[j, a, 0])
+            for w in range(width):
+                totals[j, w] += begun[j, a, 0, w]
+                starts[j, a, w] = begun[j, a, 0, w]
+        if j == n:
+            break
+        _read(words, j, start, 1.0, True, cap, rules, found, dead, acc[0])
+        omega[:] = 0.0
+        _advance(begun, alive, found.inside, found.present, j + 1, 1, 1, rules.groups, acc, omega)
+        _bury(found, j, dead)
+        for w in range(width):
+            if found.conditional[j, w] == 0.0:
+                dead[w] = True
+                if not _any(omega[:, 0, w]):
+                    omega[:, 0, w] = 1.0
+    _bury(found, n, dead)
+    return found
+
+
+@kernel
+def conditioned(words, start, low, high, weight, cap, block, corners: SparseRows, rules: ChartRules):
+    """A pass over ``words`` (n, W), -1 unknown, given a length from ``low`` to ``high``.
+
+    ``weight = 1 / Z``; ``corners.value[e, d]`` is the weight of left-corner step e (to its own state C from
+    ``corners.column[e]``) with d tokens owed after C. ``block`` counts of tokens owed are worked on together.
+    """
+    n, width = words.shape
+    found = _blank(n, width, high, rules)
+    starts, totals, begun = found.starts, found.totals, found.begun
+    n_states = starts.shape[1]
+    acc = np.zeros((min(block, high), width), dtype=starts.dtype)
+    omega = np.zeros((n_states, high, width), dtype=starts.dtype)
+    alive = np.zeros((n + 1, n_states), dtype=np.bool_)
+    dead = np.zeros(width, dtype=np.bool_)
+    omega[start, 0] = weight
+    for j in range(n + 1):
+        room = max(high - j, 0)
+        _spread_owed(omega, room, block, corners, rules.closure, alive[j], begun[j])
+        for a in range(n_states):
             for r in range(room):
                 for w in range(width):
                     totals[j, w] += begun[j, a, r, w]
-                if high == 0 or low <= j + 1 + r <= high:
+                if low <= j + 1 + r:
                     for w in range(width):
                         starts[j, a, w] += begun[j, a, r, w]
         if j == n:
             break
-        # the next word: its probability given the prefix, and its column of the chart
-        for w in range(width):
-            word = words[j, w]
-            total = 0.0
-            if word >= 0:
-                for r in range(lex_start[word], lex_start[word + 1]):
-                    total += starts[j, lex_parent[r], w] * lex_prob[r]
-            if not dead[w]:
-                conditional[j, w] = total
-            scale[w] = 1.0 / total if total > 0.0 else 1.0
-            scales[j, w] = scale[w]
-        for i in range(j, -1, -1):
-            span = (j + 1) * j // 2 + i
-            if i == j:
-                _leaf(words, j, scale, lex_start, lex_parent, lex_prob, bare, flags)
-            else:
-                _span(
-                    inside,
-                    present,
-                    i,
-                    j + 1,
-                    by_left,
-                    pair_right,
-                    pair_rule_start,
-                    parent,
-                    pair_prob,
-                    acc[0],
-                    splits,
-                    bare,
-                    flags,
-                )
-            _close(bare, closure_start, closure_column, closure_value, inside[span], flags, present[span], cap)
-            _mark(inside[span], present[span], begun[i], cap, capped[0], capped[1])
-        whole = (j + 1) * j // 2
-        if high == 0 or low <= j + 1 <= high:
-            for w in range(width):
-                stop[j + 1, w] = start_weight * inside[whole, start, w]
+        _read(words, j, start, weight, low <= j + 1 <= high, cap, rules, found, dead, acc[0])
         omega[:] = 0.0
-        _advance(
-            begun,
-            alive,
-            inside,
-            present,
-            j + 1,
-            1 if high == 0 else max(high - j - 1, 0),
-            block,
-            group_start,
-            left,
-            group_rule_start,
-            right,
-            group_prob,
-            acc,
-            omega,
-        )
+        _advance(begun, alive, found.inside, found.present, j + 1, max(room - 1, 0), block, rules.groups, acc, omega)
+        _bury(found, j, dead)
         for w in range(width):
-            if dead[w]:
-                starts[j, :, w] = 0.0
-            if conditional[j, w] == 0.0:
-                dead[w] = True
-                if restart and not _any(omega[:, 0, w]):
-                    omega[:, 0, w] = 1.0
-    for w in range(width):
-        if dead[w]:
-            starts[n, :, w] = 0.0
-    return inside, present, conditional, stop, starts, scales, totals, capped, begun
+            dead[w] |= found.conditional[j, w] == 0.0
+    _bury(found, n, dead)
+    return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 NEAR_ONE = 1.0 - 1e-14  #: a return weight above this leaves no digit of its distance from 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@kernel(fastmath={"contract"})
 def star(matrix):
     """``(I - matrix)^-1`` (n, n), in place, by Kleene's elimination: only sums and products of what is positive.
 

@@ -8,16 +8,20 @@ symbol can have (first above last where it has none): splits outside them are sk
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import LengthTable, PairRules
 
 
-@njit(cache=True, nogil=True)
-def rule_counts(masses, mirror, first, last, start, seed, left, right, rule_start, parent, prob, closure):
+@kernel
+def rule_counts(table: LengthTable, start, seed, pairs: PairRules, closure):
     """Outside masses and expected uses of binary rules.
 
     ``seed`` (N+1,) is the weight of a sentence of each length. Returns the outside masses (N+1, S), unary chains
     above included and valid where the inside mass is positive, and the uses of each rule (R,) in the order given.
     """
+    masses, mirror, first, last = table
+    left, right, _, rule_start, parent, prob = pairs
     n_states, top = masses.shape[0], masses.shape[1] - 1
     below = np.zeros((n_states, top + 1))
     outside = np.zeros((top + 1, n_states))
@@ -52,12 +56,14 @@ def rule_counts(masses, mirror, first, last, start, seed, left, right, rule_star
     return outside, uses
 
 
-@njit(cache=True, nogil=True)
-def class_masses(top, plain, marked, first, last, left, right, rule_start, parent, prob, closure):
+@kernel
+def class_masses(top, plain, marked, table: LengthTable, pairs: PairRules, closure):
     """``out[n, A, m] = P(A yields n tokens, m of them in the class)``, (N+1, S, N+1).
 
     ``plain`` and ``marked`` (S,) are the probability of one token outside and in the class.
     """
+    _, _, first, last = table
+    left, right, _, rule_start, parent, prob = pairs
     n_states = plain.size
     out = np.zeros((top + 1, n_states, top + 1))
     total = np.zeros(top + 1)
@@ -87,9 +93,10 @@ def class_masses(top, plain, marked, first, last, left, right, rule_start, paren
     return out
 
 
-@njit(cache=True, nogil=True)
-def split_masses(masses, mirror, left, right, rule_start, parent, prob):
+@kernel
+def split_masses(masses, mirror, pairs: PairRules):
     """One application of the binary rules to masses by length, (S, N+1)."""
+    left, right, _, rule_start, parent, prob = pairs
     n_states, top = masses.shape[0], masses.shape[1] - 1
     out = np.zeros((n_states, top + 1))
     total = np.zeros(top + 1)
@@ -110,12 +117,13 @@ def split_masses(masses, mirror, left, right, rule_start, parent, prob):
     return out
 
 
-@njit(cache=True, nogil=True)
-def split_spans(chart, left, right, rule_start, parent, prob):
+@kernel
+def split_spans(chart, pairs: PairRules):
     """One application of the binary rules to the spans of a sentence.
 
     ``chart`` (S, n+1, n+1) holds the weight of each symbol over tokens i to j at [symbol, i, j]; so does the result.
     """
+    left, right, _, rule_start, parent, prob = pairs
     n_states, n = chart.shape[0], chart.shape[1] - 1
     out = np.zeros((n_states, n + 1, n + 1))
     total = np.zeros(n + 1)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import PairRules
 
 
-@njit(cache=True, nogil=True)
-def length_masses(high, leaf, left, right, rule_start, parent, prob, closure):
+@kernel
+def length_masses(high, leaf, pairs: PairRules, closure):
     """``out[m, A] = P(A yields exactly m tokens)``, (high+1, S); row 0 is zero.
 
-    ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure;
-    the rest are binary rules by child pair. Splits are summed per pair before rules are applied.
+    ``leaf`` (S,) is the probability of one token without unary steps, ``closure`` (S, S) the unary closure. Splits are
+    summed per pair before rules are applied.
     """
+    left, right, _, rule_start, parent, prob = pairs
     n_states = leaf.size
     out = np.zeros((high + 1, n_states))
     for m in range(1, high + 1):

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import PairRules, SparseRows
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def outside_leaves(
-    inside,
-    present,
-    n,
-    start,
-    cap,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-):
+@kernel(fastmath={"contract"})
+def outside_leaves(inside, present, n, start, cap, closure: SparseRows, pairs: PairRules):
     """Outside weight of every preterminal position, unary chains above it included, (n, S, W).
 
-    ``inside`` (spans, S, W) and ``present`` (spans, S) come from `_kernels_causal.causal`. States that cannot
+    ``inside`` (spans, S, W) and ``present`` (spans, S) come from a pass of `causal`. States that cannot
     make the observed word have their outside weight too: the distribution over *all* words follows from it.
     Weights are scaled as the inside chart is, and capped at ``cap``; also gives which sentences had a capped one, (W,).
     """
+    closure_start, closure_column, closure_value = closure
+    _, pair_right, by_left, rule_start, parent, prob = pairs
     n_states = by_left.size - 1
     width = inside.shape[2]
     n_spans = n * (n + 1) // 2

@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, LexicalRules, PairRules, SparseRows
 
 #: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
 #: about its inverse, and every product of the kernels below stays finite.
 SMALLEST = 1e-250
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(array, needed):
     """``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
     if needed <= array.size:
@@ -28,12 +30,14 @@ def _room(array, needed):
     return larger
 
 
-@njit(cache=True, nogil=True)
-def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touched, lost):
+@kernel
+def _products(i, j, chart: InsideChart, pairs: PairRules, acc, touched, lost):
     """Sum all splits of span (i, j) per child pair into ``acc``; returns how many are touched, and their power.
 
     Sets ``lost[0]`` where a product underflows.
     """
+    inside, _, shift, listed, count = chart
+    _, pair_right, by_left, _, _, _ = pairs
     top = np.int64(-(2**62))
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
@@ -61,30 +65,18 @@ def _products(i, j, inside, shift, listed, count, by_left, pair_right, acc, touc
     return n_touched, top
 
 
-@njit(cache=True, nogil=True)
-def inside(
-    words,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-    lex_start,
-    lex_parent,
-    lex_prob,
-):
+@kernel
+def inside(words, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
     """Inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
 
-    ``closure_*`` are the columns of the unary closure: entry e of row b is ``U[closure_column[e], b]``.
+    ``closure`` are the columns of the unary closure: entry e of row b is ``U[column[e], b]``.
 
     Returns:
-        inside (spans, S), unary chains included; bare (spans, S), the same without chains above the symbol;
-        shift (spans,), see above; listed (spans, S) and count (spans,), the states of each span not zero; whether
-        any weight was too small beside others to be kept.
+        The chart; and whether any weight was too small beside others to be kept.
     """
+    closure_start, closure_column, closure_value = closure
+    _, pair_right, by_left, rule_start, parent, prob = pairs
+    lex_start, lex_parent, lex_prob = lexicon
     n = words.size
     n_states = by_left.size - 1
     n_spans = n * (n + 1) // 2
@@ -93,6 +85,7 @@ def inside(
     shift = np.zeros(n_spans, dtype=np.int64)
     listed = np.zeros((n_spans, n_states), dtype=np.int32)
     count = np.zeros(n_spans, dtype=np.int32)
+    chart = InsideChart(full, bare, shift, listed, count)
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
     lost = np.zeros(1, dtype=np.bool_)
@@ -106,7 +99,7 @@ def inside(
                     for r in range(lex_start[word], lex_start[word + 1]):
                         bare[span, lex_parent[r]] = lex_prob[r]
             else:
-                n_touched, top = _products(i, j, full, shift, listed, count, by_left, pair_right, acc, touched, lost)
+                n_touched, top = _products(i, j, chart, pairs, acc, touched, lost)
                 for x in range(n_touched):
                     p = touched[x]
                     for r in range(rule_start[p], rule_start[p + 1]):
@@ -137,32 +130,20 @@ def inside(
                     full[span, a] = value
                     listed[span, count[span]] = a
                     count[span] += 1
-    return full, bare, shift, listed, count, lost[0]
+    return chart, lost[0]
 
 
-@njit(cache=True, nogil=True)
-def outside(
-    inside,
-    shift,
-    listed,
-    count,
-    n,
-    start,
-    closure_start,
-    closure_column,
-    closure_value,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    prob,
-):
+@kernel
+def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules):
     """Outside weights of one sentence below unary chains, (spans, S), scaled as above; arguments from `inside`.
 
     With ``closed[A]`` over a span, ``closed[A] * inside[A]`` is the expected number of A nodes over that span and
     ``closed[A] * bare[A]`` the probability that A stands at the lower end of its unary chain. Zero for states
     whose inside weight is zero.
     """
+    inside, _, shift, listed, count = chart
+    closure_start, closure_column, closure_value = closure
+    _, pair_right, by_left, rule_start, parent, prob = pairs
     n_states = by_left.size - 1
     n_spans = n * (n + 1) // 2
     closed = np.zeros((n_spans, n_states))
@@ -211,26 +192,15 @@ def outside(
     return closed
 
 
-@njit(cache=True, nogil=True)
-def sample(
-    rng,
-    inside,
-    bare,
-    shift,
-    n,
-    start,
-    binary_start,
-    binary_left,
-    binary_right,
-    binary_prob,
-    unary_start,
-    unary_child,
-    unary_prob,
-):
+@kernel
+def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRules):
     """One derivation drawn from the posterior: states in preorder and their number of child nodes, (nodes,) each.
 
-    ``binary_*`` and ``unary_*`` are the rules by parent, ``rng`` a `numpy.random.Generator`.
+    ``rng`` is a `numpy.random.Generator`.
     """
+    inside, bare, shift, _, _ = chart
+    binary_start, binary_left, binary_right = binary.start, binary.children[0], binary.children[1]
+    unary_start, unary_child = unary.start, unary.children[0]
     states = np.empty(4 * n, dtype=np.int32)
     arity = np.empty(4 * n, dtype=np.int8)
     nodes = 0
@@ -252,7 +222,7 @@ def sample(
                 draw -= bare[span, a]
                 below = np.int64(-1)
                 for e in range(unary_start[a], unary_start[a + 1]):
-                    weight = unary_prob[e] * inside[span, unary_child[e]]
+                    weight = unary.prob[e] * inside[span, unary_child[e]]
                     if weight > 0.0:
                         below = np.int64(unary_child[e])
                         draw -= weight
@@ -275,7 +245,7 @@ def sample(
                     continue
                 factor = math.ldexp(1.0, power)
                 for r in range(binary_start[a], binary_start[a + 1]):
-                    weight = binary_prob[r] * inside[left, binary_left[r]] * inside[right, binary_right[r]] * factor
+                    weight = binary.prob[r] * inside[left, binary_left[r]] * inside[right, binary_right[r]] * factor
                     if weight > 0.0:
                         split, rule = np.int64(k), np.int64(r)
                         draw -= weight
@@ -289,47 +259,24 @@ def sample(
     return states[:nodes], arity[:nodes]
 
 
-@njit(cache=True, nogil=True)
-def max_rule(
-    inside,
-    bare,
-    closed,
-    shift,
-    listed,
-    count,
-    n,
-    smallest,
-    state_label,
-    n_labels,
-    by_left,
-    pair_right,
-    group_start,
-    group_coarse,
-    member_start,
-    member_parent,
-    member_prob,
-    coarse_parent,
-    coarse_left,
-    coarse_right,
-    chain_start,
-    chain_above,
-    chain_below,
-    chain_weight,
-    chain_parent,
-    chain_child,
-):
+@kernel
+def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pairs: PairRules, coarse: CoarseRules):
     """Coarse trees with the greatest product of posterior rule probabilities, for every label and span.
 
-    Rules of one child pair and one parent label make a group: ``group_start`` (P+1,) by pair, ``group_coarse`` the
-    coarse rule, ``member_*`` its parents. ``coarse_*`` name the labels of coarse binary rules, ``chain_parent`` and
-    ``chain_child`` those of coarse unary rules; the probability that unary rule u is used over a span is the sum
-    over ``chain_start[u]:chain_start[u+1]`` of ``closed[above] * weight * inside[below]``. Spans that are a constituent
-    with a probability below ``smallest`` are passed over.
+    Spans that are a constituent with a probability below ``smallest`` are passed over.
 
     Returns:
         best (spans, L), log of the product; below (spans, L), label under the best unary step, -1 where there is
         none; rule and split (spans, L), best coarse binary rule and its split of the label without unary steps.
     """
+    inside, bare, shift, listed, count = chart
+    _, pair_right, by_left, _, _, _ = pairs
+    group_start, group_coarse = coarse.group_start, coarse.group_coarse
+    member_start, member_parent, member_prob = coarse.member_start, coarse.member_parent, coarse.member_prob
+    coarse_parent, coarse_left, coarse_right = coarse.binary[0], coarse.binary[1], coarse.binary[2]
+    chain_start, chain_weight = coarse.chain_start, coarse.chain_weight
+    chain_above, chain_below = coarse.chain_states[0], coarse.chain_states[1]
+    chain_parent, chain_child = coarse.chains[0], coarse.chains[1]
     n_spans = n * (n + 1) // 2
     best = np.full((n_spans, n_labels), -np.inf)
     below = np.full((n_spans, n_labels), -1, dtype=np.int32)
@@ -422,7 +369,7 @@ def max_rule(
     return best, below, rule, split
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_splits(gain, n):
     """Binary bracketing of n words with the greatest sum of ``gain`` (spans,) over its spans: split (spans,)."""
     total = gain.copy()

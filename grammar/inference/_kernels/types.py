@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import LengthTable, LexicalRules, PairRules, SparseRows
 
 
-@njit(cache=True, nogil=True)
-def occurrence(
-    masses,
-    first,
-    last,
-    start,
-    word_start,
-    word_parent,
-    word_prob,
-    left,
-    right,
-    rule_start,
-    parent,
-    prob,
-    chain_start,
-    chain_to,
-    chain_weight,
-):
+@kernel
+def occurrence(table: LengthTable, start, words: LexicalRules, pairs: PairRules, chains: SparseRows):
     """``out[n, w] = P(the start symbol yields n tokens, word w among them)``, (N+1, W).
 
-    ``masses`` (S, N+1) are inside masses by length, the lexical rules of the batch's words are given by word,
-    the unary closure by sparse rows. With d the mass of yields with the word and s of those without it, a split
-    adds ``d_left mass_right + s_left d_right``: positive terms only, so that rare words keep their precision.
+    ``words`` are the lexical rules of the batch's words, ``chains`` the rows of the unary closure. With d the mass of
+    yields with the word and s of those without it, a split adds ``d_left mass_right + s_left d_right``: positive terms
+    only, so that rare words keep their precision.
     """
+    masses, _, first, last = table
+    word_start, word_parent, word_prob = words
+    left, right, _, rule_start, parent, prob = pairs
+    chain_start, chain_to, chain_weight = chains
     n_states, top = masses.shape[0], masses.shape[1] - 1
     width = word_start.size - 1
     has = np.zeros((n_states, top + 1, width))
@@ -73,9 +63,10 @@ def occurrence(
     return out
 
 
-@njit(cache=True, nogil=True)
-def products(value, left, right, rule_start, parent, prob):
+@kernel
+def products(value, pairs: PairRules):
     """The binary rules applied to the square of ``value`` (S, W): ``sum_BC P(A -> B C) value_B value_C``, (S, W)."""
+    left, right, _, rule_start, parent, prob = pairs
     out = np.zeros(value.shape)
     width = value.shape[1]
     total = np.zeros(width)

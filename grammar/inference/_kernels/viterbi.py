@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
 
 
-@njit(cache=True, nogil=True)
-def viterbi(
-    words,
-    chain_start,
-    chain_column,
-    chain_logp,
-    by_left,
-    pair_right,
-    rule_start,
-    parent,
-    logp,
-    lex_start,
-    lex_parent,
-    lex_logp,
-):
+@kernel
+def viterbi(words, chains: SparseRows, pairs: PairRules, lexicon: LexicalRules):
     """Most probable derivation of each symbol over each span of one sentence, log space.
 
-    ``chain_*`` are the rows of the max-product unary closure. Returns best (spans, S); chain (spans, S), the
-    state at the lower end of the best unary chain; rule (spans, S) and split (spans, S), the best rule of
-    that state (as it stands *below* its chains) and its split point, -1 where lexical.
+    All weights are log probabilities; ``chains`` are the rows of the max-product unary closure. Returns best
+    (spans, S); chain (spans, S), the state at the lower end of the best unary chain; rule (spans, S) and split
+    (spans, S), the best rule of that state (as it stands *below* its chains) and its split point, -1 where lexical.
     """
+    chain_start, chain_column, chain_logp = chains
+    _, pair_right, by_left, rule_start, parent, logp = pairs
+    lex_start, lex_parent, lex_logp = lexicon
     n = words.size
     n_states = by_left.size - 1
     n_spans = n * (n + 1) // 2

@@ -8,7 +8,9 @@ Arrays come in pairs, ``m`` and ``e``. Span ``(i, j)`` has number ``j (j-1) / 2 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import WideLexicon, WidePairs, WideRows, WideSteps
 
 UNIT = 2.0**960
 INVERSE = 2.0**-960
@@ -16,7 +18,7 @@ HIGH = 2.0**480
 LOW = 2.0**-480
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _times(m1, e1, m2, e2):
     m, e = m1 * m2, np.int64(e1) + np.int64(e2)
     if m >= HIGH:
@@ -26,7 +28,7 @@ def _times(m1, e1, m2, e2):
     return m, e
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _plus(m1, e1, m2, e2):
     if m2 == 0.0:
         return m1, np.int64(e1)
@@ -48,7 +50,7 @@ def _plus(m1, e1, m2, e2):
     return m, e
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def star(m, e):
     """``(I - M)^-1`` of a non-negative matrix (S, S), in place, by Kleene's elimination: only sums of what is positive.
 
@@ -79,9 +81,10 @@ def star(m, e):
     return True
 
 
-@njit(cache=True, nogil=True)
-def _apply(row_start, column, vm, ve, xm, xe, outm, oute):
+@kernel
+def _apply(rows: WideRows, xm, xe, outm, oute):
     """``out = M x`` for a sparse matrix M by rows."""
+    row_start, column, vm, ve = rows
     for a in range(row_start.size - 1):
         m, e = 0.0, np.int64(0)
         for k in range(row_start[a], row_start[a + 1]):
@@ -92,9 +95,10 @@ def _apply(row_start, column, vm, ve, xm, xe, outm, oute):
         outm[a], oute[a] = m, e
 
 
-@njit(cache=True, nogil=True)
-def _spread(row_start, column, vm, ve, xm, xe, outm, oute):
+@kernel
+def _spread(rows: WideRows, xm, xe, outm, oute):
     """``out += M^T x`` for a sparse matrix M by rows."""
+    row_start, column, vm, ve = rows
     for a in range(row_start.size - 1):
         if xm[a] != 0.0:
             for k in range(row_start[a], row_start[a + 1]):
@@ -103,9 +107,10 @@ def _spread(row_start, column, vm, ve, xm, xe, outm, oute):
                 outm[b], oute[b] = _plus(outm[b], oute[b], x, y)
 
 
-@njit(cache=True, nogil=True)
-def length_masses(high, leafm, leafe, left, right, rule_start, parent, pm, pe, u_start, u_column, um, ue):
-    """``P(A yields exactly m tokens)``, (high+1, S); row 0 is zero. Binary rules by child pair, U by rows."""
+@kernel
+def length_masses(high, leafm, leafe, pairs: WidePairs, closure: WideRows):
+    """``P(A yields exactly m tokens)``, (high+1, S); row 0 is zero."""
+    left, right, _, rule_start, parent, pm, pe = pairs
     n_states = leafm.size
     m = np.zeros((high + 1, n_states))
     e = np.zeros((high + 1, n_states), np.int64)
@@ -125,17 +130,18 @@ def length_masses(high, leafm, leafe, left, right, rule_start, parent, pm, pe, u
                 for r in range(rule_start[p], rule_start[p + 1]):
                     x, y = _times(pm[r], pe[r], tm, te)
                     barem[parent[r]], baree[parent[r]] = _plus(barem[parent[r]], baree[parent[r]], x, y)
-        _apply(u_start, u_column, um, ue, barem, baree, m[size], e[size])
+        _apply(closure, barem, baree, m[size], e[size])
     return m, e
 
 
-@njit(cache=True, nogil=True)
-def inside_column(m, e, j, word, allowed, by_left, right, rule_start, parent, pm, pe, u_start, u_column, um, ue, lex):
+@kernel
+def inside_column(m, e, j, word, allowed, pairs: WidePairs, closure: WideRows, lexicon: WideLexicon):
     """Inside weights of the spans (i, j+1) that are ``allowed`` (j+1,), longest last; charts m, e are (spans, S)."""
+    _, right, by_left, rule_start, parent, pm, pe = pairs
+    lex_start, lex_parent, lexm, lexe = lexicon
     n_states = by_left.size - 1
     accm, acce = np.zeros(right.size), np.zeros(right.size, np.int64)
     barem, baree = np.zeros(n_states), np.zeros(n_states, np.int64)
-    lex_start, lex_parent, lexm, lexe = lex
     end = j + 1
     for i in range(j, -1, -1):
         if not allowed[i]:
@@ -163,10 +169,10 @@ def inside_column(m, e, j, word, allowed, by_left, right, rule_start, parent, pm
                     for r in range(rule_start[p], rule_start[p + 1]):
                         x, y = _times(pm[r], pe[r], accm[p], acce[p])
                         barem[parent[r]], baree[parent[r]] = _plus(barem[parent[r]], baree[parent[r]], x, y)
-        _apply(u_start, u_column, um, ue, barem, baree, m[span], e[span])
+        _apply(closure, barem, baree, m[span], e[span])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(m, e, j, begunm, begune, rule_parent, rule_left, rule_right, rm, re, omegam, omegae):
     """``omega[C, r] += p begun[i, A, r] B(i, j)[b]`` over starts i < j and rules A -> b C."""
     for rule in range(rm.size):
@@ -182,15 +188,14 @@ def advance(m, e, j, begunm, begune, rule_parent, rule_left, rule_right, rm, re,
                     omegam[c, r], omegae[c, r] = _plus(omegam[c, r], omegae[c, r], x, y)
 
 
-@njit(cache=True, nogil=True)
-def spread_owed(omegam, omegae, corners, chains, room, outm, oute):
+@kernel
+def spread_owed(omegam, omegae, corners: WideSteps, chains: WideRows, room, outm, oute):
     """Left-corner closure by tokens owed: ``out[A, r]`` owes r tokens after A; both are (S, owed), ``out`` zero.
 
-    ``corners``: parent A and child C of each step, weights (steps, owed) with d tokens owed after C. ``chains``: the
-    rows of the unary closure where tokens are owed, of the left-corner closure where there are no steps.
+    ``chains`` are the rows of the unary closure where tokens are owed, of the left-corner closure where there are no
+    steps in ``corners``.
     """
     step_parent, step_child, cm, ce = corners
-    chain_start, chain_column, vm, ve = chains
     sm, se = np.zeros(omegam.shape[0]), np.zeros(omegam.shape[0], np.int64)
     tm, te = np.zeros(omegam.shape[0]), np.zeros(omegam.shape[0], np.int64)
     for r in range(room):
@@ -203,20 +208,21 @@ def spread_owed(omegam, omegae, corners, chains, room, outm, oute):
                     x, y = _times(cm[s, r - before], ce[s, r - before], outm[a, before], oute[a, before])
                     sm[c], se[c] = _plus(sm[c], se[c], x, y)
         tm[:] = 0.0
-        _spread(chain_start, chain_column, vm, ve, sm, se, tm, te)
+        _spread(chains, sm, se, tm, te)
         outm[:, r] = tm
         oute[:, r] = te
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pull(outm, oute, at, state, factorm, factore, demandm, demande):
     x, y = _times(factorm, factore, demandm, demande)
     outm[at, state], oute[at, state] = _plus(outm[at, state], oute[at, state], x, y)
 
 
-@njit(cache=True, nogil=True)
-def outside_leaves(m, e, n, start, by_left, right, rule_start, parent, pm, pe, u_start, u_column, um, ue):
+@kernel
+def outside_leaves(m, e, n, start, pairs: WidePairs, closure: WideRows):
     """Outside weight of every preterminal position, unary chains above it included, (n, S)."""
+    _, right, by_left, rule_start, parent, pm, pe = pairs
     n_states = by_left.size - 1
     outm, oute = np.zeros(m.shape), np.zeros(m.shape, np.int64)
     leafm, leafe = np.zeros((n, n_states)), np.zeros((n, n_states), np.int64)
@@ -227,7 +233,7 @@ def outside_leaves(m, e, n, start, by_left, right, rule_start, parent, pm, pe, u
             j = i + length
             span = j * (j - 1) // 2 + i
             cm[:] = 0.0
-            _spread(u_start, u_column, um, ue, outm[span], oute[span], cm, ce)
+            _spread(closure, outm[span], oute[span], cm, ce)
             if length == 1:
                 leafm[i] = cm
                 leafe[i] = ce
@@ -251,7 +257,7 @@ def outside_leaves(m, e, n, start, by_left, right, rule_start, parent, pm, pe, u
     return leafm, leafe
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def total(m, e):
     """Sum of a vector of weights."""
     summ, sume = 0.0, np.int64(0)
@@ -260,7 +266,7 @@ def total(m, e):
     return summ, sume
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dot(m, e, otherm, othere):
     """Sum of products of two vectors of weights."""
     summ, sume = 0.0, np.int64(0)

@@ -4,22 +4,21 @@ A batch is a run of nodes with one base rule A -> B C, so its nodes share every 
 WIDTH nodes are turned around, substate by node, and each rule probability that is not zero is one
 multiplication along the nodes.
 
-Common arguments: ``rule``, ``left``, ``right`` (N,) and ``batches`` (M + 1,) describe the nodes (see
-`encode.Forest`); ``offset`` (N,) is where a node's vector starts; ``sizes`` (R, 3) is n_A, n_B, n_C per base rule;
-``first_pair``, ``pair``, ``first_entry``, ``end_live``, ``substate``, ``prob`` are the rules (see
-`sparse.SparseRules`); the entries of a pair from ``end_live`` on are taken as zero.
+``sizes`` (R, 3) is n_A, n_B, n_C per base rule; the dormant entries of a pair are taken as zero.
 """
 
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar.estimate.split_merge._kernels.arrays import Entries, ForestNodes
 
 WIDTH = 128  #: nodes whose vectors are in the first-level cache together
 
 
-@njit(cache=True, nogil=True)
-def _turn(vector, offset, nodes, n, at, rows):  # type: ignore[no-untyped-def]
+@kernel
+def _turn(vector, offset, nodes, n, at, rows):
     """Copy the vectors of ``nodes`` into the columns of ``rows``; ``at`` receives where they start."""
     for j in range(len(nodes)):
         at[j] = offset[nodes[j]]
@@ -29,15 +28,14 @@ def _turn(vector, offset, nodes, n, at, rows):  # type: ignore[no-untyped-def]
             row[j] = vector[at[j] + k]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def inside(  # type: ignore[no-untyped-def]
-    rule, left, right, batches, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
-    vector, scale, log_scale,
-):  # fmt: skip
+@kernel(fastmath={"contract", "reassoc"})
+def inside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, log_scale):
     """Fill inside vectors, each over its largest entry ``scale``; ``log_scale`` sums a node's subtree.
 
     ``vector`` comes in as zeros.
     """
+    rule, left, right, batches, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
     vector[0], scale[0], log_scale[0] = 1.0, 1.0, 0.0
     for i in range(1, batches[0]):
         largest, at = 0.0, offset[i]
@@ -98,15 +96,14 @@ def inside(  # type: ignore[no-untyped-def]
                     vector[at + a] = ys[a, j] * top[j]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def outside(  # type: ignore[no-untyped-def]
-    rule, left, right, batches, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
-    vector, scale, out, asleep_too, gradient,
-):  # fmt: skip
+@kernel(fastmath={"contract", "reassoc"})
+def outside(nodes: ForestNodes, sizes, entries: Entries, vector, scale, out, asleep_too, gradient):
     """Add d log-likelihood / d ``prob`` to ``gradient``; ``out`` comes in with the roots' weights.
 
     Entries taken as zero get theirs only where ``asleep_too``.
     """
+    rule, left, right, batches, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
     most = max(sizes[:, 0].max(), sizes[:, 1].max(), sizes[:, 2].max())
     shape = (most, WIDTH + 8)
     ys, bs, cs = np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype), np.zeros(shape, vector.dtype)

@@ -1,10 +1,10 @@
 """Compiled part of the order of a forest's nodes; plain arrays in and out."""
 
-from numba import njit
+from truesource.grammar._kernels.kernel import kernel
 
 
-@njit(cache=True, nogil=True)
-def release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end):  # type: ignore[no-untyped-def]
+@kernel
+def release(order, fresh, done, rule, first_parent, parents, waiting, place, ready, end):
     """Take the nodes at ``fresh`` to ``done`` of the order as done: parents with no child left to do become ready.
 
     The parents of node i are ``parents[first_parent[i]]`` to ``parents[first_parent[i + 1]]``; ``waiting`` (N,) are

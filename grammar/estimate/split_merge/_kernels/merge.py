@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar.estimate.split_merge._kernels.arrays import Entries, ForestNodes
 
 
-@njit(cache=True, nogil=True)
-def _sizes(rule, left, right, sizes):  # type: ignore[no-untyped-def]
+@kernel
+def _sizes(rule, left, right, sizes):
     """Nodes, and vector entries, of the tree below each node with every occurrence counted."""
     nodes, entries = np.zeros(len(rule), np.int64), np.zeros(len(rule), np.int64)
     for i in range(1, len(rule)):
@@ -16,22 +18,21 @@ def _sizes(rule, left, right, sizes):  # type: ignore[no-untyped-def]
     return nodes, entries
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
-def merge_losses(  # type: ignore[no-untyped-def]
-    rule, left, right, offset, sizes, first_pair, pair, first_entry, end_live, substate, prob,
-    vector, scale, roots, weights, first_row, share, loss,
-):  # fmt: skip
+@kernel(fastmath={"contract", "reassoc"})
+def merge_losses(nodes: ForestNodes, sizes, entries: Entries, vector, scale, roots, weights, first_row, share, loss):
     """Add to ``loss`` (rows,) what each sibling pair's merge would cost, at the row of its first substate.
 
     The cost is a logarithm per occurrence, so unlike expected counts it cannot be collected over equal
     subtrees: every tree is walked, with outside vectors scaled so that a node's posterior sums to one.
     ``share`` (rows,) is the weight of a substate in the mixture with its sibling; ``first_row`` (R,) the
-    first row of each base rule's parent; the other arguments are those of `_kernels.inside`.
+    first row of each base rule's parent; the other arguments are those of `charts.inside`.
     """
-    nodes, entries = _sizes(rule, left, right, sizes)
+    rule, left, right, _, offset = nodes
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    n_nodes, n_entries = _sizes(rule, left, right, sizes)
     most_nodes, most_entries = 0, 0
     for root in roots:
-        most_nodes, most_entries = max(most_nodes, nodes[root]), max(most_entries, entries[root])
+        most_nodes, most_entries = max(most_nodes, n_nodes[root]), max(most_entries, n_entries[root])
     queue, place = np.zeros(most_nodes, np.int64), np.zeros(most_nodes, np.int64)
     out = np.zeros(most_entries)
     for t in range(len(roots)):

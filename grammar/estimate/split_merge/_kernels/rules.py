@@ -1,17 +1,19 @@
 """Compiled loops over the rules of a grammar with substates, dense and sparse; plain arrays in and out.
 
 Dense: ``rules`` (R, 5) holds per base rule its position in the flat array, n_A, n_B, n_C and the first row of
-A (see `parameters.Layout`). Sparse: see `sparse.SparseRules`.
+A (see `parameters.Layout`). Sparse: see `Entries`.
 """
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar.estimate.split_merge._kernels.arrays import Entries
 
 TINY = 1e-40  #: smaller probabilities are taken as zero
 
 
-@njit(cache=True, nogil=True)
-def row_totals(rules, scores, totals):  # type: ignore[no-untyped-def]
+@kernel
+def row_totals(rules, scores, totals):
     """Add the scores of each row to ``totals``."""
     for r in range(len(rules)):
         n_a, row = rules[r, 1], rules[r, 4]
@@ -21,8 +23,8 @@ def row_totals(rules, scores, totals):  # type: ignore[no-untyped-def]
                 totals[row + a] += scores[w + a]
 
 
-@njit(cache=True, nogil=True)
-def normalise(rules, scores, prob, totals):  # type: ignore[no-untyped-def]
+@kernel
+def normalise(rules, scores, prob, totals):
     """``prob`` = scores over the row's total, where the row has any; ``totals`` comes in as zeros."""
     row_totals(rules, scores, totals)
     for r in range(len(rules)):
@@ -35,8 +37,8 @@ def normalise(rules, scores, prob, totals):  # type: ignore[no-untyped-def]
                     prob[w + a] = p if p >= TINY else 0.0
 
 
-@njit(cache=True, nogil=True)
-def count_entries(rules, prob, n_pairs, n_entries):  # type: ignore[no-untyped-def]
+@kernel
+def count_entries(rules, prob, n_pairs, n_entries):
     """Per base rule, the child pairs with any non-zero probability, and the non-zero probabilities."""
     for r in range(len(rules)):
         w, n_a = rules[r, 0], rules[r, 1]
@@ -49,9 +51,10 @@ def count_entries(rules, prob, n_pairs, n_entries):  # type: ignore[no-untyped-d
             w += n_a
 
 
-@njit(cache=True, nogil=True)
-def sparse(rules, prob, pair, first_entry, substate, entry_prob):  # type: ignore[no-untyped-def]
+@kernel
+def sparse(rules, prob, entries: Entries):
     """Fill the sparse arrays with the non-zero entries of the flat array, in its order."""
+    _, pair, first_entry, _, substate, entry_prob = entries
     at, k = 0, 0
     for r in range(len(rules)):
         w, n_a = rules[r, 0], rules[r, 1]
@@ -69,9 +72,10 @@ def sparse(rules, prob, pair, first_entry, substate, entry_prob):  # type: ignor
     first_entry[at] = k
 
 
-@njit(cache=True, nogil=True)
-def dense(rules, first_pair, pair, first_entry, substate, values, flat):  # type: ignore[no-untyped-def]
+@kernel
+def dense(rules, entries: Entries, values, flat):
     """Put sparse values at their places in the flat array."""
+    first_pair, pair, first_entry, _, substate, _ = entries
     for r in range(len(rules)):
         for q in range(first_pair[r], first_pair[r + 1]):
             w = rules[r, 0] + (pair[q, 0] * rules[r, 3] + pair[q, 1]) * rules[r, 1]
@@ -79,17 +83,16 @@ def dense(rules, first_pair, pair, first_entry, substate, values, flat):  # type
                 flat[w + substate[k]] = values[k]
 
 
-@njit(cache=True, nogil=True)
-def maximise(  # type: ignore[no-untyped-def]
-    rules, first_pair, pair, first_entry, end_live, substate, prob, scores, slept, smallest, dormant,
-    new_first_pair, new_pair, new_first_entry, new_end_live, new_substate, new_prob,
-):  # fmt: skip
-    """M-step: scores over their row's total, without what falls below ``smallest``.
+@kernel
+def maximise(rules, entries: Entries, scores, slept, smallest, dormant, result: Entries):
+    """M-step: ``result`` is scores over their row's total, without what falls below ``smallest``.
 
     Within a pair, what falls below ``dormant`` comes last, from ``end_live`` on. What did so before has its last score
     from ``slept`` iterations ago, and falls by as much as in all of them; it keeps its probability where ``slept`` is
     0, as a row without any score does. Returns how many pairs and entries are left.
     """
+    first_pair, pair, first_entry, end_live, substate, prob = entries
+    new_first_pair, new_pair, new_first_entry, new_end_live, new_substate, new_prob = result
     n_rows = 0
     for r in range(len(rules)):
         n_rows = max(n_rows, rules[r, 4] + rules[r, 1])
@@ -130,17 +133,15 @@ def maximise(  # type: ignore[no-untyped-def]
     return at, new
 
 
-@njit(cache=True, nogil=True)
-def smooth(  # type: ignore[no-untyped-def]
-    rules, lexical, first_pair, pair, first_entry, substate, prob, weight, end,
-    new_first_entry, new_substate, new_prob,
-):  # fmt: skip
+@kernel
+def smooth(rules, lexical, entries: Entries, weight, end, new_first_entry, new_substate, new_prob):
     """Probabilities drawn towards the mean of their siblings.
 
     Siblings are neighbouring rows: ``end`` (rows,) is one past the last sibling of a row. ``weight`` (2, rows)
     is the share of the mean in a row's phrasal and lexical rules; ``lexical`` (R,) is 0 or 1. Returns how many
     entries there are now.
     """
+    first_pair, pair, first_entry, _, substate, prob = entries
     new = 0
     buffer = np.zeros(rules[:, 1].max())
     for r in range(len(rules)):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_token(tokens: Array, n_tokens: int) -> tuple[Array, Array]:
     """Places (T,) int32 of a stream, sorted by its ``tokens`` (T,) int32, and how often each of them occurs (K,)."""
     counts = np.zeros(n_tokens, dtype=np.int32)
@@ -31,7 +32,7 @@ def by_token(tokens: Array, n_tokens: int) -> tuple[Array, Array]:
     return places, counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sort(tokens: Array, places: Array, n: int, other_tokens: Array, other_places: Array, most: int) -> None:
     """Sort the first n pairs by token, which is at most ``most``; pairs of one token stay in order.
 
@@ -63,7 +64,7 @@ def _sort(tokens: Array, places: Array, n: int, other_tokens: Array, other_place
         shift += 8
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(
     tokens: Array, places: Array, counts: Array, last: Array, length: int, end: int, n_tokens: int
 ) -> tuple[int, int]:
@@ -109,7 +110,7 @@ def refine(
     return kept, found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extend(
     tokens: Array,
     places: Array,

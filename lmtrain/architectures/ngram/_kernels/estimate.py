@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Array:
     """How many different tokens stand before each n-gram, (G,) int32.
 
@@ -31,7 +32,7 @@ def continuation_counts(count: Array, suffix: Array, first_longest: int) -> Arra
     return adjusted
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def counts_of_counts(count: Array) -> Array:
     """How many of ``count`` are 1, 2, 3 and 4, (4,) int64."""
     found = np.zeros(4, dtype=np.int64)
@@ -41,7 +42,7 @@ def counts_of_counts(count: Array) -> Array:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def estimate(
     start: Array,
     suffix: Array,
@@ -97,7 +98,7 @@ def estimate(
         log_prob[g] = np.log(log_prob[g])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def start_range(start: Array, level: Array, node: int) -> Array:
     """Numbers (N + 1, 2) of the first n-gram, and of the one after the last, of each length that begin with ``node``.
 
@@ -111,7 +112,7 @@ def start_range(start: Array, level: Array, node: int) -> Array:
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weighted_sum(count: Array, log_prob: Array, begin: int, end: int) -> tuple[float, int]:
     """Sum of ``count * log_prob`` over n-grams ``begin`` to ``end`` that occur, and of their counts."""
     total, tokens = 0.0, 0

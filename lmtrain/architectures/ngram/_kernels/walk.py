@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
@@ -19,7 +20,7 @@ _UNIT = 2.0**-53
 _S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _child(start: Array, word: Array, node: int, token: int) -> int:
     """The n-gram ``node`` continued by ``token``; -1 when it is not in the trie."""
     if node == 0:
@@ -34,7 +35,7 @@ def _child(start: Array, word: Array, node: int, token: int) -> int:
     return low if low < start[node + 1] and word[low] == token else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(
     start: Array, word: Array, suffix: Array, log_prob: Array, backoff: Array, node: int, length: int, token: int
 ) -> tuple[float, int, int]:
@@ -53,7 +54,7 @@ def _step(
     return total, suffix[child], length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def score(
     start: Array,
     word: Array,
@@ -95,7 +96,7 @@ def score(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contexts(
     start: Array,
     word: Array,
@@ -119,7 +120,7 @@ def contexts(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(
     start: Array,
     word: Array,
@@ -137,7 +138,7 @@ def look_up(
     return values, after
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(
     start: Array,
     word: Array,
@@ -153,7 +154,7 @@ def advance(
         _, nodes[r], lengths[r] = _step(start, word, suffix, log_prob, backoff, nodes[r], lengths[r], tokens[r])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_paths(
     start: Array,
     word: Array,
@@ -229,7 +230,7 @@ def sum_paths(
     return node[:size], log_p[:size], mean[:size], best[:size], before[:size], arc[:size], at, steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _doubled(array: Array) -> Array:
     """The array at the beginning of one twice as long."""
     longer = np.empty(2 * len(array), dtype=array.dtype)
@@ -237,7 +238,7 @@ def _doubled(array: Array) -> Array:
     return longer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def expect(
     start: Array,
     word: Array,
@@ -295,7 +296,7 @@ def expect(
                     result[r, column[word[child]]] = total + log_prob[child]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _uniform(state: Array) -> float:
     """One float64 in [0, 1) from xoshiro256, as `generator._kernels.uniform`; ``state`` (4,) uint64 moves on."""
     mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
@@ -309,7 +310,7 @@ def _uniform(state: Array) -> float:
     return mixed * _UNIT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(array: Array, needed: int) -> Array:
     """``array``, or a copy at least twice as long when ``needed`` does not fit."""
     if needed <= len(array):
@@ -319,7 +320,7 @@ def _room(array: Array, needed: int) -> Array:
     return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def draw(
     start: Array,
     word: Array,

@@ -1,0 +1,175 @@
+"""The rules of a grammar, and charts, as kernels take them: named tuples of arrays.
+
+S is the number of symbols, R, L and U those of binary, lexical and unary rules, V that of words. Kernels that compute
+with float32 or with logarithms take the same tuples with other weights in ``prob`` and ``value``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
+
+class PairRules(NamedTuple):
+    """Binary rules grouped by their distinct child pairs (P of them, sorted by left, then right child)."""
+
+    left: Int32Array  #: (P,) left child of each pair
+    right: Int32Array  #: (P,) right child of each pair
+    by_left: Int32Array  #: (S+1,) pairs with left child b are by_left[b]:by_left[b+1]
+    rule_start: Int32Array  #: (P+1,) rules of pair p are rule_start[p]:rule_start[p+1]
+    parent: Int32Array  #: (R,) left-hand side of each rule
+    prob: FloatArray  #: (R,) its probability
+
+
+class ParentRules(NamedTuple):
+    """Binary rules grouped by their distinct parent and left child (G groups, sorted by parent)."""
+
+    group_start: Int32Array  #: (S+1,) groups with parent a are group_start[a]:group_start[a+1]
+    left: Int32Array  #: (G,) left child of each group
+    rule_start: Int32Array  #: (G+1,) rules of group g are rule_start[g]:rule_start[g+1]
+    right: Int32Array  #: (R,) right child of each rule
+    prob: FloatArray  #: (R,) its probability
+
+
+class ChildRules(NamedTuple):
+    """Rules of one kind by parent: those of state a are ``start[a]:start[a+1]``."""
+
+    start: Int32Array  #: (S+1,)
+    children: Int32Array  #: (children, rules), contiguous rows
+    prob: FloatArray  #: (rules,)
+
+
+class LexicalRules(NamedTuple):
+    """Lexical rules grouped by word."""
+
+    start: Int32Array  #: (V+1,) rules of word w are start[w]:start[w+1]
+    parent: Int32Array  #: (L,)
+    prob: FloatArray  #: (L,)
+
+
+class UnaryRules(NamedTuple):
+    """Unary rules in the order of the grammar."""
+
+    parent: Int32Array  #: (U,)
+    child: Int32Array  #: (U,)
+    prob: FloatArray  #: (U,)
+
+
+class SparseRows(NamedTuple):
+    """A sparse (S, S) matrix by rows."""
+
+    start: Int32Array  #: (S+1,)
+    column: Int32Array  #: (nnz,)
+    value: FloatArray  #: (nnz,), or (nnz, high) where each entry is a row by tokens owed
+
+
+class ChartRules(NamedTuple):
+    """What a left-to-right pass takes of a grammar."""
+
+    closure: SparseRows  #: unary, by rows
+    pairs: PairRules
+    groups: ParentRules
+    lexicon: LexicalRules
+
+
+class CausalPass(NamedTuple):
+    """What a left-to-right pass over W sentences of n words leaves."""
+
+    inside: FloatArray  #: (spans, S, W) inside weights, the column of each word multiplied by its scale
+    present: BoolArray  #: (spans, S) which states of each span are not zero
+    conditional: FloatArray  #: (n, W) P(word | its left context)
+    stop: FloatArray  #: (n+1, W) P(end | first j words)
+    #: (n+1, S, W) weight of each symbol starting after j words, relative to the probability of the prefix, summed over
+    #: the numbers of tokens owed after it that the range of lengths allows
+    starts: FloatArray
+    scales: FloatArray  #: (n, W) what each column is multiplied by
+    totals: FloatArray  #: (n+1, W) sum of all weights of symbols starting after j words
+    capped: BoolArray  #: (2, W) whether any entry was capped, and whether one whose symbol can start there was
+    begun: FloatArray  #: (n+1, S, owed, W) weight of each symbol starting after j words by tokens owed after it
+
+
+class InsideChart(NamedTuple):
+    """Inside weights of one sentence, ``entry * 2^shift``; see `truesource.grammar.inference._kernels.posterior`."""
+
+    inside: FloatArray  #: (spans, S) unary chains included
+    bare: FloatArray  #: (spans, S) without unary steps from the symbol
+    shift: IntArray  #: (spans,) powers of two
+    listed: Int32Array  #: (spans, S) states that are not zero
+    count: Int32Array  #: (spans,) how many
+
+
+class BatchChart(NamedTuple):
+    """Inside weights of W sentences, ``entry * 2^shift``; see `truesource.grammar.estimate._kernels.em`."""
+
+    inside: FloatArray  #: (spans, S, W) unary chains included; rows that are not present hold anything
+    present: BoolArray  #: (spans, S) which states of each span are not zero
+    shift: IntArray  #: (spans, W) powers of two
+
+
+class CoarseRules(NamedTuple):
+    """Rules of a grammar with symbols projected to labels.
+
+    Rules of one child pair and one parent label make a group. The probability that coarse unary rule u is used over a
+    span is the sum over its entries of ``closed[above] * weight * inside[below]``.
+    """
+
+    group_start: Int32Array  #: (P+1,) groups of each child pair
+    group_coarse: Int32Array  #: (G,) coarse binary rule of each group
+    member_start: Int32Array  #: (G+1,) rules of each group
+    member_parent: Int32Array  #: (R,)
+    member_prob: FloatArray  #: (R,)
+    binary: Int32Array  #: (3, C) labels of parent, left and right child of the coarse binary rules
+    chain_start: Int32Array  #: (Q+1,) entries of each coarse unary rule
+    chain_states: Int32Array  #: (2, entries) states above and below
+    chain_weight: FloatArray  #: (entries,)
+    chains: Int32Array  #: (2, Q) labels of parent and child of the coarse unary rules
+
+
+class LengthTable(NamedTuple):
+    """Inside masses by number of tokens, 0 to N."""
+
+    masses: FloatArray  #: (S, N+1) P(symbol yields n tokens)
+    mirror: FloatArray  #: (S, N+1) the same, longest first
+    first: IntArray  #: (S,) shortest length of each symbol, N+1 where it has none up to N
+    last: IntArray  #: (S,) longest length up to N, 0 where it has none
+
+
+class WidePairs(NamedTuple):
+    """`PairRules` with weights ``m * 2^(960 e)``."""
+
+    left: Int32Array
+    right: Int32Array
+    by_left: Int32Array
+    rule_start: Int32Array
+    parent: Int32Array
+    m: FloatArray
+    e: IntArray
+
+
+class WideRows(NamedTuple):
+    """`SparseRows` with weights ``m * 2^(960 e)``."""
+
+    start: Int32Array
+    column: Int32Array
+    m: FloatArray
+    e: IntArray
+
+
+class WideLexicon(NamedTuple):
+    """`LexicalRules` with weights ``m * 2^(960 e)``."""
+
+    start: Int32Array
+    parent: Int32Array
+    m: FloatArray
+    e: IntArray
+
+
+class WideSteps(NamedTuple):
+    """Left-corner steps from ``parent`` to ``child``; weights (steps, owed) with d tokens owed after the child."""
+
+    parent: Int32Array
+    child: Int32Array
+    m: FloatArray
+    e: IntArray
