@@ -74,10 +74,10 @@ def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, column
     """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids."""
     import pyarrow as pa
 
-    from truesource.generator._kernels import text as _kernels_text
+    from truesource.generator._kernels.text import spell_words
 
     rules, ends = derivations.rules, derivations.ends
-    text = _kernels_text.spell_words(rules, ends, sampler.left, sampler.first_lexical, *packed(spelling.words))
+    text = spell_words(rules, ends, sampler.left, sampler.first_lexical, *packed(spelling.words))
     table = {
         "text": strings(*text),
         "n_tokens": pa.array(derivations.n_tokens),

@@ -32,11 +32,9 @@ def size_category(sentences: int) -> str:
     return next((text for limit, text in _SIZES.items() if sentences < limit), "n>1B")
 
 
-def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
-    """The card of a corpus, with the YAML header of the Hugging Face hub."""
-    call, splits, condition = record["call"], record["splits"], record["condition"]
-    total = sum(split["sentences"] for split in splits.values())
-    header = [
+def _header(name: str, splits: dict[str, Any], licence: str) -> str:
+    """The YAML header that the Hugging Face hub reads."""
+    lines = [
         "---",
         f"license: {yaml_string(licence)}",
         f"pretty_name: {yaml_string(name)}",
@@ -48,13 +46,19 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
         "- pcfg",
         "- truesource",
         "size_categories:",
-        f"- {size_category(total)}",
+        f"- {size_category(sum(split['sentences'] for split in splits.values()))}",
         "configs:",
         "- config_name: default",
         "  data_files:",
         *(f"  - split: {split}\n    path: data/{split}-*.parquet" for split in splits),
         "---",
     ]
+    return "\n".join(lines)
+
+
+def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
+    """The card of a corpus, with the YAML header of the Hugging Face hub."""
+    call, splits, condition = record["call"], record["splits"], record["condition"]
     rows = [
         f"| {split} | {n['sentences']:,} | {n['tokens']:,} | {n['different']:,} | {_share(n, 'types')} |"
         f" {_share(n, 'tokens')} |"
@@ -62,7 +66,7 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
     ]
     reference = record["overlap_with"]
     return (
-        "\n".join(header)
+        _header(name, splits, licence)
         + f"""
 
 # {markdown(name)}

@@ -46,10 +46,10 @@ class RetoldSampler(Sampler):
 
     def draw(self, n: int, state: NDArray[np.uint64], *, max_nodes: int = MAX_NODES) -> Derivations:
         """As `Sampler.draw`: row i is derivation i of the original sampler in the same state."""
-        from truesource.generator._kernels import text as _kernels_text
+        from truesource.generator._kernels.text import reorder
 
         drawn, first = self.original.draw(n, state, max_nodes=max_nodes), self.original
-        rules = _kernels_text.reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
+        rules = reorder(drawn.rules, drawn.ends, first.n_binary, first.first_lexical, self.swapped)
         rules = self.target[rules]
         log_prob = np.add.reduceat(self.logp[rules], drawn.ends[:-1]) if n else np.empty(0)
         return Derivations(rules, drawn.ends, drawn.n_tokens, log_prob)

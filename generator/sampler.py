@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from truesource.generator._kernels.rules import Choices, NumberedRules
 from truesource.generator.derivations import Derivations
 from truesource.generator.random_streams import random_state
 from truesource.generator.trees import Reading, read_tree
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import height_mass
@@ -71,8 +72,7 @@ class Sampler:
         self._rows: tuple[FloatArray, BoolArray] | None = None
         if lengths is None:
             self._refuse_endless()
-            self._options, self._bounds = self._by_parent(0, len(self.left))
-            self._sums = self._running(self._options, self._bounds, np.exp(self.logp))
+            self._choices = self._by_parent(0, len(self.left), np.exp(self.logp))
         else:
             self._condition(lengths)
         #: ln P(height up to ``max_height`` | length in range), nats; 0 without a cap
@@ -95,12 +95,11 @@ class Sampler:
             raise InputError(self._why_impossible(lengths))
         self.log_mass = math.log(total)
         self._mass = mass
-        self._options, self._bounds = self._by_parent(0, self.first_lexical)
-        self._word_options, self._word_bounds = self._by_parent(self.n_binary, len(self.left))
         weights = np.exp(self.logp)
         unary = slice(self.n_binary, self.first_lexical)
         weights[unary] *= mass[self.left[unary], 1]
-        self._word_sums = self._running(self._word_options, self._word_bounds, weights)
+        self._words = self._by_parent(self.n_binary, len(self.left), weights)
+        self._phrases = self._by_parent(0, self.first_lexical, weights)  # sums are filled as they are needed
 
     def _refuse_endless(self) -> None:
         radius = self.pcfg.exact.spectral_radius
@@ -132,17 +131,15 @@ class Sampler:
             can[n] = chains[:, bare].any(axis=1)
         return can[:, self.start]
 
-    def _by_parent(self, begin: int, end: int) -> tuple[Int32Array, IntArray]:
+    def _by_parent(self, begin: int, end: int, weights: FloatArray) -> Choices:
+        """The rules ``begin`` to ``end`` by parent, and their running weights, of ``weights`` (T,)."""
+        from truesource.generator._kernels.derivations import row_sums_running
+
         parents = self.parent[begin:end]
         options = (np.argsort(parents, kind="stable") + begin).astype(np.int32)
         counts = np.bincount(parents, minlength=len(self.pcfg.symbols))
-        return options, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-    @staticmethod
-    def _running(options: Int32Array, bounds: IntArray, weights: FloatArray) -> FloatArray:
-        from truesource.generator._kernels import derivations as _kernels
-
-        return np.asarray(_kernels.row_sums_running(bounds, weights[options]))
+        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return Choices(options, bounds, np.asarray(row_sums_running(bounds, weights[options])))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_rows": None}
@@ -155,43 +152,34 @@ class Sampler:
         """
         if self.max_height is None:
             return self._draw(n, state, max_nodes)
-        from truesource.generator._kernels import text as _kernels_text
+        from truesource.generator._kernels.text import heights
 
         parts: list[Derivations] = []
         missing = n
         while missing or not parts:
             drawn = self._draw(missing, state, max_nodes)
-            tall = _kernels_text.heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
+            tall = heights(drawn.rules, drawn.ends, self.n_binary, self.first_lexical) > self.max_height
             parts.append(drawn.take(~tall))
             missing = int(tall.sum())
         return Derivations.joined(parts)
 
     def _draw(self, n: int, state: NDArray[np.uint64], max_nodes: int) -> Derivations:
-        from truesource.generator._kernels import derivations as _kernels
+        from truesource.generator._kernels import derivations as kernels
 
-        rules = (self.left, self.right, self.logp)
-        kinds = (self.n_binary, self.n_unary)
+        numbered = NumberedRules(_plain(self.left), _plain(self.right), _plain(self.logp), self.n_binary, self.n_unary)
         tail = (self.start, n, state, max_nodes)
         if self.lengths is None:
-            free = (self._options, self._bounds, self._sums)
-            drawn = _kernels.draw_free(*map(_plain, rules), *kinds, *map(_plain, free), *tail)
+            drawn = kernels.draw_free(numbered, Choices(*map(_plain, self._choices)), *tail)
         else:
             if self._rows is None:
                 shape = self.lengths.high + 1
                 ready = np.zeros((shape, len(self.pcfg.symbols)), dtype=np.bool_)
                 self._rows = np.empty((shape, self.first_lexical)), ready
-            phrase, word = (
-                (self._options, self._bounds),
-                (self._word_options, self._word_bounds, self._word_sums),
-            )
-            range_ = (_plain(self._mass), self.lengths.low, self.lengths.high)
-            drawn = _kernels.draw_conditioned(
-                *map(_plain, rules),
-                *kinds,
-                *map(_plain, phrase),
-                *self._rows,
-                *map(_plain, word),
-                *range_,
+            sums, ready = self._rows
+            phrases, words = (Choices(*map(_plain, some)) for some in (self._phrases, self._words))
+            drawn = kernels.draw_conditioned(
+                *(numbered, phrases._replace(sums=sums), ready, words),
+                *(_plain(self._mass), self.lengths.low, self.lengths.high),
                 *tail,
             )
         if not drawn[-1]:

@@ -89,10 +89,10 @@ class Drawing:
 
     def hashes_of(self, derivations: Derivations) -> Hashes:
         """64 bits (n,) that tell the sentences apart; two of 10 million agree by chance once in 370,000 corpora."""
-        from truesource.generator._kernels import text as _kernels_text
+        from truesource.generator._kernels.text import sentence_hashes
 
         left, first = self.sampler.left, self.sampler.first_lexical
-        return np.asarray(_kernels_text.sentence_hashes(derivations.rules, derivations.ends, left, first))
+        return np.asarray(sentence_hashes(derivations.rules, derivations.ends, left, first))
 
     # -- files --------------------------------------------------------------------------------------------
 

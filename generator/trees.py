@@ -64,7 +64,7 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped
     """
     import pyarrow as pa
 
-    from truesource.generator._kernels import text as _kernels_text
+    from truesource.generator._kernels.text import spell_brackets
 
     text, nodes = (table.column(name).combine_chunks() for name in ("text", "tree"))
     if table.num_rows == 0:
@@ -73,4 +73,4 @@ def read_brackets(table: Any, names: tuple[NDArray[np.uint8], IntArray], dropped
     bounds = np.frombuffer(offsets, dtype=np.int32)[text.offset :][: len(text) + 1]
     letters = np.frombuffer(data, dtype=np.uint8)
     ends = nodes.offsets.to_numpy()
-    return strings(*_kernels_text.spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))
+    return strings(*spell_brackets(nodes.values.to_numpy(), ends, letters, bounds, *names, dropped))

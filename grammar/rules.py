@@ -183,20 +183,16 @@ class GrammarRules:
                 )
             table[key] = table.get(key, 0.0) + weight
             totals[a] = totals.get(a, 0.0) + weight
-        arrays: list[NDArray[Any]] = []
-        for table, width in zip(tables, (3, 2, 2), strict=True):
-            keys = np.array(list(table), dtype=np.int32).reshape(-1, width)
-            weights = np.array(list(table.values()), dtype=np.float64)
-            if normalise and len(keys):
-                weights = weights / np.array([totals[int(a)] for a in keys[:, 0]])
-            arrays += [keys, np.log(weights)]
+        binary, unary, lexical = (
+            _arrays(table, width, totals if normalise else None) for table, width in zip(tables, (3, 2, 2), strict=True)
+        )
         names = tuple(symbols)
         given = labels or {}
         return cls(
             names,
             tuple(terminals),
             0,
-            *(arrays[0], arrays[1], arrays[2], arrays[3], arrays[4], arrays[5]),
+            *(*binary, *unary, *lexical),
             tuple(given.get(name, name) for name in names),
             dict(meta or {}),
         )
@@ -271,6 +267,17 @@ class GrammarRules:
             "unary": len(self.unary),
             "lexical": len(self.lexical),
         }
+
+
+def _arrays(
+    table: Mapping[tuple[int, ...], float], width: int, totals: Mapping[int, float] | None
+) -> tuple[Int32Array, FloatArray]:
+    """Rules (n, width) and their log weights (n,), over the total of each parent where totals are given."""
+    keys = np.array(list(table), dtype=np.int32).reshape(-1, width)
+    weights = np.array(list(table.values()), dtype=np.float64)
+    if totals is not None and len(keys):
+        weights = weights / np.array([totals[int(a)] for a in keys[:, 0]])
+    return keys, np.log(weights)
 
 
 def _require_texts(names: tuple[str, ...]) -> None:

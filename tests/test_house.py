@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -24,12 +26,17 @@ def house() -> ModuleType:
     return module
 
 
-def code(house: ModuleType, root: Path) -> list[object]:
+def code(house: ModuleType, root: Path) -> list[Any]:
     return [module for package in house.PACKAGES for module in house.modules(root, package)]
 
 
-def test_no_modules_import_each_other(house: ModuleType) -> None:
-    graph = house.imports(code(house, ROOT))
+@pytest.fixture(scope="module")
+def every(house: ModuleType) -> list[Any]:
+    return code(house, ROOT)
+
+
+def test_no_modules_import_each_other(house: ModuleType, every: list[Any]) -> None:
+    graph = house.imports(every)
     assert graph.number_of_edges() > 1000
     assert [part for part in nx.strongly_connected_components(graph) if len(part) > 1] == []
 
@@ -67,3 +74,45 @@ def test_circles_are_found_wherever_the_import_stands(
     (tmp_path / "grammar" / "b.py").write_text(second)
     circles = nx.strongly_connected_components(house.imports(code(house, tmp_path)))
     assert {"grammar.a", "grammar.b"} in circles
+
+
+def test_numba_is_imported_in_one_place_and_kernels_import_kernels(every: list[Any]) -> None:
+    """Types under ``TYPE_CHECKING`` apart. The cache of a kernel would not see a constant of another file change."""
+    kernels = 0
+    for module in every:
+        if module.name == "grammar._kernels.kernel":
+            continue
+        names = imported(module.tree)
+        assert "numba" not in {source.partition(".")[0] for source, _ in names}, module.name
+        if module.kernel:
+            kernels += 1
+            for source, name in names:
+                own = source.startswith("truesource.") and "_kernels" in source
+                assert own or source in ("__future__", "math", "typing", "numpy"), (module.name, source)
+                assert not (own and name.isupper()), (module.name, source, name)
+    assert kernels > 25
+
+
+def imported(tree: ast.Module) -> list[tuple[str, str]]:
+    """Module and name of every import, but for types."""
+    found: list[tuple[str, str]] = []
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            found += [(name.name, "") for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [(node.module or "", name.name) for name in node.names]
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def test_kernels_have_few_parameters_and_no_classes_beside_them(house: ModuleType, every: list[Any]) -> None:
+    """The cache of a kernel names the classes of its arguments, so they stand in files that are part of its key."""
+    for module in every:
+        if module.kernel:
+            assert all(house.parameters(function) <= 12 for function in module.functions()), module.name
+            compiled = any(function.decorator_list for function in module.functions())
+            assert not (compiled and any(isinstance(node, ast.ClassDef) for node in module.tree.body)), module.name

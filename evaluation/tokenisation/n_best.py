@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation._kernels import paths as _kernels_paths
-from truesource.evaluation.tokenisation._kernels import search as _kernels_search
+from truesource.evaluation.tokenisation._kernels import search
+from truesource.evaluation.tokenisation._kernels.paths import count_up_to
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.proposal import Proposal
@@ -44,6 +44,6 @@ def own_first(own: NDArray[Any], paths: Sequence[NDArray[Any]], k: int) -> list[
 def best_of(proposal: Proposal, k: int) -> Paths:
     """The ``k`` most probable paths under a proposal, that avoided too, with log Q_b; all if there are fewer."""
     lattice = proposal.lattice
-    k = int(_kernels_paths.count_up_to(lattice.first, lattice.source, k))
-    arcs, bounds, sums = _kernels_search.n_best(lattice.first, lattice.source, proposal.score, k)
+    k = int(count_up_to(lattice.first, lattice.source, k))
+    arcs, bounds, sums = search.n_best(lattice.first, lattice.source, proposal.score, k)
     return Paths(arcs, bounds, sums - proposal.log_z)

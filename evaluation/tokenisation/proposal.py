@@ -49,7 +49,7 @@ class Proposal:
 
     @cached_property
     def guard(self) -> _Guard:
-        """What it takes to avoid the path, see `_kernels_paths.guard`; empty arrays where none is avoided."""
+        """What it takes to avoid the path, see `guard`; empty arrays where none is avoided."""
         if self.avoid is None:
             return _Guard(_NO_PATH, _NOTHING, _NOTHING)
         lattice = self.lattice

@@ -8,12 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.evaluation.tokenisation._kernels import paths as _kernels_paths
-from truesource.evaluation.tokenisation._kernels import search as _kernels_search
+from truesource.evaluation.tokenisation._kernels.paths import race
+from truesource.evaluation.tokenisation._kernels.search import top_down
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.n_best import best_of
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
+from truesource.generator._kernels.random import seeded
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 
@@ -118,7 +119,7 @@ def log_inclusion(log_q: FloatArray, kappa: float) -> FloatArray:
 
 def _race(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:
     lattice, guard = proposal.lattice, proposal.guard
-    arcs, bounds, totals, time = _kernels_paths.race(
+    arcs, bounds, totals, time = race(
         lattice.first,
         lattice.source,
         proposal.score,
@@ -134,7 +135,7 @@ def _race(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:
 
 def _top_down(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:
     lattice, guard = proposal.lattice, proposal.guard
-    arcs, bounds, totals, kappa = _kernels_search.top_down(
+    arcs, bounds, totals, kappa = top_down(
         lattice.first,
         lattice.source,
         proposal.score,
@@ -144,7 +145,7 @@ def _top_down(proposal: Proposal, k: int, seed: Any) -> tuple[Paths, float]:
         guard.avoided,
         guard.log_rest,
         k,
-        _kernels_paths.seeded(seed, _STREAMS["top-down"]),
+        seeded(seed, _STREAMS["top-down"]),
     )
     return Paths(arcs, bounds, totals - proposal.log_z), float(kappa)
 

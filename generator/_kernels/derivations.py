@@ -11,30 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import uniform
+from truesource.generator._kernels.rules import Choices, NumberedRules
+from truesource.grammar._kernels.growing import room
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
-
-_TOP53 = np.int64((1 << 53) - 1)
-_UNIT = 2.0**-53
-_S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
-
-
-@kernel
-def uniform(state: Array) -> float:
-    """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on.
-
-    The output adds the upper 53 bits of two words modulo 2^53, so no step overflows.
-    """
-    mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
-    carried = state[1] << _S17
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= carried
-    state[3] = (state[3] << _S45) | (state[3] >> _S19)
-    return mixed * _UNIT
 
 
 @kernel
@@ -51,16 +33,6 @@ def _first_above(cumulative: Array, begin: int, end: int, x: float) -> int:
 
 
 @kernel
-def _room(array: Array, needed: int) -> Array:
-    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@kernel
 def row_sums_running(bounds: Array, weights: Array) -> Array:
     """Running sums of ``weights`` that start anew at each of ``bounds`` (S + 1,)."""
     sums = np.empty(len(weights))
@@ -74,14 +46,8 @@ def row_sums_running(bounds: Array, weights: Array) -> Array:
 
 @kernel
 def draw_free(
-    left: Array,
-    right: Array,
-    logp: Array,
-    n_binary: int,
-    n_unary: int,
-    options: Array,
-    bounds: Array,
-    sums: Array,
+    numbered: NumberedRules,
+    choices: Choices,
     start: int,
     n: int,
     state: Array,
@@ -89,10 +55,11 @@ def draw_free(
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Draw ``n`` derivations of ``start``.
 
-    ``options`` (T,) are rule numbers by parent, those of A in ``bounds[A]:bounds[A + 1]``, ``sums`` their
-    running probabilities. Gives rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,) and
-    whether all stayed below ``max_nodes``.
+    The weights of ``choices`` are probabilities. Gives rules (N,), ends (n + 1,), tokens (n,), log probabilities (n,)
+    and whether all stayed below ``max_nodes``.
     """
+    left, right, logp, n_binary, n_unary = numbered
+    options, bounds, sums = choices
     rules = np.empty(64 * n + 64, dtype=np.int32)
     ends = np.zeros(n + 1, dtype=np.int64)
     tokens = np.zeros(n, dtype=np.int32)
@@ -110,7 +77,7 @@ def draw_free(
             rule = options[_first_above(sums, begin, end, uniform(state) * sums[end - 1])]
             if used - ends[s] >= max_nodes:
                 return rules[:used], ends, tokens, log_prob, False
-            rules = _room(rules, used + 1)
+            rules = room(rules, used + 1)
             rules[used] = rule
             used += 1
             total += logp[rule]
@@ -120,7 +87,7 @@ def draw_free(
                 stack[depth] = left[rule]
                 depth += 1
             else:
-                stack = _room(stack, depth + 2)
+                stack = room(stack, depth + 2)
                 stack[depth] = right[rule]
                 stack[depth + 1] = left[rule]
                 depth += 2
@@ -140,18 +107,10 @@ def _convolution(left_mass: Array, right_mass: Array, n: int) -> float:
 
 @kernel
 def draw_conditioned(
-    left: Array,
-    right: Array,
-    logp: Array,
-    n_binary: int,
-    n_unary: int,
-    phrase_options: Array,
-    phrase_bounds: Array,
-    phrase_sums: Array,
+    numbered: NumberedRules,
+    phrases: Choices,
     ready: Array,
-    word_options: Array,
-    word_bounds: Array,
-    word_sums: Array,
+    words: Choices,
     mass: Array,
     low: int,
     high: int,
@@ -164,10 +123,13 @@ def draw_conditioned(
 
     ``mass`` (S, high + 1) holds P(A yields exactly m tokens). At a symbol that owes m tokens a rule is
     taken with weight p * mass of its children, a binary rule's split with mass(left, k) * mass(right, m - k).
-    ``phrase_sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a row when first needed:
-    running weights of the binary and unary rules of a symbol; ``word_sums`` those of unary and lexical rules
+    ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a row when first needed:
+    running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and lexical rules
     for one token. Results as in `draw_free`.
     """
+    left, right, logp, n_binary, n_unary = numbered
+    phrase_options, phrase_bounds, phrase_sums = phrases
+    word_options, word_bounds, word_sums = words
     length_sums = np.cumsum(mass[start, low : high + 1])
     rules = np.empty(64 * n + 64, dtype=np.int32)
     ends = np.zeros(n + 1, dtype=np.int64)
@@ -202,7 +164,7 @@ def draw_conditioned(
                 rule = phrase_options[_first_above(row, begin, end, uniform(state) * row[end - 1])]
             if used - ends[s] >= max_nodes:
                 return rules[:used], ends, tokens, log_prob, False
-            rules = _room(rules, used + 1)
+            rules = room(rules, used + 1)
             rules[used] = rule
             used += 1
             total += logp[rule]

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import mixed_with
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64 (Steele et al. 2014)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _OPEN, _CLOSE, _BACKSLASH, _X = 40, 41, 92, 120
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 
@@ -31,10 +29,7 @@ def sentence_hashes(rules: Array, ends: Array, left: Array, first_lexical: int) 
         h = np.uint64(0)
         for i in range(ends[s], ends[s + 1]):
             if rules[i] >= first_lexical:
-                h = (h ^ np.uint64(left[rules[i]])) + _STEP
-                h = (h ^ (h >> _S30)) * _MIX1
-                h = (h ^ (h >> _S27)) * _MIX2
-                h ^= h >> _S31
+                h = mixed_with(h, np.uint64(left[rules[i]]))
         found[s] = h
     return found
 

@@ -97,7 +97,7 @@ class InsideChart(NamedTuple):
     bare: FloatArray  #: (spans, S) without unary steps from the symbol
     shift: IntArray  #: (spans,) powers of two
     listed: Int32Array  #: (spans, S) states that are not zero
-    count: Int32Array  #: (spans,) how many
+    n_listed: Int32Array  #: (spans,) how many
 
 
 class BatchChart(NamedTuple):

@@ -98,16 +98,7 @@ def inside_outside(
         InputError: as `expected_rule_counts`; the grammar has classes of unknown words, or can make none of the
             sentences; a setting is out of range; or the checkpoint belongs to another run.
     """
-    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 0:
-        raise InputError(f"EM needs a whole number >= 0 of iterations, got {iterations!r}")
-    for name, value in (("tolerance", tolerance), ("prior", prior)):
-        if not (np.isfinite(value) and value >= 0.0):
-            raise InputError(f"EM needs a finite number >= 0 for the {name}, got {value!r}")
-    if "unknown_words" in pcfg.meta:
-        raise InputError(
-            "the grammar has classes of unknown words, whose rules sentences of known words would take away; start"
-            " from a grammar induced with --lexicon generate"
-        )
+    _check(pcfg, iterations, tolerance, prior)
     text = Text(pcfg, sentences, brackets)
     unseen = Text(pcfg, held_out) if held_out else None
     start = pcfg.digest
@@ -143,16 +134,26 @@ def inside_outside(
         "log_likelihood_per_token": trace[-1]["log_likelihood"],
     }
     if unseen is not None:
-        last_record = trace[-1]
-        meta |= {
-            "held_out": {
-                "sentences": unseen.size,
-                "impossible_sentences": last_record["held_out_impossible"],
-                "log_likelihood_per_token": last_record["held_out"],
-            }
+        meta["held_out"] = {
+            "sentences": unseen.size,
+            "impossible_sentences": trace[-1]["held_out_impossible"],
+            "log_likelihood_per_token": trace[-1]["held_out"],
         }
     kept = {name: value for name, value in pcfg.meta.items() if name in KEPT}
     return Reestimated(replace(_without_idle_words(pcfg), meta=kept | meta), tuple(trace), converged)
+
+
+def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
+    if isinstance(iterations, bool) or not isinstance(iterations, int) or iterations < 0:
+        raise InputError(f"EM needs a whole number >= 0 of iterations, got {iterations!r}")
+    for name, value in (("tolerance", tolerance), ("prior", prior)):
+        if not (np.isfinite(value) and value >= 0.0):
+            raise InputError(f"EM needs a finite number >= 0 for the {name}, got {value!r}")
+    if "unknown_words" in pcfg.meta:
+        raise InputError(
+            "the grammar has classes of unknown words, whose rules sentences of known words would take away; start"
+            " from a grammar induced with --lexicon generate"
+        )
 
 
 def _without_idle_words(pcfg: PCFG) -> PCFG:

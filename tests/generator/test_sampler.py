@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from truesource.generator._kernels import derivations as _kernels
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.conditioning import LengthRange
@@ -270,25 +269,6 @@ def test_same_seed_same_sample(pcfg, lengths):
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(InputError, match="a seed is a whole number"):
         random_state(seed)
-
-
-def test_uniform_is_xoshiro_with_added_words():
-    """The same generator in Python integers; and the numbers are uniform."""
-    mask = 2**64 - 1
-    state = random_state(1, 2, 3)
-    s = [int(x) for x in state]
-    drawn = [_kernels.uniform(state) for _ in range(20_000)]
-    for x in drawn[:500]:
-        assert x == ((s[0] >> 11) + (s[3] >> 11)) % 2**53 / 2**53
-        t = (s[1] << 17) & mask
-        s[2] ^= s[0]
-        s[3] ^= s[1]
-        s[1] ^= s[2]
-        s[0] ^= s[3]
-        s[2] ^= t
-        s[3] = ((s[3] << 45) | (s[3] >> 19)) & mask
-    assert stats.kstest(drawn, "uniform").pvalue > 1e-3
-    assert abs(np.corrcoef(drawn[:-1], drawn[1:])[0, 1]) < 0.03
 
 
 # -- trees ----------------------------------------------------------------------------------------------

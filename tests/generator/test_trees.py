@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
-from truesource.generator._kernels import text as _kernels_text
+from truesource.generator._kernels import text
 from truesource.generator.arrow_columns import Spelling, spell
 from truesource.generator.arrow_strings import packed
 from truesource.generator.plan import Columns
@@ -35,16 +35,14 @@ def binarised(sampler, derivations):
 @given(small_pcfgs())
 def test_heights(pcfg):
     sampler, derivations = drawn(pcfg)
-    found = _kernels_text.heights(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical)
+    found = text.heights(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical)
     assert found.tolist() == [tree.height() for tree in binarised(sampler, derivations)]
 
 
 @given(small_pcfgs())
 def test_hashes_differ_where_words_differ(pcfg):
     sampler, derivations = drawn(pcfg, 300)
-    hashes = _kernels_text.sentence_hashes(
-        derivations.rules, derivations.ends, sampler.left, sampler.first_lexical
-    ).tolist()
+    hashes = text.sentence_hashes(derivations.rules, derivations.ends, sampler.left, sampler.first_lexical).tolist()
     sentences = list(map(tuple, sampler.sentences(derivations)))
     assert len(set(zip(sentences, hashes, strict=True))) == len(set(sentences)) == len(set(hashes))
 
@@ -64,7 +62,7 @@ def test_reordered_children(pcfg, chosen):
             children.reverse()
         return Tree(node.label, tuple(children))
 
-    rules = _kernels_text.reorder(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical, swapped)
+    rules = text.reorder(derivations.rules, derivations.ends, sampler.n_binary, sampler.first_lexical, swapped)
     moved = type(derivations)(rules, derivations.ends, derivations.n_tokens, derivations.log_prob)
     assert binarised(sampler, moved) == [turned(tree) for tree in binarised(sampler, derivations)]
 

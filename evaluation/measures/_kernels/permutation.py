@@ -6,27 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import uniform
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
-
-_TOP53 = np.int64((1 << 53) - 1)
-_UNIT = 2.0**-53
-_S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
-
-
-@kernel
-def _uniform(state: Array) -> float:
-    """One float64 in [0, 1) from xoshiro256 (Blackman & Vigna 2021), ``state`` (4,) uint64 moves on."""
-    mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
-    carried = state[1] << _S17
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= carried
-    state[3] = (state[3] << _S45) | (state[3] >> _S19)
-    return mixed * _UNIT
 
 
 @kernel
@@ -50,7 +33,7 @@ def deal(tokens: Array, offsets: Array, size: int, state: Array, counts: Array) 
     total = 0
     wanted, left = size, len(offsets) - 1
     for i in range(len(offsets) - 1):
-        if _uniform(state) * left < wanted:
+        if uniform(state) * left < wanted:
             wanted -= 1
             a, b = offsets[i], offsets[i + 1]
             total += b - a

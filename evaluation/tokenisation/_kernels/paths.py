@@ -16,60 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import mixed_with, seeded, uniform_open
+from truesource.grammar._kernels.growing import copy, room
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
-
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64 (Steele et al. 2014)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_S12, _S17, _S19, _S27, _S30, _S31, _S45 = (np.uint64(s) for s in (12, 17, 19, 27, 30, 31, 45))
-_TOP52 = np.int64((1 << 52) - 1)
-_UNIT = 2.0**-52
-
-
-@kernel
-def seeded(seed: int, stream: int) -> Array:
-    """State (4,) uint64 of xoshiro256, by splitmix64."""
-    state = np.empty(4, dtype=np.uint64)
-    at = np.uint64(seed) + np.uint64(stream) * _MIX1
-    for i in range(4):
-        at += _STEP
-        h = (at ^ (at >> _S30)) * _MIX1
-        h = (h ^ (h >> _S27)) * _MIX2
-        state[i] = h ^ (h >> _S31)
-    return state
-
-
-@kernel
-def uniform(state: Array) -> float:
-    """One float64 in (0, 1), neither end included, from xoshiro256 (Blackman & Vigna 2021); ``state`` moves on."""
-    mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
-    carried = state[1] << _S17
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= carried
-    state[3] = (state[3] << _S45) | (state[3] >> _S19)
-    return (mixed + 0.5) * _UNIT
-
-
-@kernel
-def _copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
-    """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
-    for i in range(high - low):
-        target[at + i] = values[low + i]
-
-
-@kernel
-def _room(array: Array, needed: int) -> Array:
-    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
-    _copy(larger, 0, array, 0, len(array))
-    return larger
-
 
 # -- sums --------------------------------------------------------------------------------------------------------------
 
@@ -185,7 +136,7 @@ def _draw(
         low, high = first[i], first[i + 1]
         a = low
         if high - low > 1:
-            x = uniform(state) * guarded[high - 1]
+            x = uniform_open(state) * guarded[high - 1]
             while a < high - 1 and guarded[a] <= x:
                 a += 1
         on = a == avoided[i]
@@ -197,7 +148,7 @@ def _draw(
         low, high = first[i], first[i + 1]
         a = low
         if high - low > 1:
-            x = uniform(state) * running[high - 1]
+            x = uniform_open(state) * running[high - 1]
             while a < high - 1 and running[a] <= x:
                 a += 1
         at -= 1
@@ -230,8 +181,8 @@ def draw(
         at, totals[s] = _draw(first, source, score, running, guarded, avoided, state, row)
         used = bounds[s]
         bounds[s + 1] = used + n - at
-        store = _room(store, bounds[s + 1])
-        _copy(store, used, row, at, n)
+        store = room(store, bounds[s + 1])
+        copy(store, used, row, at, n)
     return store[: bounds[k]], bounds, totals
 
 
@@ -286,12 +237,11 @@ def race(
     found = 0
     time = 0.0
     while True:
-        time -= math.log(uniform(state))
+        time -= math.log(uniform_open(state))
         at, total = _draw(first, source, score, running, guarded, avoided, state, row)
         h = np.uint64(0)
         for s in range(at, n):
-            h = (h ^ np.uint64(row[s])) * _MIX1
-            h ^= h >> _S31
+            h = mixed_with(h, np.uint64(row[s]))
         slot = np.int64(h & np.uint64(size - 1))
         new = True
         while table[slot] >= 0:
@@ -306,8 +256,8 @@ def race(
             return store[: bounds[k]], bounds, totals, time
         used = bounds[found]
         bounds[found + 1] = used + n - at
-        store = _room(store, bounds[found + 1])
-        _copy(store, used, row, at, n)
+        store = room(store, bounds[found + 1])
+        copy(store, used, row, at, n)
         totals[found] = total
         hashes[found] = h
         table[slot] = found

@@ -14,45 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import uniform_open
+from truesource.grammar._kernels.growing import copy, room
 from truesource.grammar._kernels.kernel import kernel
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
-_S12, _S17, _S19, _S45 = (np.uint64(s) for s in (12, 17, 19, 45))
-_TOP52 = np.int64((1 << 52) - 1)
-_UNIT = 2.0**-52
 _ROUNDING = 1e-14  #: of a difference of running sums, next to the whole
-
-
-@kernel
-def _uniform(state: Array) -> float:
-    """As `_kernels_paths.uniform`."""
-    mixed = (np.int64(state[0] >> _S12) + np.int64(state[3] >> _S12)) & _TOP52
-    carried = state[1] << _S17
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= carried
-    state[3] = (state[3] << _S45) | (state[3] >> _S19)
-    return (mixed + 0.5) * _UNIT
-
-
-@kernel
-def _copy(target: Array, at: int, values: Array, low: int, high: int) -> None:
-    """``values[low:high]`` to ``target`` from ``at`` on; a loop, since slices take long to compile."""
-    for i in range(high - low):
-        target[at + i] = values[low + i]
-
-
-@kernel
-def _room(array: Array, needed: int) -> Array:
-    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
-    _copy(larger, 0, array, 0, len(array))
-    return larger
 
 
 @kernel
@@ -119,11 +87,11 @@ def _prune(keys: Array, slots: Array, size: int, free: Array, limit: float) -> t
 def _write(store: Array, bounds: Array, s: int, row: Array, at: int, arc: int, other: int, shared: int) -> None:
     """Path ``s``: what ``row`` holds from ``at`` on, ``arc``, and the last ``shared`` arcs of path ``other``."""
     used, own = bounds[s], len(row) - at
-    _copy(store, used, row, at, len(row))
+    copy(store, used, row, at, len(row))
     if arc >= 0:
         store[used + own] = arc
         end = bounds[other + 1]
-        _copy(store, used + own + 1, store, end - shared, end)
+        copy(store, used + own + 1, store, end - shared, end)
 
 
 @kernel
@@ -131,7 +99,7 @@ def n_best(first: Array, source: Array, score: Array, k: int) -> tuple[Array, Ar
     """The ``k`` paths of the largest sums of scores, of at least ``k``: arcs (T,) int32, bounds (k+1,), sums (k,).
 
     The key of a set is minus its losses: what each arc that is not the best at its end stays below that one. The first
-    path is that of `_kernels_lattice.best`. Of sets with equal keys those found first come first (a slot in the heap is
+    path is that of `sums.best`. Of sets with equal keys those found first come first (a slot in the heap is
     its number plus ``capacity`` times how many sets came before), so that the order does not depend on ``k``.
     """
     n = len(first) - 2
@@ -207,7 +175,7 @@ def n_best(first: Array, source: Array, score: Array, k: int) -> tuple[Array, Ar
             row[at] = back[i]
             i = source[back[i]]
         bounds[s + 1] = bounds[s] + n - at + to_right
-        store = _room(store, bounds[s + 1])
+        store = room(store, bounds[s + 1])
         _write(store, bounds, s, row, at, arc, other, shared)
         sums[s] = best[n] + key
     return store[: bounds[k]], bounds, sums
@@ -252,7 +220,7 @@ def top_down(
     sums = np.empty(k)
     size, n_free = 0, capacity
     on = len(avoided) > 0
-    key = (log_rest[n] if on else 0.0) - math.log(-math.log(_uniform(state)))
+    key = (log_rest[n] if on else 0.0) - math.log(-math.log(uniform_open(state)))
     n_kept, limit = _admit(kept, numbers, 0, most, key)
     i, arc, other, shared, total = n, -1, -1, 0, 0.0
     for s in range(k):
@@ -273,7 +241,7 @@ def top_down(
             chosen = low
             if high - low > 1:
                 whole = guarded[high - 1] if on else running[high - 1]
-                x = _uniform(state) * whole
+                x = uniform_open(state) * whole
                 if on:
                     while chosen < high - 1 and guarded[chosen] <= x:
                         chosen += 1
@@ -289,7 +257,7 @@ def top_down(
                     if a == chosen:
                         own = weight
                         continue
-                    u = _uniform(state)
+                    u = uniform_open(state)
                     if u * whole >= reach * weight:  # Exp(1) = -log(1 - u) > u comes too late
                         continue
                     stays = on and a == avoided[i]
@@ -317,7 +285,7 @@ def top_down(
             row[at] = chosen
             i = source[chosen]
         bounds[s + 1] = bounds[s] + n - at + to_right
-        store = _room(store, bounds[s + 1])
+        store = room(store, bounds[s + 1])
         _write(store, bounds, s, row, at, arc, other, shared)
         sums[s] = total
     return store[: bounds[k]], bounds, sums, keys[0]

@@ -79,23 +79,14 @@ def split_merge(
     key = "" if folder is None else _key(config, seed, binarised, held_out_trees)
     with meter("split-merge", config.iterations) as progress:
         trainer = SplitMergeTrainer(config, forests, validation, Parameters.initial(table), progress)
-        done, stopped = 0, ""
+        done = 0
         if folder is not None and (found := checkpoints.load(folder, key, table)) is not None:
             done, parameters, trainer.trace = found
             trainer.rules = SparseRules.of(parameters)
             progress.advance(sum(trainer.iterations(PHASES[i % len(PHASES)]) for i in range(done)))
         else:
             trainer.start()
-        for i in range(done, config.cycles * len(PHASES)):
-            cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
-            if phase == "split" and (stopped := too_many(trainer.rules.layout, cycle, config.cycles)):
-                log.warning(stopped)
-                break
-            trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
-            if folder is not None:
-                checkpoints.save(folder, key, i + 1, trainer.parameters, trainer.trace)
-            if on_phase is not None:
-                on_phase(trainer.trace)
+        stopped = _run_phases(trainer, config, seed, done, folder, key, on_phase)
     whole = trainer.parameters
     if classes is not None:
         whole = with_words(whole, classes, binarised, config.class_prior, config.tag_prior)
@@ -130,6 +121,29 @@ def split_merge(
     pcfg = to_pcfg(final, meta)
     cost = filter_cost(pcfg, unfiltered, config.filter)
     return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trainer.trace))
+
+
+def _run_phases(
+    trainer: SplitMergeTrainer,
+    config: SplitMerge,
+    seed: int,
+    done: int,
+    folder: Path | None,
+    key: str,
+    on_phase: Callable[[Sequence[dict[str, Any]]], None] | None,
+) -> str:
+    """Train from phase ``done`` on; why it stopped before the last one, if it did."""
+    for i in range(done, config.cycles * len(PHASES)):
+        cycle, phase = 1 + i // len(PHASES), PHASES[i % len(PHASES)]
+        if phase == "split" and (stopped := too_many(trainer.rules.layout, cycle, config.cycles)):
+            log.warning(stopped)
+            return stopped
+        trainer.run(cycle, phase, np.random.default_rng([seed, cycle]))
+        if folder is not None:
+            checkpoints.save(folder, key, i + 1, trainer.parameters, trainer.trace)
+        if on_phase is not None:
+            on_phase(trainer.trace)
+    return ""
 
 
 def too_many(layout: Layout, cycle: int, cycles: int) -> str:

@@ -12,22 +12,13 @@ import math
 
 import numpy as np
 
+from truesource.grammar._kernels.growing import room
 from truesource.grammar._kernels.kernel import kernel
 from truesource.grammar._kernels.rules import ChildRules, CoarseRules, InsideChart, LexicalRules, PairRules, SparseRows
 
 #: Entries smaller than this share of the largest of their span are taken for zero. Outside entries stay below
 #: about its inverse, and every product of the kernels below stays finite.
 SMALLEST = 1e-250
-
-
-@kernel
-def _room(array, needed):
-    """``array``, or a copy at least twice as long when ``needed`` entries do not fit."""
-    if needed <= array.size:
-        return array
-    larger = np.empty(max(needed, 2 * array.size), dtype=array.dtype)
-    larger[: array.size] = array
-    return larger
 
 
 @kernel
@@ -213,7 +204,7 @@ def sample(rng, chart: InsideChart, n, start, binary: ChildRules, unary: ChildRu
         i, j, a = waiting[depth, 0], waiting[depth, 1], waiting[depth, 2]
         while True:
             span = j * (j - 1) // 2 + i
-            states, arity = _room(states, nodes + 1), _room(arity, nodes + 1)
+            states, arity = room(states, nodes + 1), room(arity, nodes + 1)
             states[nodes] = a
             nodes += 1
             # the weights of what can stand below a sum to inside[span, a]: its own rules, then unary steps

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from truesource.generator.piece_model import PathSums
 from truesource.generator.random_streams import random_state
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.lmtrain.architectures.ngram._kernels import estimate as _kernels_estimate
 from truesource.lmtrain.architectures.ngram._kernels import walk as kernels
+from truesource.lmtrain.architectures.ngram._kernels.estimate import start_range
+from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
 from truesource.lmtrain.architectures.ngram.mass import log_mass
 from truesource.lmtrain.architectures.ngram.smoothing import NgramEstimate
 from truesource.lmtrain.architectures.ngram.stream import Stream
@@ -58,9 +59,9 @@ class Reader:
         return self.estimate.smoothing == "mle"
 
     @cached_property
-    def _tables(self) -> tuple[Int32Array | FloatArray, ...]:
+    def _arrays(self) -> TrieArrays:
         trie = self.estimate.trie
-        return trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff
+        return TrieArrays(trie.start, trie.word, trie.suffix, self.estimate.log_prob, self.estimate.backoff)
 
     @cached_property
     def _running(self) -> IntArray:
@@ -71,18 +72,18 @@ class Reader:
     def score(self, stream: Stream) -> FloatArray:
         """Log probability of every token but ``<bos>``, sentence by sentence, (T - S,)."""
         order = self.estimate.trie.order
-        values: FloatArray = kernels.score(*self._tables, order, self.strict, stream.tokens, stream.ends)
+        values: FloatArray = kernels.score(self._arrays, order, self.strict, stream.tokens, stream.ends)
         return values
 
     def contexts(self, stream: Stream) -> Int32Array:
         """What every token but ``<bos>`` is expected from, as a number of the trie, (T - S,)."""
         order = self.estimate.trie.order
-        found: Int32Array = kernels.contexts(*self._tables, order, stream.tokens, stream.ends)
+        found: Int32Array = kernels.contexts(self._arrays, order, stream.tokens, stream.ends)
         return found
 
     def look_up(self, nodes: IntArray, tokens: NDArray[np.integer]) -> tuple[FloatArray, IntArray]:
         """Log probability of one token after each of R contexts, and the contexts then; both (R,)."""
-        values, after = kernels.look_up(*self._tables, nodes, tokens.astype(np.int32))
+        values, after = kernels.look_up(self._arrays, nodes, tokens.astype(np.int32))
         if self.strict:
             values[~self.seen[nodes]] = -np.inf
         return values, after
@@ -109,7 +110,7 @@ class Reader:
         allowed = self.seen if self.strict else np.ones(len(self.estimate.backoff), dtype=np.bool_)
         return PathSums(
             *kernels.sum_paths(
-                *self._tables, allowed, begin, source.astype(np.int64), first, tokens.astype(np.int32), most
+                self._arrays, allowed, begin, source.astype(np.int64), first, tokens.astype(np.int32), most
             )
         )
 
@@ -120,7 +121,7 @@ class Reader:
         seen = np.zeros(int(trie.level[-1]), dtype=bool)
         seen[slice(*trie.bounds(trie.order - 1))] = True
         if trie.order > 1:
-            for begin, end in _kernels_estimate.start_range(trie.start, trie.level, 1 + self.bos)[: trie.order]:
+            for begin, end in start_range(trie.start, trie.level, 1 + self.bos)[: trie.order]:
                 seen[begin:end] = True
         return seen
 
@@ -133,7 +134,7 @@ class Reader:
     def advance(self, state: ReaderState, tokens: NDArray[np.integer]) -> ReaderState:
         """The same texts, each one token longer; ``tokens`` (R,)."""
         node, length = state.node.copy(), state.length.copy()
-        kernels.advance(*self._tables, node, length, tokens.astype(np.int32))
+        kernels.advance(self._arrays, node, length, tokens.astype(np.int32))
         return ReaderState(node, length, state.position + 1)
 
     def expect(self, state: ReaderState, columns: IntArray) -> FloatArray:
@@ -150,7 +151,7 @@ class Reader:
         column = np.full(self.n_tokens, -1, dtype=np.int64)
         column[columns] = np.arange(len(columns))
         order = self.estimate.trie.order
-        kernels.expect(*self._tables, order, self.strict, state.node, state.length, state.position, column, result)
+        kernels.expect(self._arrays, order, self.strict, state.node, state.length, state.position, column, result)
         return result
 
     def draw(self, n: int, *, seed: int, most: int | None) -> SampledTokens:
@@ -158,7 +159,7 @@ class Reader:
         estimate = self.estimate
         return SampledTokens(
             *kernels.draw(
-                *self._tables,
+                self._arrays,
                 estimate.trie.order,
                 estimate.trie.count,
                 self._running,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.evaluation.tokenisation._kernels import lattice as _kernels_lattice
+from truesource.evaluation.tokenisation._kernels.lattice import _place
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.generator.piece_model import PieceInventory
@@ -109,7 +109,7 @@ def test_pieces_whose_characters_lie_far_apart() -> None:
 def test_the_trie_grows() -> None:
     table = np.full((4, 3), -1, dtype=np.int32)
     table[1, 0] = 0
-    base, _, grown = _kernels_lattice._place(table, np.array([1, 9]), 2, 1)
+    base, _, grown = _place(table, np.array([1, 9]), 2, 1)
     assert base == 1
     assert len(grown) > 10
     assert grown[:4].tolist() == table.tolist()

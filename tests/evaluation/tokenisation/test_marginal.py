@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.evaluation.tokenisation._kernels import sums as _kernels_sums
+from truesource.evaluation.tokenisation._kernels.sums import _decay
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import (
@@ -188,7 +188,7 @@ def test_more_paths_than_a_float_can_count(text: str, b: float) -> None:
 def test_exponentials_of_our_own() -> None:
     lack = np.concatenate([np.linspace(0.0, 1.0, 1001), np.geomspace(1e-300, 699.99, 5001), [700.0, 1e4, np.inf]])
     weight = np.empty_like(lack)
-    _kernels_sums._decay(lack, weight)
+    _decay(lack, weight)
     np.testing.assert_allclose(weight[:-3], np.exp(-lack[:-3]), rtol=2e-15)
     assert weight[0] == 1.0
     assert (weight[-3:] == 0.0).all()

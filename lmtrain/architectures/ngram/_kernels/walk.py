@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from truesource.generator._kernels.random import uniform
+from truesource.grammar._kernels.growing import room
 from truesource.grammar._kernels.kernel import kernel
+from truesource.lmtrain.architectures.ngram._kernels.trie import TrieArrays
 
 Array = Any  # numpy arrays; element types are in the docstrings
 
-_TOP53 = np.int64((1 << 53) - 1)
-_UNIT = 2.0**-53
-_S11, _S17, _S19, _S45 = np.uint64(11), np.uint64(17), np.uint64(19), np.uint64(45)
-
 
 @kernel
-def _child(start: Array, word: Array, node: int, token: int) -> int:
+def _child(trie: TrieArrays, node: int, token: int) -> int:
     """The n-gram ``node`` continued by ``token``; -1 when it is not in the trie."""
+    start, word = trie.start, trie.word
     if node == 0:
         return 1 + token
     low, high = start[node], start[node + 1]
@@ -36,13 +36,12 @@ def _child(start: Array, word: Array, node: int, token: int) -> int:
 
 
 @kernel
-def _step(
-    start: Array, word: Array, suffix: Array, log_prob: Array, backoff: Array, node: int, length: int, token: int
-) -> tuple[float, int, int]:
+def _step(trie: TrieArrays, node: int, length: int, token: int) -> tuple[float, int, int]:
     """Log probability of a token after a context of ``length`` tokens, and the next context with its length."""
+    _, _, suffix, log_prob, backoff = trie
     total = 0.0
     while True:
-        child = _child(start, word, node, token)
+        child = _child(trie, node, token)
         if child >= 0:
             break
         total += backoff[node]
@@ -56,11 +55,7 @@ def _step(
 
 @kernel
 def score(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     order: int,
     strict: bool,
     tokens: Array,
@@ -69,11 +64,7 @@ def score(
     """Log probability of every token after the first of each sentence, -inf for probability zero.
 
     Args:
-        start: (C + 1,) int32, of the trie.
-        word: (G,) int32, of the trie.
-        suffix: (G,) int32, of the trie.
-        log_prob: (G,) float64, of its n-grams.
-        backoff: (C,) float64, of its contexts.
+        trie: see `TrieArrays`.
         order: longest n-gram.
         strict: see above.
         tokens: (T,) int32, ``<bos> w1 .. wn <eos>`` sentence by sentence.
@@ -89,7 +80,7 @@ def score(
         length = 1 if order > 1 else 0
         for i in range(begin + 1, ends[s]):
             seen = length == min(order - 1, i - begin)
-            value, node, length = _step(start, word, suffix, log_prob, backoff, node, length, tokens[i])
+            value, node, length = _step(trie, node, length, tokens[i])
             found[at] = value if seen or not strict else -np.inf
             at += 1
         begin = ends[s]
@@ -98,11 +89,7 @@ def score(
 
 @kernel
 def contexts(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     order: int,
     tokens: Array,
     ends: Array,
@@ -114,7 +101,7 @@ def contexts(
         node = 1 + tokens[begin] if order > 1 else 0
         for i in range(begin + 1, ends[s]):
             found[at] = node
-            _, node, _ = _step(start, word, suffix, log_prob, backoff, node, 0, tokens[i])
+            _, node, _ = _step(trie, node, 0, tokens[i])
             at += 1
         begin = ends[s]
     return found
@@ -122,11 +109,7 @@ def contexts(
 
 @kernel
 def look_up(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     nodes: Array,
     tokens: Array,
 ) -> tuple[Array, Array]:
@@ -134,33 +117,25 @@ def look_up(
     values = np.empty(len(nodes))
     after = np.empty(len(nodes), dtype=np.int64)
     for r in range(len(nodes)):
-        values[r], after[r], _ = _step(start, word, suffix, log_prob, backoff, nodes[r], 0, tokens[r])
+        values[r], after[r], _ = _step(trie, nodes[r], 0, tokens[r])
     return values, after
 
 
 @kernel
 def advance(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     nodes: Array,
     lengths: Array,
     tokens: Array,
 ) -> None:
     """Go on with R texts by one token each: contexts ``nodes`` and their ``lengths`` (R,) int64 are replaced."""
     for r in range(len(nodes)):
-        _, nodes[r], lengths[r] = _step(start, word, suffix, log_prob, backoff, nodes[r], lengths[r], tokens[r])
+        _, nodes[r], lengths[r] = _step(trie, nodes[r], lengths[r], tokens[r])
 
 
 @kernel
 def sum_paths(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     allowed: Array,
     begin: int,
     source: Array,
@@ -171,11 +146,7 @@ def sum_paths(
     """Forward pass over the arcs of a lattice, with the contexts of the model as states.
 
     Args:
-        start: as for `score`.
-        word: as for `score`.
-        suffix: as for `score`.
-        log_prob: as for `score`.
-        backoff: as for `score`.
+        trie: as for `score`.
         allowed: (C,) whether anything is expected after each context.
         begin: context before the lattice.
         source: (A,) position that each arc comes from; arcs are sorted by their end.
@@ -190,7 +161,7 @@ def sum_paths(
         position where the pass stopped.
     """
     n = len(first) - 2
-    place = np.full(len(backoff), -1, dtype=np.int64)  # last state of each context
+    place = np.full(len(trie.backoff), -1, dtype=np.int64)  # last state of each context
     node, before, arc = np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64), np.empty(64, dtype=np.int64)
     log_p, mean, best = np.zeros(64), np.zeros(64), np.zeros(64)
     at = np.zeros(n + 2, dtype=np.int64)
@@ -202,7 +173,7 @@ def sum_paths(
             for s in range(at[source[a]], at[source[a] + 1]):
                 if not allowed[node[s]]:
                     continue
-                value, context, _ = _step(start, word, suffix, log_prob, backoff, node[s], 0, tokens[a])
+                value, context, _ = _step(trie, node[s], 0, tokens[a])
                 if value == -np.inf:
                     continue
                 steps += 1
@@ -240,11 +211,7 @@ def _doubled(array: Array) -> Array:
 
 @kernel
 def expect(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     order: int,
     strict: bool,
     nodes: Array,
@@ -256,11 +223,7 @@ def expect(
     """Log probability of every next token.
 
     Args:
-        start: (C + 1,) int32, of the trie.
-        word: (G,) int32, of the trie.
-        suffix: (G,) int32, of the trie.
-        log_prob: (G,) float64, of its n-grams.
-        backoff: (C,) float64, of its contexts.
+        trie: see `TrieArrays`.
         order: longest n-gram.
         strict: see above.
         nodes: (R,) int64, contexts.
@@ -269,6 +232,7 @@ def expect(
         column: (K,) int64, where the probability of each token stands; -1: nowhere.
         result: (R, C) float32 or float64, to be filled; columns that no token has are left alone.
     """
+    start, word, suffix, log_prob, backoff = trie
     chain = np.empty(order, dtype=np.int64)
     for r in range(len(nodes)):
         if strict and lengths[r] < min(order - 1, position + 1):
@@ -297,36 +261,8 @@ def expect(
 
 
 @kernel
-def _uniform(state: Array) -> float:
-    """One float64 in [0, 1) from xoshiro256, as `generator._kernels.uniform`; ``state`` (4,) uint64 moves on."""
-    mixed = (np.int64(state[0] >> _S11) + np.int64(state[3] >> _S11)) & _TOP53
-    carried = state[1] << _S17
-    state[2] ^= state[0]
-    state[3] ^= state[1]
-    state[1] ^= state[2]
-    state[0] ^= state[3]
-    state[2] ^= carried
-    state[3] = (state[3] << _S45) | (state[3] >> _S19)
-    return mixed * _UNIT
-
-
-@kernel
-def _room(array: Array, needed: int) -> Array:
-    """``array``, or a copy at least twice as long when ``needed`` does not fit."""
-    if needed <= len(array):
-        return array
-    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@kernel
 def draw(
-    start: Array,
-    word: Array,
-    suffix: Array,
-    log_prob: Array,
-    backoff: Array,
+    trie: TrieArrays,
     order: int,
     count: Array,
     cumulative: Array,
@@ -344,11 +280,7 @@ def draw(
     draw is made again after the context without its first token, and below the empty context among all ``emitted``.
 
     Args:
-        start: (C + 1,) int32, of the trie.
-        word: (G,) int32, of the trie.
-        suffix: (G,) int32, of the trie.
-        log_prob: (G,) float64, of its n-grams.
-        backoff: (C,) float64, of its contexts.
+        trie: see `TrieArrays`.
         order: longest n-gram.
         count: (G,) int32, counts that the probabilities were estimated from.
         cumulative: (G + 1,) int64, their running sum, from 0.
@@ -364,6 +296,7 @@ def draw(
         Tokens (T,) int32 without ``<bos>`` and ``<eos>``, where each sentence ends in them (n,) int64, and whether it
         was finished (n,).
     """
+    start, word, suffix, _, _ = trie
     tokens = np.empty(1024, dtype=np.int32)
     ends = np.empty(n, dtype=np.int64)
     finished = np.zeros(n, dtype=np.bool_)
@@ -379,7 +312,7 @@ def draw(
                 low, high = start[context], start[context + 1]
                 total = cumulative[high] - cumulative[low]
                 if total > 0:
-                    x = _uniform(state) * total
+                    x = uniform(state) * total
                     whole = cumulative[low] + min(np.int64(x), total - 1)
                     while high - low > 1:  # the last of them whose running sum is not above
                         middle = (low + high) >> 1
@@ -392,7 +325,7 @@ def draw(
                         token = word[low]
                         break
                 if context == 0:
-                    token = emitted[min(np.int64(_uniform(state) * len(emitted)), len(emitted) - 1)]
+                    token = emitted[min(np.int64(uniform(state) * len(emitted)), len(emitted) - 1)]
                     break
                 context = suffix[context]
                 k -= 1
@@ -401,10 +334,10 @@ def draw(
                 break
             if written == most:
                 break
-            tokens = _room(tokens, at + 1)
+            tokens = room(tokens, at + 1)
             tokens[at] = token
             at += 1
             written += 1
-            _, node, length = _step(start, word, suffix, log_prob, backoff, node, length, token)
+            _, node, length = _step(trie, node, length, token)
         ends[s] = at
     return tokens[:at], ends, finished
