@@ -151,13 +151,13 @@ VERBS = [
     ),
     verb(
         "pairs",
-        "evaluate pairs net --oracle g.npz --given pairs.jsonl --lengths 2..12 --json out/p.json --figure out/p.svg",
+        "evaluate pairs net --oracle g.npz --file pairs.jsonl --lengths 2..12 --json out/p.json --figure out/p.svg",
         "net pairs.jsonl",
         "out/p.json out/p.svg",
     ),
     verb(
         "pairs-made",
-        "evaluate pairs --oracle g.txt -n 10 --lengths 2..12 --forms forms.txt --pairs out/p.jsonl",
+        "evaluate pairs --oracle g.txt -n 10 --lengths 2..12 --forms forms.txt -o out/p.jsonl",
         "g.txt forms.txt",
         "out/p.jsonl",
     ),

@@ -93,7 +93,7 @@ RECIPE = [
     f"train corpus --model gpt2 {SMALL} {HEADS} {PIECES} -o pieces",
     "train corpus --model ngram -o ngram",
     "generate net -n 60 --max-tokens 12 -o samples",
-    "evaluate pairs ngram --oracle g.txt -n 10 --lengths 2..12 --pairs pairs.jsonl",
+    "evaluate pairs ngram --oracle g.txt -n 10 --lengths 2..12 -o pairs.jsonl",
     "run run.yaml",
     "evaluate scaling sweep.yaml",
     "convert g.txt g.gz --to earleyx",

@@ -42,9 +42,8 @@ assert tuple(REGISTRY) == PHENOMENA
 class GeneratedPairs:
     """The pairs of a grammar."""
 
-    pairs: list[Pair]  #: by phenomenon, then in the order in which they were drawn
-    sentences: int  #: drawn
-    notes: list[str]  #: what could not be found, a sentence each
+    pairs: list[Pair]  #: by phenomenon, then in the order in which they were sampled
+    notes: list[str]  #: which pairs there are none or too few of, and why; a sentence each
 
 
 @dataclass(frozen=True)
@@ -55,8 +54,10 @@ class _Found:
     change: PairChange
 
 
-def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings | None = None) -> GeneratedPairs:
-    """Draw sentences, and change one thing in each.
+def make_pairs(
+    pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings | None = None, *, seed: int = 1
+) -> GeneratedPairs:
+    """Sample sentences, and change one thing in each.
 
     A sentence gives at most one pair to each phenomenon; no two pairs of a phenomenon are the same. Each sentence is
     changed by random numbers of its own, so that one phenomenon does not depend on which others are asked for.
@@ -65,6 +66,7 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings |
         pcfg: the grammar.
         lengths: the length condition of the sentences.
         settings: how many, and of what.
+        seed: of the sentences and changes.
 
     Raises:
         NothingToMeasureError: none of the phenomena can be found in this grammar.
@@ -73,7 +75,7 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings |
     settings = settings or PairSettings()
     lexicon = Lexicon(pcfg, lengths, settings.forms)
     notes, wanted = [], []
-    for name in settings.phenomena:
+    for name in settings.phenomena or PHENOMENA:
         reason = REGISTRY[name].missing(lexicon)
         if reason is None:
             wanted.append(REGISTRY[name])
@@ -81,11 +83,11 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings |
             notes.append(f"no pairs of {name}: {reason}")
     if not wanted:
         raise NothingToMeasureError(f"this grammar has none of the phenomena asked for; {notes[0]}", "no-pairs")
-    found, sentences = _search(lexicon, wanted, settings)
+    found, sentences = _search(lexicon, wanted, settings, seed)
     for phenomenon in wanted:
-        if len(found[phenomenon.name]) < settings.number:
+        if len(found[phenomenon.name]) < settings.size:
             notes.append(
-                f"{len(found[phenomenon.name])} of {settings.number} pairs of {phenomenon.name}"
+                f"{len(found[phenomenon.name])} of {settings.size} pairs of {phenomenon.name}"
                 f" were found in {sentences:,} sentences"
             )
     flat = [entry for phenomenon in wanted for entry in found[phenomenon.name]]
@@ -93,27 +95,27 @@ def make_pairs(pcfg: PCFG, lengths: LengthRange | None, settings: PairSettings |
         raise NothingToMeasureError(
             f"no pair was found in {sentences:,} sentences of this grammar; ask for other phenomena", "no-pairs"
         )
-    return GeneratedPairs(_finish(lexicon, flat), sentences, notes)
+    return GeneratedPairs(_finish(lexicon, flat), notes)
 
 
 def _search(
-    lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings
+    lexicon: Lexicon, wanted: Sequence[Phenomenon], settings: PairSettings, seed: int
 ) -> tuple[dict[str, list[_Found]], int]:
     found: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
     drawn = 0
 
     def wanted_outside() -> bool:
-        return any(p.outside and len(found[p.name]) < settings.number for p in wanted)
+        return any(p.outside and len(found[p.name]) < settings.size for p in wanted)
 
-    with meter("minimal pairs", settings.number * len(wanted)) as bar:
-        for number, sentence in enumerate(_sentences(lexicon, settings, wanted_outside)):
-            open_still = [p for p in wanted if len(found[p.name]) < settings.number]
+    with meter("minimal pairs", settings.size * len(wanted)) as bar:
+        for number, sentence in enumerate(_sentences(lexicon, settings, seed, wanted_outside)):
+            open_still = [p for p in wanted if len(found[p.name]) < settings.size]
             if not open_still:
                 break
             drawn, words = number + 1, sentence.words
             for phenomenon in open_still:
-                rng = np.random.default_rng([settings.seed, number, PHENOMENA.index(phenomenon.name)])
+                rng = np.random.default_rng([seed, number, PHENOMENA.index(phenomenon.name)])
                 change = phenomenon.change(sentence, settings, rng)
                 if change is None or change.words == words:
                     continue
@@ -125,11 +127,13 @@ def _search(
     return found, drawn
 
 
-def _sentences(lexicon: Lexicon, settings: PairSettings, outside: Callable[[], bool]) -> Iterator[SampledSentence]:
+def _sentences(
+    lexicon: Lexicon, settings: PairSettings, seed: int, outside: Callable[[], bool]
+) -> Iterator[SampledSentence]:
     sampler = Sampler(lexicon.pcfg, lexicon.lengths)
-    most = settings.number * settings.tries
+    most = settings.size * settings.tries
     for chunk in range(-(-most // _CHUNK)):
-        state: NDArray[np.uint64] = random_state(settings.seed, _STREAM, chunk)
+        state: NDArray[np.uint64] = random_state(seed, _STREAM, chunk)
         size = min(_CHUNK, most - chunk * _CHUNK)
         words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(sampler.draw(size, state))]
         computed = outside_of(lexicon, words) if outside() else [None] * size

@@ -1,46 +1,66 @@
-"""What pairs are made, and how many."""
+"""Which minimal pairs are generated, or taken from a file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from truesource.grammar.errors import InputError
+from pydantic import Field, model_validator
+
+from truesource.grammar.settings import Settings
 
 PHENOMENA = ("subject-verb", "determiner-noun", "subcategorisation", "attachment", "word-order")
-NUMBER = 200
+NUMBER = 200  #: pairs of each phenomenon, where no number is given
+GENERATING = ("tolerance", "tries", "attached", "forms")  #: settings that pairs of a file do not have
+SURE = 0.9  #: posterior from which a tag or a phrase is nearly certain
+MOVED = 0.7  #: posterior of the other attachment that an exchange must reach
+FRAME_MARGIN = 1.0  #: nats that the context must add to the odds of a verb and one that does not fit its frame
 
 
-@dataclass(frozen=True)
-class PairSettings:
-    """How pairs are drawn.
+class PairSettings(Settings):
+    """Minimal pairs from the grammar, and which sentences the models prefer; see docs/pairs.md."""
 
-    Raises:
-        InputError: a value is out of range, or a phenomenon is unknown.
-    """
-
-    number: int = NUMBER  #: at most so many pairs of each phenomenon
-    phenomena: tuple[str, ...] = PHENOMENA
-    seed: int = 1
-    tries: int = 10  #: at most so many sentences are drawn for each pair wanted
-    tolerance: float = 0.5  #: nats by which the unigram log probabilities of exchanged words may differ
-    frame_margin: float = (
-        1.0  #: nats that the context must add to the odds of a verb and one that does not fit its frame
+    number: int | None = Field(
+        None, ge=1, description=f"Maximum number of pairs of each phenomenon (default: {NUMBER}, or all of --file)."
     )
-    sure: float = 0.9  #: posterior from which a tag or a phrase is nearly sure
-    attached: float = 0.8  #: posterior from which an attachment is
-    moved: float = 0.7  #: posterior of the other attachment that the exchange must reach
-    possible: bool = False  #: only pairs whose two sentences the grammar can make
-    forms: Path | None = None  #: a file of forms in place of the English ones
+    phenomena: tuple[str, ...] | None = Field(
+        None, min_length=1, description="Phenomena to use (default: all); docs/pairs.md lists them."
+    )
+    tries: int = Field(10, ge=1, description="Maximum number of sentences sampled for each pair wanted.")
+    tolerance: float = Field(
+        0.5,
+        gt=0.0,
+        allow_inf_nan=False,
+        description="Maximum difference in log frequency (nats) of words that are exchanged.",
+    )
+    attached: float = Field(
+        0.8, ge=0.5, lt=1.0, description="Posterior probability from which an attachment counts as certain."
+    )
+    possible: bool = Field(False, description="Use only pairs whose two sentences the grammar can generate.")
+    forms: Path | None = Field(
+        None, description="File of singular and plural forms (default: English); docs/pairs.md has the format."
+    )
+    file: Path | None = Field(
+        None, description="File of pairs to score in place of generated ones: JSON lines, as --output writes."
+    )
 
-    def __post_init__(self) -> None:
-        if min(self.number, self.tries) < 1:
-            raise InputError("the number of pairs and of tries is 1 or more")
-        if not self.tolerance > 0.0 or not self.frame_margin > 0.0:
-            raise InputError("the tolerance of frequency and the margin of frames are nats above 0")
-        if not (0.5 < self.sure < 1.0 and 0.5 <= self.attached < 1.0 and 0.5 <= self.moved < 1.0):
-            raise InputError("a posterior that is nearly sure lies above 0.5 and below 1")
-        unknown = [name for name in self.phenomena if name not in PHENOMENA]
-        if unknown or not self.phenomena or len(set(self.phenomena)) < len(self.phenomena):
-            what = f"unknown phenomenon {unknown[0]!r}" if unknown else "name each phenomenon once"
-            raise InputError(f"{what}; there are {', '.join(PHENOMENA)}")
+    @model_validator(mode="after")
+    def _settings_fit(self) -> Self:
+        named = self.phenomena or ()
+        if len(set(named)) < len(named):
+            raise ValueError("phenomena: name each phenomenon once")
+        if self.file is None:
+            unknown = [name for name in named if name not in PHENOMENA]
+            if unknown:
+                raise ValueError(f"phenomena: there is no phenomenon {unknown[0]!r}; there are {', '.join(PHENOMENA)}")
+            return self
+        fields = type(self).model_fields
+        unused = [name for name in GENERATING if getattr(self, name) != fields[name].default]
+        if unused:
+            raise ValueError(f"{', '.join(unused)}: only used to generate pairs; leave out together with file")
+        return self
+
+    @property
+    def size(self) -> int:
+        """Pairs of each phenomenon that are generated."""
+        return self.number or NUMBER

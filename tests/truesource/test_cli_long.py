@@ -87,7 +87,7 @@ def test_no_verb_takes_a_grammar_without_endings_for_the_truth(
         ("evaluate", "pplu", *compared[:-2]),
         ("evaluate", "divergence", *compared),
         ("evaluate", "tendencies", "text.txt", *compared[2:]),
-        ("evaluate", "pairs", *compared[2:], "--pairs", "p.jsonl"),
+        ("evaluate", "pairs", *compared[2:], "-o", "p.jsonl"),
     ):
         code, out, err = command(*call)
         assert (code, "=" in out) == (2, False), call

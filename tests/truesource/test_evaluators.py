@@ -139,6 +139,7 @@ models: [{name: net, model: {architecture: ngram}}]
 evaluation:
   naturalness: {sentences: 100, variant: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
+  pairs: {number: 5, phenomena: [word-order]}
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
 #: by evaluator: what its stage leaves, and the verb that measures the same
@@ -150,6 +151,10 @@ SAME = {
         " --sentences 100 --variant paper",
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
+    "pairs": (
+        "pairs/models/net.json",
+        "runs/toy/models/net --oracle runs/toy/grammar/grammar.npz --lengths 2..9 -n 5 --phenomena word-order",
+    ),
 }
 
 

@@ -118,7 +118,7 @@ def test_pairs_of_markup(command: Command) -> None:
             "evaluate",
             "pairs",
             "[/b]m",
-            "--given",
+            "--file",
             "own.jsonl",
             "--lengths",
             "2..6",

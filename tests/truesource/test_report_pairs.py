@@ -68,7 +68,7 @@ def test_what_the_stages_leave(finished: Path) -> None:
     neither = own["all", "impossible_for_model"]  # of the model without smoothing
     assert neither > 0
     page = (folder.parent / "report.html").read_text(encoding="utf-8")
-    assert f"{neither} pairs of which the model can make neither sentence: no preference." in page
+    assert re.search(rf"neither for the model</td>.*<td class=\"n\">{neither}</td><td>", page)
 
 
 def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_model_that_knows_no_pair_does_not_stop_a_run(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     section = re.search(r'<section id="pairs">(.*?)</section>', page, re.DOTALL)
     assert section is not None
-    sentence = "None of the 60 pairs can be compared: 60 where a word is outside the model's vocabulary."
+    sentence = "raw: 60 pairs left out, because a word is outside the model's vocabulary."
     assert sentence in html.unescape(section[1])
     (figure,) = re.findall(r"<svg.*?</svg>", section[1], re.DOTALL)
     assert "bigrams" in figure
@@ -162,11 +162,11 @@ def test_own_pairs_and_forms(finished: Path) -> None:
         ("evaluation.pairs.number=0", "evaluation.pairs.number"),
         (
             "evaluation.pairs.phenomena=[islands]",
-            "evaluation.pairs: unknown phenomenon 'islands'; there are subject-verb",
+            "evaluation.pairs: phenomena: there is no phenomenon 'islands'; there are subject-verb",
         ),
         (
             "evaluation.pairs.file=own.jsonl",
-            "evaluation.pairs: tolerance and tries are for making pairs, and file has them made; leave them out",
+            "evaluation.pairs: tolerance, tries: only used to generate pairs; leave out together with file",
         ),
         ("evaluation.pairs.size=3", "evaluation.pairs.size: unknown key"),
     ],

@@ -89,7 +89,8 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     elif kind in (int, float):
         bounds["min"] = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
         bounds["max"] = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)
-    info = typer.Option(flag, help=field.description, **bounds)
+    short = ("-n",) if name == "number" else ()
+    info = typer.Option(flag, *short, help=field.description, **bounds)
     annotation = Annotated[kind | None if optional else kind, info]  # type: ignore[valid-type]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

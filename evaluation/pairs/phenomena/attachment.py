@@ -12,7 +12,7 @@ from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs.settings import MOVED, SURE, PairSettings
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.posterior import Posterior
@@ -55,12 +55,12 @@ class Attachment(Phenomenon):
     def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
         found: list[tuple[int, str, int, float, float]] = []
-        for site in sites(drawn, settings.sure):
+        for site in sites(drawn, SURE):
             noun = noun_attachment(drawn.posterior, site)
             if settings.attached > max(noun, 1.0 - noun):
                 continue
             for at, name in ((site.preposition, "preposition"), (site.end - 1, "object")):
-                tag = drawn.tag(at, settings.sure)
+                tag = drawn.tag(at, SURE)
                 if tag in PREPOSITIONS or (tag in NOUNS and at > site.preposition):
                     assert tag is not None
                     words = drawn.lexicon.alike(drawn.words[at], tag, settings.tolerance)
@@ -129,10 +129,10 @@ def _moving(
         return []
     by_word = WordPosteriors(drawn.posterior, at)
     moved = by_word.label_probs("NP", site.verb + 1, site.end)[words]
-    far = (1.0 - moved if noun > 0.5 else moved) > settings.moved  # NaN, an impossible sentence, is not
+    far = (1.0 - moved if noun > 0.5 else moved) > MOVED  # NaN, an impossible sentence, is not
     if not far.any():
         return []
-    far &= by_word.label_probs("PP", site.preposition, site.end)[words] >= settings.sure
+    far &= by_word.label_probs("PP", site.preposition, site.end)[words] >= SURE
     return list(zip(words[far].tolist(), moved[far].tolist(), strict=True))
 
 

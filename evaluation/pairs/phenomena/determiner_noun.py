@@ -9,7 +9,7 @@ from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs.settings import SURE, PairSettings
 
 _NOUNS = ("NN", "NNS")
 _BETWEEN = ("JJ", "JJR", "JJS", "VBN", "VBG", "NNP", "NNPS")
@@ -39,9 +39,9 @@ class DeterminerNoun(Phenomenon):
         found = []
         for i, word in enumerate(drawn.words):
             form = forms.of("determiner", word)
-            if form is None or form.tag not in (None, drawn.tag(i, settings.sure)):
+            if form is None or form.tag not in (None, drawn.tag(i, SURE)):
                 continue
-            noun = _noun(drawn, i, settings.sure)
+            noun = _noun(drawn, i, SURE)
             if noun is None:
                 continue
             other = forms.of("noun", drawn.words[noun])

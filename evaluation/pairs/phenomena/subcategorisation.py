@@ -9,7 +9,7 @@ from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs.settings import FRAME_MARGIN, SURE, PairSettings
 
 TAGS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 _BE = ("be", "is", "are", "am", "was", "were", "been", "being", "'s", "'re", "'m")
@@ -40,7 +40,7 @@ class Subcategorisation(Phenomenon):
     def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
         lexicon = drawn.lexicon
-        tags = [drawn.tag(i, settings.sure) for i in range(len(drawn))]
+        tags = [drawn.tag(i, SURE) for i in range(len(drawn))]
         places = [
             i
             for i, (word, tag) in enumerate(zip(drawn.words, tags, strict=True))
@@ -53,7 +53,7 @@ class Subcategorisation(Phenomenon):
             near = near[[lexicon.pcfg.terminals[i].lower() not in AUXILIARIES for i in near]]
             own = lexicon.unigram[lexicon.pcfg.word_ids[drawn.words[at]]]
             odds = drawn.log_odds(at)[near]
-            unfit = odds - (own - lexicon.unigram[near]) >= settings.frame_margin
+            unfit = odds - (own - lexicon.unigram[near]) >= FRAME_MARGIN
             if settings.possible:
                 unfit &= np.isfinite(odds)
             if unfit.any():

@@ -9,7 +9,7 @@ from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.settings import PairSettings
+from truesource.evaluation.pairs.settings import SURE, PairSettings
 
 _SINGULAR, _PLURAL = ("NN", "NNP"), ("NNS", "NNPS")
 
@@ -35,7 +35,7 @@ class SubjectVerb(Phenomenon):
         found = []
         for i, word in enumerate(drawn.words):
             form = forms.of("verb", word)
-            if form is not None and form.other is not None and form.tag in (None, drawn.tag(i, settings.sure)):
+            if form is not None and form.other is not None and form.tag in (None, drawn.tag(i, SURE)):
                 found.append((i, form.other))
         if not found:
             return None

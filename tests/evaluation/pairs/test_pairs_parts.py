@@ -12,6 +12,7 @@ import pytest
 from agreement_grammar import agreement_grammar
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from toy_models import Table
 
 from truesource.evaluation.pairs.constituents import Constituents
@@ -287,20 +288,22 @@ def test_where_sentences_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    "wrong",
     [
-        ({"number": 0}, "1 or more"),
-        ({"tolerance": 0.0}, "nats above 0"),
-        ({"tolerance": math.nan}, "nats above 0"),
-        ({"attached": 1.0}, "above 0.5 and below 1"),
-        ({"phenomena": ("island",)}, "unknown phenomenon 'island'; there are subject-verb"),
-        ({"phenomena": ("attachment", "attachment")}, "name each phenomenon once"),
-        ({"phenomena": ()}, "name each phenomenon once"),
+        {"number": 0},
+        {"tolerance": 0.0},
+        {"tolerance": math.nan},
+        {"attached": 1.0},
+        {"phenomena": ("island",)},
+        {"phenomena": ("attachment", "attachment")},
+        {"phenomena": ()},
+        {"file": "pairs.jsonl", "tries": 11},
     ],
 )
-def test_bad_settings(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_settings(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as caught:
         PairSettings(**wrong)  # type: ignore[arg-type]
+    assert list(wrong)[-1] in str(caught.value)
 
 
 # -- measures ----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from truesource.evaluation.pairs.odds import unigram_log_odds, with_truth
 from truesource.evaluation.pairs.pair import ALL, Pair, differing
 from truesource.evaluation.pairs.phenomena.attachment import Site, noun_attachment, sites
 from truesource.evaluation.pairs.phenomena.subcategorisation import TAGS
-from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
+from truesource.evaluation.pairs.settings import FRAME_MARGIN, MOVED, PHENOMENA, PairSettings
 from truesource.generator.language_model import Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -31,7 +31,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 
 LENGTHS = LengthRange(3, 9)
-SETTINGS = PairSettings(number=25, seed=5, tries=40, tolerance=0.8)
+SETTINGS = PairSettings(number=25, tries=40, tolerance=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def toy() -> PCFG:
 
 @pytest.fixture(scope="module")
 def made(toy: PCFG) -> GeneratedPairs:
-    return make_pairs(toy, LENGTHS, SETTINGS)
+    return make_pairs(toy, LENGTHS, SETTINGS, seed=5)
 
 
 def probability(pcfg: PCFG, words: Sequence[str]) -> float:
@@ -116,7 +116,7 @@ def test_verbs_that_do_not_fit_have_the_margin(made: GeneratedPairs) -> None:
         if pair.phenomenon == "subcategorisation" and pair.log_odds is not None:
             assert pair.unigram_log_odds is not None
             sign = 1.0 if pair.drawn == "a" else -1.0
-            assert sign * (pair.log_odds - pair.unigram_log_odds) >= SETTINGS.frame_margin
+            assert sign * (pair.log_odds - pair.unigram_log_odds) >= FRAME_MARGIN
             assert pair.strata["tag"] in TAGS
 
 
@@ -188,7 +188,7 @@ def test_attachments_are_those_of_all_derivations(toy: PCFG, made: GeneratedPair
         assert bad is not None
         drawn, changed = (good, bad) if pair.drawn == "a" else (bad, good)
         assert max(drawn, 1.0 - drawn) >= SETTINGS.attached
-        assert (changed if drawn < 0.5 else 1.0 - changed) > SETTINGS.moved
+        assert (changed if drawn < 0.5 else 1.0 - changed) > MOVED
     assert checked > 5
 
 
@@ -238,13 +238,13 @@ def test_masked_odds_are_sums_over_substitutions(toy: PCFG, made: GeneratedPairs
 
 
 def test_one_seed_gives_the_same_pairs(toy: PCFG, made: GeneratedPairs) -> None:
-    assert make_pairs(toy, LENGTHS, SETTINGS).pairs == made.pairs
-    assert make_pairs(toy, LENGTHS, PairSettings(number=25, seed=6, tries=40)).pairs != made.pairs
+    assert make_pairs(toy, LENGTHS, SETTINGS, seed=5).pairs == made.pairs
+    assert make_pairs(toy, LENGTHS, PairSettings(number=25, tries=40), seed=6).pairs != made.pairs
 
 
 @pytest.mark.parametrize("name", PHENOMENA)
 def test_a_phenomenon_does_not_depend_on_the_others(toy: PCFG, made: GeneratedPairs, name: str) -> None:
-    alone = make_pairs(toy, LENGTHS, PairSettings(number=25, phenomena=(name,), seed=5, tries=40, tolerance=0.8))
+    alone = make_pairs(toy, LENGTHS, SETTINGS.model_copy(update={"phenomena": (name,)}), seed=5)
     assert alone.pairs == [pair for pair in made.pairs if pair.phenomenon == name]
 
 
@@ -291,5 +291,4 @@ def test_what_a_grammar_lacks_is_said() -> None:
 
 def test_phenomena_that_are_rare_are_noted(toy: PCFG) -> None:
     made = make_pairs(toy, LengthRange(3, 3), PairSettings(number=5, tries=2, phenomena=("subject-verb", "attachment")))
-    assert made.notes == ["0 of 5 pairs of attachment were found in 10 sentences"] or "attachment" in made.notes[-1]
-    assert made.sentences <= 10
+    assert made.notes[-1] == "0 of 5 pairs of attachment were found in 10 sentences"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truesource.evaluators.pairs.settings import PairsSettings
+from truesource.evaluation.pairs.settings import PairSettings
 from truesource.run.evaluator import Evaluator
 
 PAIRS = Evaluator(
@@ -10,5 +10,5 @@ PAIRS = Evaluator(
     title="Minimal pairs",
     summary="Score minimal pairs made from the grammar.",
     package=__name__,
-    settings=PairsSettings,
+    settings=PairSettings,
 )

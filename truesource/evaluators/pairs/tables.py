@@ -1,99 +1,143 @@
-"""Tables of `truesource evaluate pairs`."""
+"""Tables of minimal pairs, of one model on the terminal and of all in the report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from truesource.cli.console import console, echo
+from truesource.evaluation.pairs.pair import ALL
+from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
 
-if TYPE_CHECKING:
-    from truesource.evaluation.pairs.pair import Pair
-
-STRATA_SHOWN = 40  #: rows of the table of strata
-
-
-def print_pairs(pairs: Sequence[Pair]) -> None:
-    """An example and the number of each phenomenon."""
-    from rich.table import Table
-
-    table = Table()
-    for name, justify in (
-        ("phenomenon", "left"),
-        ("pairs", "right"),
-        ("impossible", "right"),
-        ("the first one", "left"),
-    ):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name in dict.fromkeys(pair.phenomenon for pair in pairs):
-        own = [pair for pair in pairs if pair.phenomenon == name]
-        odds = own[0].log_odds
-        shown = f"{' '.join(own[0].a)}\n{' '.join(own[0].b)}\n" + (
-            "one is impossible" if odds is None else f"{odds:.2f} nats"
-        )
-        table.add_row(name, str(len(own)), str(sum(not pair.possible for pair in own)), shown)
-    console(130).print(table)
-
-
-def print_measures(records: Sequence[dict[str, Any]]) -> None:
-    """A row a phenomenon."""
-    from rich.table import Table
-
-    table = Table(
-        caption="accuracy: the model prefers what the truth prefers; slope, correlation: of its log odds on the true"
-        " ones; choice: sigma(log odds) of what the truth prefers; impossible: pairs with a side that the grammar"
-        " cannot make; neither: the model can make neither side, which counts as no preference"
-    )
-    table.add_column("phenomenon")
-    for name in (
-        "pairs",
-        "impossible",
-        "neither",
+Record = Mapping[str, Any]
+DIFFERENCES = {
+    "subject-verb": "agreement of subject and verb: the other number of the verb",
+    "determiner-noun": "agreement of determiner and noun: the other number of one (after a, an: the noun)",
+    "subcategorisation": "another verb, as frequent and with the same tag, that does not fit the context",
+    "attachment": "one word of a prepositional phrase, which changes whether it belongs to the verb or the noun",
+    "word-order": "two adjacent words swapped; word frequencies are the same",
+}
+#: measure, its name, format, what it means
+MEASURES = (
+    ("pairs", "pairs", ",", "number of pairs that are compared"),
+    ("impossible", "  one impossible", ",", "the grammar can generate only one of the two sentences"),
+    ("impossible_for_model", "  neither for the model", ",", "the model can generate neither: no preference"),
+    (
         "accuracy",
-        "of frequencies",
-        "slope",
-        "correlation",
-        "choice",
-        "of the truth",
-    ):
-        table.add_column(name, justify="right")
-    for phenomenon in dict.fromkeys(r["phenomenon"] for r in records):
-        own = {r["name"]: r for r in records if r["phenomenon"] == phenomenon and "by" not in r}
-        accuracy = own.get("accuracy")
-        table.add_row(
-            phenomenon,
-            f"{own['pairs']['value']:,}",
-            f"{own['impossible']['value']:,}",
-            f"{own['impossible_for_model']['value']:,}",
-            "-" if accuracy is None else f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]",
-            *(
-                _number(own.get(name))
-                for name in ("unigram_accuracy", "slope", "correlation", "choice", "choice_truth")
-            ),
-        )
-    console(130).print(table)
+        "accuracy",
+        ".3f",
+        "share in which model and truth prefer the same; no preference counts half",
+    ),
+    ("unigram_accuracy", "  of word frequencies", ".3f", "the same, if only word frequencies decided"),
+    ("slope", "slope", ".3f", "of the model's log odds on the true ones; below 1, the model's odds are too even"),
+    ("correlation", "correlation", ".3f", "of the model's log odds and the true ones"),
+    ("choice", "choice", ".3f", "mean probability of what the truth prefers, if one of the two is chosen"),
+    ("choice_truth", "  of the truth", ".3f", "the same of the truth"),
+    ("context", "context", ".2f", "mean log odds of what the truth prefers minus those of word frequencies, nats"),
+    ("context_truth", "  of the truth", ".2f", "the same of the truth"),
+)
+FEWEST = 10  #: pairs of a group that is shown
 
 
-def print_parts(records: Sequence[dict[str, Any]]) -> None:
-    """Accuracy by the size of the true log odds, then by stratum."""
-    from rich.table import Table
+def examples_table(examples: Sequence[Record]) -> ReportTable:
+    """A pair of each phenomenon, the more probable sentence first.
 
-    table = Table(caption="accuracy by |log odds| of the truth (nats), and by what the best tree shows")
-    for name, justify in (("phenomenon", "left"), ("of", "left"), ("pairs", "right"), ("accuracy", "right")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
-    parts = [r for r in records if "by" in r and r["by"] != "choice"]
-    counts = {(r["phenomenon"], r["by"], r["group"]): r["value"] for r in parts if r["name"] == "pairs"}
-    rows = [r for r in parts if r["name"] == "accuracy" and (r["by"] != "log_odds" or r["phenomenon"] == "all")]
-    for r in rows[:STRATA_SHOWN]:
-        n = counts[r["phenomenon"], r["by"], r["group"]]
-        by = r["by"].replace("_", " ")
-        table.add_row(
-            r["phenomenon"], f"{by}: {r['group']}", f"{n:,}", f"{r['value']:.3f} [{r['low']:.3f}, {r['high']:.3f}]"
-        )
-    console(130).print(table)
-    if len(rows) > STRATA_SHOWN:
-        echo(f"{len(rows) - STRATA_SHOWN} more rows: --json FILE has all")
+    Args:
+        examples: as `truesource.evaluators.pairs.measure.examples`; those of earlier versions have no numbers of pairs.
+    """
+    rows = []
+    for pair in examples:
+        name, odds, number = pair["phenomenon"], pair["log_odds"], pair.get("pairs")
+        counts = (None, None) if number is None else (f"{number:,}", f"{pair['impossible_pairs']:,}")
+        good, bad = (_marked(pair[f"sentence_{side}"], pair["positions"]) for side in ("good", "bad"))
+        shown_odds = "one is impossible" if odds is None else shown(odds, ".2f")
+        rows += [
+            TableRow((name, DIFFERENCES.get(name, ""), good, *counts, shown_odds)),
+            TableRow(("", "", bad, "", "", "")),
+        ]
+    return ReportTable(
+        columns=("phenomenon", "difference", "example", "pairs", "one\nimpossible", "log odds\nof the example"),
+        text=(0, 1, 2),
+        rows=rows,
+    )
 
 
-def _number(record: dict[str, Any] | None) -> str:
-    return "-" if record is None else f"{record['value']:.3f}"
+def measures_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """All phenomena together: a row for each measure, a column for each model."""
+    named = [_whole(records).get(ALL, {}) for records in models.values()]
+    return ReportTable(
+        title="All phenomena",
+        columns=("measure", *models, "meaning"),
+        text=(0, -1),
+        rows=[
+            TableRow((label, *(score_cell(scores.get(name), spec) for scores in named), meaning))
+            for name, label, spec, meaning in MEASURES
+        ],
+        note="95% intervals: Wilson's of accuracies, from resampling sentences of the others",
+    )
+
+
+def phenomena_table(model: str, records: Sequence[Record]) -> ReportTable:
+    """A row for each phenomenon, all together last."""
+    rows = _whole(records)
+    return ReportTable(
+        title=f"{model}, {records[0]['objective']}",
+        columns=("phenomenon", "pairs", "accuracy", "frequencies", "slope", "correlation", "choice\n(of the truth)"),
+        rows=[
+            TableRow(
+                (
+                    name,
+                    f"{row['pairs']['value']:,}",
+                    score_cell(row.get("accuracy"), ".3f"),
+                    None if (unigram := row.get("unigram_accuracy")) is None else shown(unigram["value"], ".3f"),
+                    *(score_cell(row.get(measure), ".2f") for measure in ("slope", "correlation")),
+                    None
+                    if (choice := row.get("choice")) is None
+                    else Cell(shown(choice["value"], ".3f"), small=shown(row["choice_truth"]["value"], ".3f")),
+                ),
+                signature=row["pairs"]["signature"] if name == ALL else "",
+                kind="oracle" if model == "oracle" else "",
+            )
+            for name, row in sorted(rows.items(), key=lambda item: item[0] == ALL)
+        ],
+    )
+
+
+def parts_table(models: Mapping[str, Sequence[Record]]) -> ReportTable:
+    """Accuracy by the size of the true log odds and by properties of the pairs; groups of few pairs are left out."""
+    found: dict[tuple[str, str, str], dict[str, Cell | None]] = {}
+    for model, records in models.items():
+        groups = [r for r in records if "by" in r and (r["by"] != "log_odds" or r["phenomenon"] == ALL)]
+        counts = {_group(r): r["value"] for r in groups if r["name"] == "pairs"}
+        for record in groups:
+            if record["name"] == "accuracy" and counts[_group(record)] >= FEWEST:
+                small = f"{counts[_group(record)]:,} pairs"
+                found.setdefault(_group(record), {})[model] = score_cell(record, ".3f", small=small)
+    return ReportTable(
+        title="Accuracy by property",
+        columns=("phenomenon", "property", *models),
+        text=(0, 1),
+        rows=[
+            TableRow((phenomenon, f"{'|log odds|' if by == 'log_odds' else by}: {group}", *map(cells.get, models)))
+            for (phenomenon, by, group), cells in found.items()
+        ],
+        note=f"|log odds| of the truth in nats; other properties from the most probable tree; groups of {FEWEST} pairs"
+        " or more",
+    )
+
+
+def _group(record: Record) -> tuple[str, str, str]:
+    return record["phenomenon"], record["by"], record["group"]
+
+
+def _whole(records: Sequence[Record]) -> dict[str, dict[str, Record]]:
+    """By phenomenon, the measures of all its pairs by name."""
+    rows: dict[str, dict[str, Record]] = {}
+    for record in records:
+        if "by" not in record:
+            rows.setdefault(record["phenomenon"], {})[record["name"]] = record
+    return rows
+
+
+def _marked(sentence: str, positions: Sequence[int]) -> str:
+    """The words that differ in brackets."""
+    return " ".join(f"[{word}]" if i in positions else word for i, word in enumerate(sentence.split()))
