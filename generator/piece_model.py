@@ -1,4 +1,4 @@
-"""What a tokeniser that cuts words into pieces, and a causal model of pieces, offer to those who sum over cuts.
+"""Protocols of a tokeniser of pieces and of a causal model of pieces, for sums over segmentations.
 
 The protocols stand here, beside `generator.language_model`, because this is the lowest package that both model
 training and evaluation see. They speak of plain strings and arrays, so an evaluator needs no tokeniser library.
@@ -30,7 +30,7 @@ class PieceInventory:
     marker: str  #: one character; stands where a word begins, or where it ends if ``marker_ends``
     marker_ends: bool = False
     digest: str = ""  #: of all of the above, for signatures
-    byte_tokens: int = 0  #: tokens of single bytes that the tokeniser falls back on, which no cut contains
+    byte_tokens: int = 0  #: tokens of single bytes that the tokeniser falls back on, which no segmentation contains
 
     def __post_init__(self) -> None:
         if self.ids.shape != (len(self.pieces),) or (self.scores is not None and self.scores.shape != self.ids.shape):
@@ -40,7 +40,8 @@ class PieceInventory:
     def part(self) -> str:
         """For signatures: which pieces, and ``no-bytes`` where the model could also spell texts with byte tokens.
 
-        Sums over cuts are then of the lattice of pieces: a lower bound of P(text) over all sequences that decode to it.
+        Sums over segmentations are then of the lattice of pieces: a lower bound of P(text) over all sequences that
+        decode to it.
         """
         return f"{self.digest[:8]}{'/no-bytes' if self.byte_tokens else ''}"
 
@@ -51,7 +52,9 @@ class PieceText:
 
     original: str  #: as it was given; words, characters and bytes are counted on it
     spelling: str  #: normalised, in the alphabet of the inventory
-    cut: IntArray  #: the tokeniser's own cut, as indices into the inventory's pieces; empty where a part is unreadable
+    canonical: (
+        IntArray  #: canonical tokenisation, as indices into the inventory's pieces; empty where a part is unreadable
+    )
     altered: bool  #: whether the tokeniser changes the text (more than writing its marker)
     unreadable: tuple[str, ...]  #: characters, or stretches, that no piece spells; such a text has no probability
 
@@ -62,14 +65,14 @@ class PieceText:
 
 
 class PieceTokenizer(Protocol):
-    """A tokeniser as a sum over cuts sees it."""
+    """A tokeniser as a sum over segmentations sees it."""
 
     @property
     def inventory(self) -> PieceInventory:
         """Its pieces."""
 
     def read(self, text: str) -> PieceText:
-        """Normalise a text and cut it.
+        """Normalise a text and segment it.
 
         Raises:
             InputError: the text is empty (nothing but white space).
@@ -149,7 +152,7 @@ class LatticeScorer(Protocol):
 
 
 class TokenisedModel(Protocol):
-    """A causal model of pieces, and its tokeniser. P(cut) is that of its pieces and the end of the text after them."""
+    """A causal model of pieces, and its tokeniser. P of a segmentation includes the end after its last piece."""
 
     @property
     def name(self) -> str:

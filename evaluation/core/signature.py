@@ -124,6 +124,8 @@ KEYS: dict[str, str] = {
     "q-scores": "digest of the scores on all lattices",
     "entropy-b": "inverse temperature of the distribution whose entropy is taken",
     "repeated-words": "which repeated words count: all or multi-token",
+    "order": "in which segmentations are summed: that of the tokeniser or of the model",
+    "cuts": "number of segmentations that are summed",
     "training-grammar": "digest of the grammar that the model was trained on",
     "training-given": "its length condition",
     "less": "what is subtracted: digests of grammar and data",

@@ -1,4 +1,4 @@
-"""How many ways there are to cut some texts, and how the scores of the pieces divide probability among them."""
+"""How many segmentations texts have, and how the scores of the pieces divide probability among them."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
 PATHS = (64, 1024, 4096)  #: sizes at which words are counted that can be enumerated
-SLACK = 1e-6  #: share of a score by which a cut may be below the best: tokenisers add up in 32 bits
+SLACK = 1e-6  #: share of a score by which a segmentation may be below the best: tokenisers add up in 32 bits
 
 
 @dataclass(frozen=True)
 class AmbiguousWord:
-    """A word type and its cuts."""
+    """A word type and its segmentations."""
 
     word: str  #: as the inventory spells it
     tokens: int
     paths: int
-    entropy: float  #: of its cuts, nats
-    best: tuple[str, ...]  #: the cut with the highest score
-    probability: float  #: Q_b of that cut
+    entropy: float  #: of its segmentations, nats
+    best: tuple[str, ...]  #: the segmentation with the highest score
+    probability: float  #: Q_b of that segmentation
 
 
 @dataclass(frozen=True, eq=False)
 class Ambiguity:
-    """Exact sums over the cuts of D texts; S stretches (words, or whole texts) are cut on their own."""
+    """Exact sums over the segmentations of D texts; S stretches (words, or whole texts) are segmented on their own."""
 
     builder: LatticeBuilder
     b: float  #: inverse temperature
     texts: tuple[PieceText, ...]
     stretches: TypeSums  #: (S,) sums over the paths of each different stretch
-    best: tuple[tuple[str, ...], ...]  #: (S,) the best cut of each
+    best: tuple[tuple[str, ...], ...]  #: (S,) the best segmentation of each
     best_score: FloatArray  #: (S,) nats
     log_partition: FloatArray  #: (D,) log Z_b, nats
     entropy: FloatArray  #: (D,) of Q_b, nats
     derivative_entropy: FloatArray  #: (D,) the same as log Z_b - b d(log Z_b)/db, from marginals
-    log_collision: FloatArray  #: (D,) log of the probability that two cuts are the same, nats
-    log_paths: FloatArray  #: (D,) log of the number of cuts
+    log_collision: FloatArray  #: (D,) log of the probability that two segmentations are the same, nats
+    log_paths: FloatArray  #: (D,) log of the number of segmentations
     arcs: IntArray  #: (D,) pieces at all places where they can stand
-    own_log_q: FloatArray  #: (D,) log Q_b of the tokeniser's own cut, nats
-    below_best: int  #: texts whose own cut scores less than the best one, by more than rounding
-    tied: int  #: texts whose own cut is another one than the best found here, with the same score
+    canonical_log_q: FloatArray  #: (D,) log Q_b of the canonical tokenisation, nats
+    below_best: int  #: texts whose canonical tokenisation scores less than the best one, by more than rounding
+    tied: int  #: texts whose canonical tokenisation is another one than the best found here, with the same score
 
     @property
     def factorises(self) -> bool:
-        """Whether words are cut on their own."""
+        """Whether words are segmented on their own."""
         return self.builder.factorises
 
     def scores(self, *, scores: str) -> dict[str, Score]:
@@ -90,7 +90,7 @@ class Ambiguity:
             "log2_paths": ("bits/document", float(self.log_paths.mean()) / math.log(2.0)),
             "log_collision": ("nats/document", float(self.log_collision.mean())),
             "collision": ("probability", float(np.exp(self.log_collision).mean())),
-            "own_log_q": ("nats/document", float(self.own_log_q.mean())),
+            "own_log_q": ("nats/document", float(self.canonical_log_q.mean())),
         }
         if scores == "own":
             values["own_below_best"] = ("documents", self.below_best)
@@ -113,7 +113,7 @@ class Ambiguity:
         }
 
     def words(self, most: int) -> list[AmbiguousWord]:
-        """The words with the largest entropy; none where words are not cut on their own."""
+        """The words with the largest entropy; none where words are not segmented on their own."""
         if not self.factorises:
             return []
         found = self.stretches
@@ -148,7 +148,7 @@ class Ambiguity:
 
 
 def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: float = 1.0) -> Ambiguity:
-    """Sum over the cuts of some texts, each different word once where words are cut on their own.
+    """Sum over the segmentations of some texts, each different word once where words are segmented on their own.
 
     Args:
         builder: of lattices over the pieces that the texts were read with.
@@ -159,9 +159,9 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
         InputError: there are no texts, one is unreadable, or b is negative or not finite.
     """
     if not texts:
-        raise InputError("there are no texts to cut")
+        raise InputError("there are no texts to segment")
     if any(text.unreadable for text in texts):
-        raise InputError("a text with characters that no piece spells has no cuts; leave it out")
+        raise InputError("a text with characters that no piece spells has no segmentations; leave it out")
     numbers: dict[str, int] = {}
     rows = [
         [numbers.setdefault(stretch, len(numbers)) for stretch in builder.words(text.spelling)]
@@ -174,17 +174,17 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
     lattice, bounds = builder.join(sums.words)
     first = lattice.first[bounds + 1]
     slope = np.add.reduceat(arc_marginals(lattice, b) * lattice.score, first[:-1])
-    best, best_score = _best_cuts(builder, lattice, bounds)
+    best, best_score = _best_segmentations(builder, lattice, bounds)
 
     def total(values: FloatArray) -> FloatArray:
         """(D,) of each text, from (S,) of each stretch."""
         return np.bincount(document, weights=values[stretch], minlength=len(texts)).astype(np.float64)
 
-    own = np.array([math.fsum(builder.scores[text.cut].tolist()) for text in texts])
+    own = np.array([math.fsum(builder.scores[text.canonical].tolist()) for text in texts])
     top, log_partition = total(best_score), total(sums.log_partitions)
     below = own < top - SLACK * (1.0 + np.abs(top))
     tied = sum(
-        not less and [builder.inventory.pieces[i] for i in text.cut.tolist()] != [p for k in row for p in best[k]]
+        not less and [builder.inventory.pieces[i] for i in text.canonical.tolist()] != [p for k in row for p in best[k]]
         for text, row, less in zip(texts, rows, below.tolist(), strict=True)
     )
     return Ambiguity(
@@ -200,13 +200,13 @@ def measure_ambiguity(builder: LatticeBuilder, texts: Sequence[PieceText], b: fl
         log_collision=total(sums.log_collisions),
         log_paths=total(sums.log_paths),
         arcs=total(np.diff(first).astype(np.float64)).astype(np.int64),
-        own_log_q=b * own - log_partition,
+        canonical_log_q=b * own - log_partition,
         below_best=int(below.sum()),
         tied=int(tied),
     )
 
 
-def _best_cuts(
+def _best_segmentations(
     builder: LatticeBuilder, lattice: Lattice, bounds: IntArray
 ) -> tuple[tuple[tuple[str, ...], ...], FloatArray]:
     """The pieces of the best path of every stretch of a joined lattice, and its score."""

@@ -36,8 +36,8 @@ class Shortfall:
 def below_bounds(evaluation: Evaluation, run: str) -> Shortfall | None:
     """Whether a run's total lies below what some run certainly reaches, by more than `chance` and rounding.
 
-    Every sum over distinct cuts is at most P(D), whatever run scored them. A run without a standard error has none to
-    hide behind: its total is compared as it is.
+    Every sum over distinct segmentations is at most P(D), whatever run scored them. A run without a standard error has
+    none to hide behind: its total is compared as it is.
     """
     return _largest(run, evaluation.total(run), _bounds(evaluation))
 

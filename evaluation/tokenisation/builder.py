@@ -45,7 +45,7 @@ class LatticeBuilder:
                 f"the piece {inventory.pieces[worst]!r} has the score {self.scores[worst]}; scores must be finite"
             )
         self._slots, self._pieces, self._classes = _trie(inventory.pieces)
-        #: whether no piece joins white space to what stands on its other side, so that words are cut on their own
+        #: whether no piece joins white space to what stands on its other side, so that words are segmented on their own
         self.factorises = _factorises(inventory)
         mark = re.escape(inventory.marker)
         self._word = re.compile(
@@ -60,7 +60,7 @@ class LatticeBuilder:
         """
         n = len(spelling)
         if not n:
-            raise InputError("there is no text to cut into pieces")
+            raise InputError("there is no text to segment into pieces")
         return self._lattice(spelling, np.array((0, n)))
 
     def join(self, words: Sequence[str]) -> tuple[Lattice, IntArray]:
@@ -74,7 +74,7 @@ class LatticeBuilder:
         """
         bounds = np.fromiter(itertools.accumulate(map(len, words), initial=0), dtype=np.int64, count=len(words) + 1)
         if not len(words) or (np.diff(bounds) == 0).any():
-            raise InputError("there is no text to cut into pieces")
+            raise InputError("there is no text to segment into pieces")
         return self._lattice("".join(words), bounds), bounds
 
     def spells(self, words: Sequence[str]) -> BoolArray:
@@ -94,21 +94,21 @@ class LatticeBuilder:
         return self._word.findall(spelling)
 
     def path(self, lattice: Lattice, pieces: IntArray) -> IntArray:
-        """Arc numbers of a cut given as indices into the inventory's pieces.
+        """Arc numbers of a segmentation given as indices into the inventory's pieces.
 
         Raises:
             InputError: the pieces do not spell the text of the lattice.
         """
         ends = np.cumsum([len(self.inventory.pieces[p]) for p in pieces.tolist()])
         if not len(ends) or ends[-1] != lattice.n:
-            raise InputError(f"the pieces of the cut do not spell {_short(lattice.spelling)!r}")
+            raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
         arcs = np.empty(len(ends), dtype=np.int64)
         starts = [0, *ends.tolist()[:-1]]
         for k, (start, end, piece) in enumerate(zip(starts, ends.tolist(), pieces.tolist(), strict=True)):
             low, high = lattice.first[end], lattice.first[end + 1]
             arc = low + np.searchsorted(lattice.source[low:high], start)
             if arc == high or lattice.source[arc] != start or lattice.piece[arc] != piece:
-                raise InputError(f"the pieces of the cut do not spell {_short(lattice.spelling)!r}")
+                raise InputError(f"the pieces of the segmentation do not spell {_short(lattice.spelling)!r}")
             arcs[k] = arc
         return arcs
 

@@ -1,4 +1,4 @@
-"""Sums over all paths of a long text from its word types: each is cut once, however often it stands there."""
+"""Sums over all paths of a long text from its word types: each is segmented once, however often it stands there."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def sums_by_type(builder: LatticeBuilder, text: str | Mapping[str, int], b: floa
     """
     if not builder.factorises:
         raise InputError(
-            "some piece joins white space to what stands before it, so words cannot be cut one by one;"
+            "some piece joins white space to what stands before it, so words cannot be segmented one by one;"
             " use the lattice of the whole text"
         )
     return sums_of_stretches(builder, Counter(builder.words(text)) if isinstance(text, str) else text, b)

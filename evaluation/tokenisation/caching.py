@@ -1,4 +1,4 @@
-"""Whether a model recognises a word that it has read in the same text, cut in the same way or in another."""
+"""Whether a model recognises a word that it has read in the same text, segmented in the same way or in another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CachingRow:
 
     words: Words
     losses: Mapping[Case, Score]  #: nats a word; empty where no word counts
-    occurrences: int  #: later occurrences that were cut both as before and in another way
+    occurrences: int  #: later occurrences that were segmented both as before and in another way
     types: int  #: different words among them, document by document
 
 
@@ -47,7 +47,7 @@ class Caching:
 
     model: str
     rows: tuple[CachingRow, ...]
-    impossible: int  #: sampled cuts of probability zero, or that do not fit the model's window, left out
+    impossible: int  #: sampled segmentations of probability zero, or that do not fit the model's window, left out
 
     def records(self) -> list[dict[str, Any]]:
         """One record a loss, for JSON: ``words`` and ``case`` say which."""
@@ -73,15 +73,15 @@ def caching(
     *,
     bootstrap: int = 0,
 ) -> Caching:
-    """Loss of repeated words by how they were cut before (Cao & Rimell 2021, section 4.3 and table 2).
+    """Loss of repeated words by how they were segmented before (Cao & Rimell 2021, section 4.3 and table 2).
 
-    Of each document, ``settings.samples`` cuts are drawn from Q. A word that occurred before in its document counts
-    if it is cut (1) as one of its earlier occurrences in some sample and (2) as none of them in another. Its loss is
-    minus the sum of the log probabilities of its pieces. ``same`` is the mean over the words that count and the samples
-    in which they satisfy (1), ``other`` that over those in which they satisfy (2), and ``first`` the mean loss, over
-    all samples, of the first occurrences of the words that count, each once. The same for the words that the tokeniser
-    itself cuts into several pieces. Words are what white space divides, as the tokeniser spells them with it. Intervals
-    are of a document bootstrap.
+    Of each document, ``settings.samples`` segmentations are drawn from Q. A word that occurred before in its document
+    counts if it is segmented (1) as one of its earlier occurrences in some sample and (2) as none of them in another.
+    Its loss is minus the sum of the log probabilities of its pieces. ``same`` is the mean over the words that count and
+    the samples in which they satisfy (1), ``other`` that over those in which they satisfy (2), and ``first`` the mean
+    loss, over all samples, of the first occurrences of the words that count, each once. The same for the words that the
+    tokeniser itself segments into several pieces. Words are what white space divides, as the tokeniser spells them with
+    it. Intervals are of a document bootstrap.
 
     Args:
         model: whose losses.
@@ -92,7 +92,7 @@ def caching(
 
     Raises:
         InputError: pieces reach from one word to the next, so that words have no loss of their own; the tokeniser's
-            own cut of a text is longer than what the model reads.
+            canonical tokenisation of a text is longer than what the model reads.
     """
     if not builder.factorises:
         raise InputError("some pieces reach over white space, so that words have no pieces of their own to compare")
@@ -150,13 +150,13 @@ class _Losses:
 
 @dataclass(frozen=True, eq=False)
 class _Sampled:
-    """The words of one document in all sampled cuts."""
+    """The words of one document in all sampled segmentations."""
 
     words: Sequence[str]
     own: Sequence[int]  #: pieces of each word in T*
-    forms: Sequence[Sequence[tuple[int, ...]]]  #: by distinct cut, by word: its pieces
-    loss: FloatArray  #: (cuts, words) nats
-    times: IntArray  #: how often each cut was drawn
+    forms: Sequence[Sequence[tuple[int, ...]]]  #: by distinct segmentation, by word: its pieces
+    loss: FloatArray  #: (segmentations, words) nats
+    times: IntArray  #: how often each segmentation was drawn
     impossible: int
 
     def losses(self, *, multiple: bool) -> _Losses:
@@ -185,7 +185,7 @@ class _Sampled:
 def _read(
     model: TokenisedModel, document: Document, builder: LatticeBuilder, settings: EstimatorSettings, seed: int
 ) -> _Sampled:
-    """Draw cuts of a document and score their words."""
+    """Draw segmentations of a document and score their words."""
     lattice, ids = document.lattice, model.pieces.inventory.ids
     words = builder.words(document.text.spelling)
     ends = np.array(list(itertools.accumulate(map(len, words))))

@@ -1,4 +1,4 @@
-"""How much of P(D) is the tokeniser's own cut, for whole texts and word by word."""
+"""How much of P(D) is the canonical tokenisation, for whole texts and word by word."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BEYOND = 10.0  #: times the usual rounding, which none is
 
 @dataclass(frozen=True, eq=False)
 class CanonicalMass:
-    """P(T*)/P(D), the probability that a text is cut as the tokeniser cuts it, given the text."""
+    """P(T*)/P(D), the probability that a text is segmented as the tokeniser segments it, given the text."""
 
     model: str
     run: str  #: label of the run that estimated P(D)
@@ -42,7 +42,7 @@ class CanonicalMass:
 
 
 def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> CanonicalMass:
-    """Share of the tokeniser's own cut in the sum over all cuts (Vieira et al. 2025; Chirkova et al. 2023).
+    """Share of the canonical tokenisation in the sum over all segmentations (Vieira et al. 2025; Chirkova et al. 2023).
 
     Scores: ``canonical_mass``, the mean over documents of P(T*)/P(D), which shrinks with the length of documents;
     ``canonical_mass_per_word``, the share to the power of 1 over the number of words, pooled:
@@ -74,12 +74,12 @@ def canonical_mass(evaluation: Evaluation, run: str, *, seed: int = 0) -> Canoni
 
 @dataclass(frozen=True)
 class LocalCanonicality:
-    """How the tokeniser's cut of a word stands among the cuts of that word, after the tokeniser's cut of the text."""
+    """How the canonical tokenisation of a word compares with its other segmentations, given the text before it."""
 
     model: str
-    words: int  #: that were compared: those with more than one cut
-    scores: dict[str, Score]  #: see `local_canonicality`; empty where no word has two cuts
-    most_likely: dict[str, dict[tuple[str, ...], int]]  #: by word: how often each other cut was the most likely one
+    words: int  #: that were compared: those with more than one segmentation
+    scores: dict[str, Score]  #: see `local_canonicality`; empty where no word has two segmentations
+    most_likely: dict[str, dict[tuple[str, ...], int]]  #: by word: how often each other segmentation was best
 
     def records(self) -> list[dict[str, Any]]:
         """One record a score, for JSON."""
@@ -89,24 +89,25 @@ class LocalCanonicality:
 def local_canonicality(
     model: TokenisedModel, documents: Documents, builder: LatticeBuilder, *, candidates: int = 64, seed: int = 0
 ) -> LocalCanonicality:
-    """Whether the most likely cut of each word, given the text before it in its own cut, is the tokeniser's.
+    """Whether the most likely segmentation of each word, given the canonical text before it, is the canonical one.
 
-    Every word is compared with the ``candidates`` cuts of it that Q ranks highest; P of a cut is that of its pieces,
-    whatever follows, and zero where it does not fit the model's window. Scores, over the words with more than one cut:
-    ``locally_canonical``, the share whose most likely cut is the tokeniser's; ``local_canonical_mass``, the mean share
-    of the tokeniser's cut in the sum over the cuts compared. Intervals are of a document bootstrap.
+    Every word is compared with the ``candidates`` segmentations of it that Q ranks highest; P of a segmentation is that
+    of its pieces, whatever follows, and zero where it does not fit the model's window. Scores, over the words with more
+    than one segmentation: ``locally_canonical``, the share whose most likely segmentation is the tokeniser's;
+    ``local_canonical_mass``, the mean share of the canonical tokenisation in the sum over the segmentations compared.
+    Intervals are of a document bootstrap.
 
     Raises:
         InputError: pieces reach from one word to the next, or ``candidates`` is below 2.
     """
     if not builder.factorises:
-        raise InputError("some pieces reach over white space, so that words have no cuts of their own to compare")
+        raise InputError("some pieces reach over white space, so words have no segmentations of their own to compare")
     if candidates < 2:
-        raise InputError(f"at least 2 cuts of a word are compared, got {candidates}")
+        raise InputError(f"at least 2 segmentations of a word are compared, got {candidates}")
     lists: dict[str, list[tuple[int, ...]]] = {}
     total, count = np.zeros((len(documents), 2)), np.zeros((len(documents), 2))
     most_likely: dict[str, dict[tuple[str, ...], int]] = {}
-    for row, document in enumerate(track(documents.documents, "cuts of words in context", len(documents))):
+    for row, document in enumerate(track(documents.documents, "segmentations of words in context", len(documents))):
         for word, own, cuts, log_p in _in_context(model, document, builder, lists, candidates):
             best = cuts[int(np.argmax(log_p))]
             total[row] += best == own, np.exp(log_p[cuts.index(own)] - np.logaddexp.reduce(log_p))
@@ -145,7 +146,7 @@ def _in_context(
     lists: dict[str, list[tuple[int, ...]]],
     candidates: int,
 ) -> list[tuple[str, tuple[int, ...], list[tuple[int, ...]], FloatArray]]:
-    """For each word with several cuts: the word, the tokeniser's cut, all cuts compared, and their log P, nats."""
+    """Each word with several segmentations: the word, its canonical one, all compared, and their log P, nats."""
     pieces = document.lattice.piece[document.best].tolist()
     source = document.lattice.source[document.best].tolist()
     scorer = reader(model, document)

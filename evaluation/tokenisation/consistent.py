@@ -1,4 +1,4 @@
-"""Paths that cut all tokens of one word in the same way (Cao & Rimell 2021, their consistent tokenisation).
+"""Paths that segment all tokens of one word in the same way (Cao & Rimell 2021, their consistent tokenisation).
 
 Q_cons(T) is the product of Q_b(t) over the different words of a text, not over its tokens: so it sums to 1 over the
 consistent paths. What is estimated with it is the sum of P over those, at most P(D). They are the paths of a lattice
@@ -43,7 +43,7 @@ class ConsistentPaths:
         within = np.searchsorted(bounds, lattice.source, side="right") == np.searchsorted(bounds, ends, side="left")
         if not within.all():
             piece = inventory.pieces[int(lattice.piece[int(np.argmin(within))])]
-            raise InputError(f"the piece {piece!r} joins two words, so that words are not cut one by one")
+            raise InputError(f"the piece {piece!r} joins two words, so that words are not segmented one by one")
         spelling = lattice.spelling
         spelt = [spelling[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         numbers: dict[str, int] = {}
@@ -114,7 +114,7 @@ class ConsistentPaths:
         """A consistent path of the whole text as one of the lattice of different words.
 
         Raises:
-            InputError: the path cuts one word in two ways.
+            InputError: the path segments one word in two ways.
         """
         arcs = np.asarray(path, dtype=np.int64)
         token = np.searchsorted(self._arc, arcs, side="right") - 1
@@ -123,7 +123,7 @@ class ConsistentPaths:
         found: IntArray = (arcs + moved)[firsts]
         whole = self.expanded(Paths.of([found], np.zeros(1))).arcs
         if not np.array_equal(whole, arcs):
-            raise InputError("the path to avoid cuts a word in two ways")
+            raise InputError("the path to avoid segments a word in two ways")
         return found
 
     def _reduced(self, avoid: NDArray[Any] | None) -> IntArray | None:

@@ -1,4 +1,4 @@
-"""How estimates depend on the number of cuts, on their order, on the temperature of Q, and on the model's work."""
+"""How estimates depend on the number of segmentations and their order, the temperature of Q, and the model's work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from truesource.evaluation.tokenisation.documents import Documents
-from truesource.evaluation.tokenisation.estimators.cuts import score_cuts
 from truesource.evaluation.tokenisation.estimators.estimate import Bound
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
-from truesource.evaluation.tokenisation.n_best import n_best, own_first
+from truesource.evaluation.tokenisation.estimators.segmentations import score_segmentations
+from truesource.evaluation.tokenisation.n_best import canonical_first, n_best
 from truesource.evaluation.tokenisation.perplexity import perplexity
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
@@ -30,19 +30,19 @@ ORDERS: tuple[Order, ...] = ("tokeniser", "model")
 
 @dataclass(frozen=True, eq=False)
 class OrderCurves:
-    """Sums over the first k of N cuts of every document, in two orders."""
+    """Sums over the first k of N segmentations of every document, in two orders."""
 
     model: str
     log_p: dict[
         Order, FloatArray
-    ]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... cuts, nats
+    ]  #: (N,) sums over documents of the log of the sum over the first 1, 2, ... segmentations, nats
     one_best: float  #: sum of log P(T*), nats
     words: int
     documents: int
     left_out: int  #: documents of which T* has probability zero
 
     def records(self) -> list[dict[str, Any]]:
-        """One record an order and number of cuts, for JSON; ``ppl`` is per word, None beyond the largest float."""
+        """One record per order and number of segmentations, for JSON; ``ppl`` is per word, None if too large."""
         return [
             {
                 "model": self.model,
@@ -59,23 +59,24 @@ class OrderCurves:
 
 
 def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> OrderCurves:
-    """Cumulative sums over N cuts, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
+    """Cumulative sums over N segmentations, in the order of Q and in that of P (Cao & Rimell 2021, figure 3).
 
-    The cuts are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores that
-    are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is an
-    oracle experiment: it says how many of the cuts matter. A document of fewer than ``n`` cuts has its whole sum from
-    its last cut on. All values are lower bounds.
+    The segmentations are those of ``nbest``: T* is the first in the order of Q, whether Q ranks it first or not (scores
+    that are not the tokeniser's own), so that the value at k is that of ``nbest`` with k samples. The second order is
+    an oracle experiment: it says how many of the segmentations matter. A document of fewer than ``n`` segmentations has
+    its whole sum from its last segmentation on. All values are lower bounds.
 
     Raises:
-        InputError: ``n`` is below 1, no document is left, or the own cut of one is longer than what the model reads.
+        InputError: ``n`` is below 1, no document is left, or the canonical tokenisation of one is longer than what the
+            model reads.
     """
     if n < 1:
-        raise InputError(f"at least one cut is summed, got {n}")
+        raise InputError(f"at least one segmentation is summed, got {n}")
     totals: dict[Order, FloatArray] = {order: np.zeros(n) for order in ORDERS}
     one_best, words, left_out = 0.0, 0, 0
-    for document in track(documents.documents, f"the {n} best cuts", len(documents)):
-        cuts = own_first(document.best, n_best(document.lattice, n).each(), n)
-        by_q = score_cuts(model, document, cuts).log_p
+    for document in track(documents.documents, f"the {n} best segmentations", len(documents)):
+        cuts = canonical_first(document.best, n_best(document.lattice, n).each(), n)
+        by_q = score_segmentations(model, document, cuts).log_p
         if not np.isfinite(by_q[0]):
             left_out += 1
             continue
@@ -85,7 +86,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
             sums = np.logaddexp.accumulate(values)
             totals[order] += np.append(sums, np.full(n - len(sums), sums[-1]))
     if not words:
-        raise InputError(f"the model gives probability zero to the own cut of all {left_out} documents")
+        raise InputError(f"the model gives probability zero to the canonical tokenisation of all {left_out} documents")
     return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
 
 
@@ -125,7 +126,7 @@ def sample_curves(
     estimators: Sequence[str] = SAMPLERS,
     counts: Sequence[int] = COUNTS,
 ) -> list[EstimatorPoint]:
-    """Estimates against the number of cuts scored; ``one-best`` is the first point.
+    """Estimates against the number of segmentations scored; ``one-best`` is the first point.
 
     An estimator is left out at numbers of samples that are too few for it. All points are over the same documents.
 
@@ -147,7 +148,7 @@ class TemperaturePoint:
     """WOR + 1-best at one inverse temperature."""
 
     point: EstimatorPoint
-    #: of its perplexity to that of n-best with as many cuts, percent; below 0 is the tighter one; None: too large
+    #: of its perplexity to that of n-best with as many segmentations, percent; below 0 is tighter; None: too large
     difference: float | None
 
     def as_record(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """Distance of a model that reads one cut from the truth, in two parts, over M documents of sentences.
+    """Distance of a model that reads one segmentation from the truth, in two parts, over M documents of sentences.
 
     One-best NLL - true NLL = (one-best NLL - marginal NLL) + (marginal NLL - true NLL): the tokenisation gap, at least
     0 where log P(D) is exact or sums T* among others, and the model gap, whose expectation under the grammar is

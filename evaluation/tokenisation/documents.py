@@ -1,4 +1,4 @@
-"""Texts made ready for sums over their cuts."""
+"""Texts made ready for sums over their segmentations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.estimators.estimate import Document
-from truesource.evaluation.tokenisation.window import own_cut_fits
+from truesource.evaluation.tokenisation.window import canonical_fits
 from truesource.generator.piece_model import PieceInventory, TokenisedModel
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.progress import track
@@ -27,7 +27,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Documents:
-    """Texts that can be cut, and those set aside."""
+    """Texts that can be segmented, and those set aside."""
 
     documents: tuple[Document, ...]
     numbers: tuple[int, ...]  #: of each document among the texts given, from 0, ascending
@@ -51,7 +51,7 @@ def documents(
 
     Raises:
         InputError: there are no texts, one is empty, none can be read, or two pieces have one number (a sum over
-            cuts would count the same tokens twice).
+            segmentations would count the same tokens twice).
     """
     tokenizer = model.pieces
     check_numbers(tokenizer.inventory)
@@ -69,7 +69,7 @@ def documents(
                 unreadable.append(Unreadable(number, read.unreadable))
                 continue
             lattice = builder.build(read.spelling)
-            found.append(Document(read, lattice, builder.path(lattice, read.cut)))
+            found.append(Document(read, lattice, builder.path(lattice, read.canonical)))
             numbers.append(number)
         except InputError as error:
             where = "" if path is not None else f"text {number + 1}: "
@@ -77,22 +77,22 @@ def documents(
     if not found:
         parts = ", ".join(dict.fromkeys(repr(part) for text in unreadable for part in text.parts))
         raise NothingToMeasureError(
-            f"none of the {len(texts)} texts can be cut into pieces: no piece spells {parts}", "no-pieces", path
+            f"none of the {len(texts)} texts can be segmented into pieces: no piece spells {parts}", "no-pieces", path
         )
     return Documents(tuple(found), tuple(numbers), tuple(unreadable))
 
 
 def fitting(model: TokenisedModel, found: Documents) -> Documents:
-    """The documents whose own cut, the tokeniser's, fits the model's window; the others are set aside.
+    """The documents whose canonical tokenisation fits the model's window; the others are set aside.
 
     Args:
-        model: that is to score their cuts.
+        model: that is to score their segmentations.
         found: from `documents`.
 
     Raises:
         InputError: none fits.
     """
-    long = [not own_cut_fits(model, document) for document in found.documents]
+    long = [not canonical_fits(model, document) for document in found.documents]
     if all(long):
         raise NothingToMeasureError(
             f"the window of {model.name}, {model.longest} tokens, is too short for all of the texts", "too-long"
@@ -107,7 +107,7 @@ def fitting(model: TokenisedModel, found: Documents) -> Documents:
 
 
 def check_numbers(inventory: PieceInventory) -> None:
-    """Whether different cuts are different rows of tokens.
+    """Whether different segmentations are different rows of tokens.
 
     Raises:
         InputError: two pieces have one number.
@@ -119,5 +119,5 @@ def check_numbers(inventory: PieceInventory) -> None:
         one, two = (inventory.pieces[int(order[same[0] + i])] for i in (0, 1))
         raise InputError(
             f"the pieces {one!r} and {two!r} have the same number {int(ids[same[0]])}, so that one row of tokens"
-            " would be counted as two cuts"
+            " would be counted as two segmentations"
         )

@@ -20,12 +20,12 @@ from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
-SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` cuts
+SAMPLERS = ("nbest", "wr", "wr1", "wor", "wor1", "guided")  #: estimators that score ``samples`` segmentations
 BY_BLOCKS = (
     "block",
     "dpf",
     "beam",
-)  #: estimators that go on from ``particles`` places by ``candidates`` cuts of a word
+)  #: estimators that go on from ``particles`` places by ``candidates`` segmentations of a word
 DETERMINISTIC = ("exact", "bracket", "one-best", "nbest", "consistent-nbest", "beam")  #: no seed changes their values
 BUDGETS = (8, 16, 32, 64, 128)
 
@@ -119,9 +119,9 @@ def _reference(
 def cost_ladder(settings: EstimatorSettings, budgets: Sequence[int] = BUDGETS) -> list[EstimatorRun]:
     """T*, and every estimator at settings that ask for about ``budget`` token-steps for each piece of T*.
 
-    Some score ``budget`` cuts. Those that go word by word look at ``settings.candidates`` cuts of each word (half of
-    the budget where it is too small for that) from so many places that the product of the two is the budget. What is
-    asked of the model twice is run once, so that the steps in the end are fewer; they are reported.
+    Some score ``budget`` segmentations. Those that go word by word look at ``settings.candidates`` segmentations of
+    each word (half of the budget where it is too small for that) from so many places that the product of the two is the
+    budget. What is asked of the model twice is run once, so that the steps in the end are fewer; they are reported.
     """
     runs = [EstimatorRun(ONE_BEST, settings)]
     for budget in budgets:

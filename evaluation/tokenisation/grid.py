@@ -1,4 +1,4 @@
-"""Perplexities of all path estimators at several numbers of cuts: table 1 of Cao & Rimell (2021)."""
+"""Perplexities of all path estimators at several numbers of segmentations: table 1 of Cao & Rimell (2021)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorS
 from truesource.generator.piece_model import TokenisedModel
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
-Cuts = Literal["consistent", "inconsistent"]
-CUTS: Mapping[Cuts, str] = {"consistent": "consistent-", "inconsistent": ""}  #: beginning of the estimators' names
+Consistency = Literal["consistent", "inconsistent"]
+PREFIXES: Mapping[Consistency, str] = {
+    "consistent": "consistent-",
+    "inconsistent": "",
+}  #: beginning of the estimators' names
 
 
 @dataclass(frozen=True)
 class GridCell:
     """One perplexity of the table."""
 
-    cuts: Cuts  #: whether equal words of a document are cut alike
+    cuts: Consistency  #: whether equal words of a document are segmented alike
     method: str
     samples: int
     ppl: Score | None  #: per word; None beyond the largest float
@@ -40,7 +43,9 @@ class Grid:
     one_best: Score | None  #: perplexity with T*, which the paper prints in brackets; None beyond the largest float
     cells: tuple[GridCell, ...]
     evaluation: Evaluation
-    places: Mapping[str, tuple[Cuts, str, int]]  #: by label of the run: cuts, method and samples of its cell
+    places: Mapping[
+        str, tuple[Consistency, str, int]
+    ]  #: by label of the run: consistency, method and samples of its cell
 
     def records(self) -> list[dict[str, Any]]:
         """One record a perplexity, for JSON; that of T* has no ``cuts`` and ``samples``."""
@@ -60,7 +65,7 @@ def perplexity_grid(
     samples: Sequence[int] = (128,),
     seed: int = 0,
 ) -> Grid:
-    """Perplexity per word with {consistent, inconsistent} cuts by {wr, wor, wor1, nbest}, and with T*.
+    """Perplexity per word with {consistent, inconsistent} segmentations by {wr, wor, wor1, nbest}, and with T*.
 
     Methods are left out at numbers of samples that are too few for them.
 
@@ -68,21 +73,21 @@ def perplexity_grid(
         model: whose P is summed.
         documents: the texts.
         settings: of the estimators; ``samples`` is replaced.
-        samples: numbers of cuts scored for each document.
+        samples: numbers of segmentations scored for each document.
         seed: of the bootstrap.
 
     Raises:
         InputError: as `truesource.evaluation.tokenisation.run_estimators.evaluate_runs`.
     """
-    places: dict[str, tuple[Cuts, str, int]] = {
+    places: dict[str, tuple[Consistency, str, int]] = {
         f"{prefix}{method}/{k}": (cuts, method, k)
-        for cuts, prefix in CUTS.items()
+        for cuts, prefix in PREFIXES.items()
         for k in samples
         for method in METHODS_OF_TABLE
         if k >= ESTIMATORS[prefix + method].fewest
     }
     runs = {
-        label: EstimatorRun(CUTS[cuts] + method, replace(settings, samples=k))
+        label: EstimatorRun(PREFIXES[cuts] + method, replace(settings, samples=k))
         for label, (cuts, method, k) in places.items()
     }
     return _grid(evaluate_runs(model, documents, runs), places, seed)
@@ -99,7 +104,7 @@ def pooled_grid(grids: Mapping[str, Grid], *, seed: int = 0) -> Grid:
     return _grid(pool({name: grid.evaluation for name, grid in grids.items()}), first.places, seed)
 
 
-def _grid(found: Evaluation, places: Mapping[str, tuple[Cuts, str, int]], seed: int) -> Grid:
+def _grid(found: Evaluation, places: Mapping[str, tuple[Consistency, str, int]], seed: int) -> Grid:
     scores = perplexities(found, seed)
     cells = tuple(
         GridCell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()

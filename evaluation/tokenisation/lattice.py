@@ -1,4 +1,4 @@
-"""All ways to cut a text into pieces, as arcs between its characters."""
+"""All segmentations of a text into pieces, as arcs between its characters."""
 
 from __future__ import annotations
 

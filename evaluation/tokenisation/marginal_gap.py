@@ -1,4 +1,4 @@
-"""What is lost by one cut: the marginal gap, and how it goes with the entropy of the tokeniser."""
+"""What the canonical tokenisation alone leaves out: the marginal gap, and its correlation with the entropy of Q."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MarginalGaps:
     run: str  #: label of the run that estimated log P(D)
     sets: tuple[str, ...]  #: (N,) name of the set of each document
     gap: FloatArray  #: (N,) log P(D) - log P(T*), nats; an estimate's may be negative
-    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the cuts of each document, nats
+    entropy: FloatArray  #: (N,) H of the tokeniser's Q over the segmentations of each document, nats
     pieces: FloatArray  #: (N,) |T*|
     scores: Mapping[str, Score]  #: see `marginal_gaps`
 

@@ -1,4 +1,4 @@
-"""Some ways to cut one text."""
+"""Some segmentations of one text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Perplexity for a word between white space, and bits for a character and a byte, with one cut and with all."""
+"""Perplexity per word between white space, and bits per character and byte: canonical and marginal."""
 
 from __future__ import annotations
 

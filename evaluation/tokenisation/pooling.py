@@ -32,7 +32,7 @@ def pool(evaluations: Mapping[str, Evaluation]) -> Evaluation:
     documents = tuple(document for found in evaluations.values() for document in found.documents)
     parts: dict[str, object] = {}
     for found in evaluations.values():
-        parts |= found.parts  # a window is told where it leaves out cuts of some text
+        parts |= found.parts  # a window is told where it leaves out segmentations of some text
     parts |= {
         "documents": len(documents),
         "left-out": len(left_out),

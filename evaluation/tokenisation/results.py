@@ -48,7 +48,7 @@ class Total:
     steps_per_piece: float  #: over the pieces of T*
     least_ess: float | None  #: the smallest effective sample size of a document
     largest_share: float | None  #: the largest share that one weight has in a document
-    cuts: int  #: distinct cuts (or prefixes) scored
+    cuts: int  #: distinct segmentations (or prefixes) scored
     rounding: float  #: about how far ``log_p`` is off by rounding, documents independent, nats
 
 
@@ -188,7 +188,7 @@ class Evaluation:
 
 
 def summed(estimator: str) -> str:
-    """What the value of an estimator is a sum of, for signatures: one cut, consistent cuts, or all of them."""
+    """What an estimator sums, for signatures: the canonical tokenisation, consistent segmentations, or all."""
     if estimator == ONE_BEST:
         return "own-cut"
     return "all-cuts" if ESTIMATORS[estimator].target == "P" else "consistent-cuts"

@@ -17,13 +17,13 @@ from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsE
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation, LeftOut
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.evaluation.tokenisation.window import check_window, every_cut_fits, window_part
+from truesource.evaluation.tokenisation.window import check_window, every_segmentation_fits, window_part
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 
-UNLIKELY = "the model gives probability zero to all cuts seen"
-NONE_FITS = "all cuts seen have more tokens than the {longest} that the model reads, or probability zero"
+UNLIKELY = "the model gives probability zero to all segmentations seen"
+NONE_FITS = "all segmentations seen have more tokens than the {longest} that the model reads, or probability zero"
 
 
 def evaluate_documents(
@@ -48,14 +48,14 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
 
     Args:
         model: whose P is summed.
-        documents: as `evaluation.tokenisation.documents.documents` reads them. Those whose own cut is too long for the
-            model are refused; `evaluation.tokenisation.documents.fitting` sets them aside. Where other cuts are too
-            long, the sum is over those that fit (`truesource.evaluation.tokenisation.window`).
+        documents: as `evaluation.tokenisation.documents.documents` reads them. Those whose canonical tokenisation is
+            too long for the model are refused; `evaluation.tokenisation.documents.fitting` sets them aside. Where other
+            segmentations are too long, the sum is over those that fit (`truesource.evaluation.tokenisation.window`).
         runs: by label; ``one-best`` is added.
 
     Raises:
-        InputError: an estimator is unknown or refuses its settings, the own cut of a text is longer than the model
-            takes (before anything is scored), or no document is left.
+        InputError: an estimator is unknown or refuses its settings, the canonical tokenisation of a text is longer than
+            the model takes (before anything is scored), or no document is left.
     """
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     _check(runs)
@@ -68,9 +68,9 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True)
         for text in documents.unreadable
     ]
-    long = f"the own cut has more tokens than the {model.longest} that the model reads"
+    long = f"the canonical tokenisation has more tokens than the {model.longest} that the model reads"
     left_out += [LeftOut(number, long) for number in documents.too_long]
-    with meter(f"summing over cuts with {model.name}", total=len(documents)) as progress:
+    with meter(f"summing over segmentations with {model.name}", total=len(documents)) as progress:
         for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
             with numbered(number):
                 found = _estimates(model, document, number, runs)
@@ -141,7 +141,7 @@ def _estimates(
         except TooManyContextsError as error:
             return f"{run.estimator}: {error}"
         if not math.isfinite(found[label].log_p):
-            fit = every_cut_fits(model, document)
+            fit = every_segmentation_fits(model, document)
             return f"{run.estimator}: {UNLIKELY if fit else NONE_FITS.format(longest=model.longest)}"
     return found
 

@@ -1,4 +1,4 @@
-"""Log probability of every piece of some cuts."""
+"""Log probability of every piece of some segmentations."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def fit_scores(
     tolerance: float = 1e-6,
     floor: float = 1e-9,
 ) -> FloatArray:
-    """Maximum-likelihood unigram scores by EM over all cuts of words (Kudo 2018, section 3.2), for any vocabulary.
+    """Maximum-likelihood unigram scores of any pieces, by EM over all segmentations of words (Kudo 2018, section 3.2).
 
     It starts from equal probabilities. No piece falls below ``floor``, so that every path keeps a probability;
     each step is the best one under that bound, so the likelihood never falls.

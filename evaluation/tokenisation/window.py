@@ -1,8 +1,9 @@
-"""What a model can read of the cuts of a text: those that fit its window, the most tokens that it takes.
+"""What a model can read of the segmentations of a text: those that fit its window, the most tokens that it takes.
 
-A cut that does not fit has no probability that the model could give, and the sum over the cuts that fit is a lower
-bound of P(text). Here such a cut has probability zero, so that every estimator is one of that sum: a draw that does not
-fit has weight zero, and no estimator is biased by drawing another in its place. The tokeniser's own cut has to fit.
+A segmentation that does not fit has no probability that the model could give, and the sum over the segmentations that
+fit is a lower bound of P(text). Here such a segmentation has probability zero, so that every estimator is one of that
+sum: a draw that does not fit has weight zero, and no estimator is biased by drawing another in its place. The canonical
+tokenisation has to fit.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from truesource.grammar.errors import InputError
 ADVICE = "divide the text"
 
 
-def longest_cut(lattice: Lattice) -> int:
-    """The most pieces that the text of a lattice can be cut into."""
+def longest_segmentation(lattice: Lattice) -> int:
+    """The most pieces that the text of a lattice can be segmented into."""
     longest = np.zeros(lattice.n + 1, dtype=np.int64)
     bounds = lattice.first[1:].tolist()
     for position, (low, high) in enumerate(itertools.pairwise(bounds), start=1):
@@ -32,24 +33,24 @@ def longest_cut(lattice: Lattice) -> int:
 
 
 def most_pieces(model: TokenisedModel) -> int | None:
-    """The most pieces that a cut may have; None: any number."""
+    """The most pieces that a segmentation may have; None: any number."""
     return None if model.longest is None else model.longest - model.around[0]
 
 
-def own_cut_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read the tokeniser's own cut."""
+def canonical_fits(model: TokenisedModel, document: Document) -> bool:
+    """Whether the model can read the canonical tokenisation."""
     most = most_pieces(model)
     return most is None or len(document.best) <= most
 
 
-def every_cut_fits(model: TokenisedModel, document: Document) -> bool:
-    """Whether the model can read every cut of a text, so that the sum over those that fit is P(text)."""
+def every_segmentation_fits(model: TokenisedModel, document: Document) -> bool:
+    """Whether the model can read every segmentation of a text, so that the sum over those that fit is P(text)."""
     most = most_pieces(model)
-    return most is None or document.lattice.n <= most or longest_cut(document.lattice) <= most
+    return most is None or document.lattice.n <= most or longest_segmentation(document.lattice) <= most
 
 
 def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE) -> None:
-    """Whether the model can score the tokeniser's own cut, which every sum over cuts is compared with.
+    """Whether the model can score the canonical tokenisation, which every sum over segmentations is compared with.
 
     Args:
         model: with its window.
@@ -57,40 +58,40 @@ def check_window(model: TokenisedModel, document: Document, advice: str = ADVICE
         advice: what to do about it, for the message.
 
     Raises:
-        InputError: the cut, with the token before it, is longer than what the model reads.
+        InputError: the segmentation, with the token before it, is longer than what the model reads.
     """
-    if not own_cut_fits(model, document):
+    if not canonical_fits(model, document):
         raise InputError(
-            f"the window of {model.name} is too short: the tokeniser's own cut of a text has"
+            f"the window of {model.name} is too short: the canonical tokenisation of a text has"
             f" {len(document.best) + model.around[0]} tokens, the model reads {model.longest}; {advice}"
         )
 
 
 def beyond_window(model: TokenisedModel, documents: Iterable[Document]) -> int:
-    """How many texts have cuts that the model cannot read."""
-    return sum(not every_cut_fits(model, document) for document in documents)
+    """How many texts have segmentations that the model cannot read."""
+    return sum(not every_segmentation_fits(model, document) for document in documents)
 
 
 def window_part(model: TokenisedModel, documents: Iterable[Document]) -> dict[str, object]:
-    """For signatures: the window, where it leaves out cuts of some text."""
+    """For signatures: the window, where it leaves out segmentations of some text."""
     return {"window": model.longest} if beyond_window(model, documents) else {}
 
 
 def narrowed(bound: Bound, model: TokenisedModel, document: Document) -> Bound:
-    """What a value is for P(text) that is ``bound`` for the sum over the cuts that fit."""
-    if every_cut_fits(model, document):
+    """What a value is for P(text) that is ``bound`` for the sum over the segmentations that fit."""
+    if every_segmentation_fits(model, document):
         return bound
     return "lower" if bound in ("exact", "lower") else "part"
 
 
 def reader(model: TokenisedModel, document: Document) -> IncrementalScorer:
-    """The model's scorer; of a text with cuts that do not fit, one that gives these probability zero.
+    """The model's scorer; of a text with segmentations that do not fit, one that gives these probability zero.
 
     Raises:
-        InputError: the tokeniser's own cut does not fit.
+        InputError: the canonical tokenisation does not fit.
     """
     check_window(model, document)
-    return model.incremental_scorer() if every_cut_fits(model, document) else WithinWindow.of(model)
+    return model.incremental_scorer() if every_segmentation_fits(model, document) else WithinWindow.of(model)
 
 
 class WithinWindow:

@@ -1,4 +1,4 @@
-"""Surprisals of the words of texts: with one cut, over all cuts, and of the truth, side by side."""
+"""Surprisals of the words of texts: with one segmentation, over all segmentations, and of the truth, side by side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray
@@ -34,20 +34,20 @@ class WordTable:
     document: tuple[int, ...]  #: (W,) number of the text among those given, from 0
     position: tuple[int, ...]  #: (W,) in its text, from 0
     word: tuple[str, ...]  #: (W,) as the tokeniser spells it
-    one_cut: FloatArray  #: (W,) surprisal in the tokeniser's own cut, nats
-    all_cuts: FloatArray  #: (W,) surprisal summed over its cuts and those of the words before, nats
+    canonical: FloatArray  #: (W,) surprisal in the canonical tokenisation, nats
+    marginal: FloatArray  #: (W,) surprisal summed over its segmentations and those of the words before, nats
     #: (W,) surprisal under the grammar, nats; NaN where that cannot make the text; None: no grammar
     truth: FloatArray | None
     scores: Mapping[str, Score]  #: see `word_surprisals`
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row a word: document, position, word, surprisal (one cut), surprisal_marginal, surprisal_truth."""
+        """One row a word: document, position, word, surprisal (canonical), surprisal_marginal, surprisal_truth."""
         columns: dict[str, Any] = {
             "document": self.document,
             "position": self.position,
             "word": self.word,
-            "surprisal": self.one_cut.tolist(),
-            "surprisal_marginal": self.all_cuts.tolist(),
+            "surprisal": self.canonical.tolist(),
+            "surprisal_marginal": self.marginal.tolist(),
         }
         if self.truth is not None:
             columns["surprisal_truth"] = [None if value != value else value for value in self.truth.tolist()]
@@ -70,15 +70,16 @@ def word_surprisals(
 ) -> WordTable:
     """Surprisal of every word given those before it (Pimentel & Meister 2024; Oh & Schuler 2024).
 
-    Scores, means of a word with intervals of a document bootstrap: ``surprisal`` in the tokeniser's own cut,
-    ``surprisal_marginal`` over all cuts, ``surprisal_difference``, the first less the second; with a truth also
-    ``surprisal_truth`` and ``surprisal_excess``, the marginal one less that of the truth, over the texts that the
+    Scores, means of a word with intervals of a document bootstrap: ``surprisal`` in the canonical tokenisation,
+    ``surprisal_marginal`` over all segmentations, ``surprisal_difference``, the first less the second; with a truth
+    also ``surprisal_truth`` and ``surprisal_excess``, the marginal one less that of the truth, over the texts that the
     grammar can make and the tokeniser does not alter. The end of a text is in none of them.
 
     Args:
         model: of pieces.
         evaluation: whose documents are read.
-        settings: of the particle filter that sums over cuts, see `evaluation.tokenisation.words.word_log_probs`.
+        settings: of the particle filter that sums over segmentations, see
+            `evaluation.tokenisation.words.word_log_probs`.
         truth: grammar that the texts, a sentence each, were drawn from.
         lengths: its length condition.
         excluded: sentences that the texts leave out, and so does the truth.
@@ -91,30 +92,30 @@ def word_surprisals(
     exact = _exact(evaluation.documents, truth, lengths, excluded)
     numbers: list[int] = []
     words: list[str] = []
-    one_cut: list[FloatArray] = []
-    all_cuts: list[FloatArray] = []
+    canonical: list[FloatArray] = []
+    marginal: list[FloatArray] = []
     true: list[FloatArray] = []
     whole = 0
     pairs = zip(evaluation.numbers.tolist(), evaluation.documents, strict=True)
     for row, (number, document) in enumerate(track(pairs, "surprisals of words", len(evaluation.documents))):
         with numbered(number):
-            own = one_cut_log_probs(model, document)
+            own = canonical_log_probs(model, document)
             found = word_log_probs(model, document, replace(settings, seed=seed_of(settings.seed, number)))
         whole += found.exact
         numbers += [number] * len(found.words)
         words += found.words
-        one_cut.append(-own.log_p)
-        all_cuts.append(-found.log_p)
+        canonical.append(-own.log_p)
+        marginal.append(-found.log_p)
         known = exact.get(row)
         true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
     columns = {
-        "surprisal": one_cut,
-        "surprisal_marginal": all_cuts,
-        "surprisal_difference": [own - marginal for own, marginal in zip(one_cut, all_cuts, strict=True)],
+        "surprisal": canonical,
+        "surprisal_marginal": marginal,
+        "surprisal_difference": [own - marginal for own, marginal in zip(canonical, marginal, strict=True)],
     }
     if truth is not None:
         columns["surprisal_truth"] = true
-        columns["surprisal_excess"] = [marginal - known for marginal, known in zip(all_cuts, true, strict=True)]
+        columns["surprisal_excess"] = [marginal - known for marginal, known in zip(marginal, true, strict=True)]
     parts: dict[str, object] = {
         **evaluation.parts,
         "estimator": "words/dpf",
@@ -134,10 +135,10 @@ def word_surprisals(
     return WordTable(
         model.name,
         tuple(numbers),
-        tuple(position for row in one_cut for position in range(len(row))),
+        tuple(position for row in canonical for position in range(len(row))),
         tuple(words),
-        np.concatenate(one_cut),
-        np.concatenate(all_cuts),
+        np.concatenate(canonical),
+        np.concatenate(marginal),
         np.concatenate(true) if truth is not None else None,
         _means(columns, signature(parts), seed),
     )

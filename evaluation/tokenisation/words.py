@@ -1,16 +1,17 @@
-"""Probabilities of words under models of pieces, summed over the cuts of each word.
+"""Probabilities of words under models of pieces, summed over the segmentations of each word.
 
 Where pieces carry a mark at the beginnings of words, that a word is over is told by what comes next (Pimentel & Meister
 2024; Oh & Schuler 2024). With w_1..w_t the words so far and B the probability that what follows begins a word or ends
 the text::
 
-    S_t = sum over cuts of w_1..w_t of P(cut) * B(cut)       p(w_t | w_1..w_{t-1}) = S_t / S_{t-1}       S_0 = 1
-    p(end | w_1..w_T) = P(D) / S_T
+    S_t = sum over segmentations of w_1..w_t of P(segmentation) * B(segmentation)       p(w_t | w_1..w_{t-1}) = S_t /
+    S_{t-1}       S_0 = 1 p(end | w_1..w_T) = P(D) / S_T
 
 Nothing is divided by at the start, so words and end add up to log P(D). At any later place the probabilities of all
 words and of the end sum to 1. What the model gives to special tokens is lost to B. Where the mark ends words, B is 1.
-With one cut T* in place of the sum, words and end add up to log P(T*), and the probabilities of words to less than 1.
-Where cuts of a text do not fit the model's window, the sums are over the beginnings of cuts that do.
+With one segmentation T* in place of the sum, words and end add up to log P(T*), and the probabilities of words to less
+than 1. Where segmentations of a text do not fit the model's window, the sums are over the beginnings of segmentations
+that do.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from typing import Literal
 import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends, word_ends
-from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.particle_filter import Filter, Particles, resampled
 from truesource.evaluation.tokenisation.estimators.rows import extend
+from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.estimators.walk import BlockWalk
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.window import check_window, every_cut_fits
+from truesource.evaluation.tokenisation.window import check_window, every_segmentation_fits
 from truesource.generator.piece_model import IncrementalScorer, PieceInventory, TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
@@ -45,7 +46,7 @@ class WordProbabilities:
     words: tuple[str, ...]  #: (W,) as the tokeniser spells them, without marks
     log_p: FloatArray  #: (W,) nats; minus these are surprisals
     log_end: float | None  #: of the end of the text after the last word, nats; None: the model has no end
-    exact: bool  #: whether no cut was left out: of the words, and of what stands before unless that is ``one-best``
+    exact: bool  #: whether all segmentations were summed: of the words, and of their contexts unless ``one-best``
     steps: int  #: token-steps of the model
 
 
@@ -56,42 +57,42 @@ def word_log_probs(
     *,
     contexts: Literal["all", "one-best"] = "all",
 ) -> WordProbabilities:
-    """Log probability of every word of a text given those before it, summed over its cuts.
+    """Log probability of every word of a text given those before it, summed over its segmentations.
 
     Args:
         model: of pieces.
-        document: cut at white space: no piece reaches from one word into the next.
-        settings: of the discrete particle filter that sums over cuts; ``candidates`` cuts of a word are listed, and one
-            more is drawn if ``tail``. Where it leaves nothing out, values are exact. Sums of ``replicates`` filters are
-            averaged before their ratios are taken.
-        contexts: ``all``: what stands before a word is in all its cuts, as the words say; ``one-best``: in the
-            tokeniser's own cut alone, as a reader of that cut would have it.
+        document: split at white space: no piece reaches from one word into the next.
+        settings: of the discrete particle filter that sums over segmentations; ``candidates`` segmentations of a word
+            are listed, and one more is drawn if ``tail``. Where it leaves nothing out, values are exact. Sums of
+            ``replicates`` filters are averaged before their ratios are taken.
+        contexts: ``all``: what stands before a word is in all its segmentations, as the words say; ``one-best``: in the
+            tokeniser's canonical tokenisation alone, as a reader of that segmentation would have it.
 
     Raises:
         InputError: a piece reaches from one word into the next, the model gives the text probability zero or its
-            window is too short for the cuts.
+            window is too short for the segmentations.
     """
     reader = _Reader(model, document, settings)
     return reader.after_all() if contexts == "all" else reader.after_best()
 
 
-def one_cut_log_probs(model: TokenisedModel, document: Document) -> WordProbabilities:
-    """Log probability of every word given those before it, all in the tokeniser's own cut alone.
+def canonical_log_probs(model: TokenisedModel, document: Document) -> WordProbabilities:
+    """Log probability of every word given those before it, all in the canonical tokenisation alone.
 
     As is usually reported of models of pieces, with the same account of what follows a word.
 
     Args:
         model: of pieces.
-        document: cut at white space.
+        document: split at white space.
 
     Raises:
-        InputError: a piece reaches from one word into the next, the model gives the cut probability zero or its window
-            is too short for it.
+        InputError: a piece reaches from one word into the next, the model gives the segmentation probability zero or
+            its window is too short for it.
     """
     check_window(model, document)
     scorer, inventory = model.incremental_scorer(), model.pieces.inventory
     ends = _word_ends(document, inventory)
-    contexts, log_p = _read_own(scorer, document, inventory.ids, ends)
+    contexts, log_p = _read_canonical(scorer, document, inventory.ids, ends)
     sums = np.append(0.0, log_p[1:] + _Boundary(scorer, inventory, has_end=model.around[1] > 0)(contexts[1:]))
     last = float((log_p[-1:] + scorer.log_end(contexts[-1:]))[0])
     check_numbers(np.append(sums, last))
@@ -136,10 +137,10 @@ def _words(document: Document, inventory: PieceInventory, ends: Sequence[int]) -
     )
 
 
-def _read_own(
+def _read_canonical(
     scorer: IncrementalScorer, document: Document, ids: IntArray, ends: Sequence[int]
 ) -> tuple[IntArray, FloatArray]:
-    """(W+1,) contexts before and after each word of the tokeniser's own cut, and log P of the pieces before, nats."""
+    """(W+1,) contexts before and after each word of the canonical tokenisation, and log P of all pieces before."""
     arcs = document.best
     context, total = np.array([scorer.begin()]), 0.0
     contexts, sums = [int(context[0])], [0.0]
@@ -162,7 +163,7 @@ class _Reader:
         self._inventory = model.pieces.inventory
         self._document = document
         self._has_end = model.around[1] > 0
-        self._fits = every_cut_fits(model, document)
+        self._fits = every_segmentation_fits(model, document)
         self._walk = BlockWalk(model, document, settings, tail=settings.tail)
         rng = np.random.default_rng(settings.seed)
         most, n = settings.particles, max(1, settings.replicates)
@@ -181,7 +182,7 @@ class _Reader:
         return self._result(np.diff(sums), total - sums[-1])
 
     def after_best(self) -> WordProbabilities:
-        contexts, _ = _read_own(self._walk.scorer, self._document, self._inventory.ids, self._ends)
+        contexts, _ = _read_canonical(self._walk.scorer, self._document, self._inventory.ids, self._ends)
         boundaries = self._boundary(contexts)
         self._filter.kept = contexts
         found = []
@@ -216,12 +217,12 @@ def _impossible() -> InputError:
 
 def _all_too_long() -> InputError:
     return InputError(
-        "all beginnings of cuts that were followed are longer than what the model reads, or have probability zero;"
+        "all prefixes of segmentations that were followed are longer than the model reads, or have probability zero;"
         " divide the text, or follow more of them with --particles"
     )
 
 
 def _no_words() -> InputError:
     return InputError(
-        "a piece reaches from one word into the next, so that words are not cut on their own and have no probabilities"
+        "a piece reaches from one word into the next, so words are not segmented on their own and have no probabilities"
     )

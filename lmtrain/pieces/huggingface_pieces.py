@@ -96,7 +96,7 @@ class HuggingFacePieces:
         return PieceText(
             original=text,
             spelling=spelling,
-            cut=cut[:0] if unreadable else cut,
+            canonical=cut[:0] if unreadable else cut,
             altered=self._text(spelling) != text,
             unreadable=tuple(unreadable),
         )

@@ -99,7 +99,7 @@ class SentencePiecePieces:
         return PieceText(
             original=text,
             spelling=spelling,
-            cut=cut[:0] if unreadable else cut,
+            canonical=cut[:0] if unreadable else cut,
             altered=self._marking.bare(spelling).replace(marker, " ") != text,
             unreadable=tuple(unreadable),
         )

@@ -421,7 +421,7 @@ def test_texts_are_cut_by_the_tokeniser_of_the_model() -> None:
 
     model = piece_model(made("gpt2"))
     read = model.pieces.read("the cat sat")
-    ids = model.pieces.inventory.ids[read.cut]
+    ids = model.pieces.inventory.ids[read.canonical]
     assert ids.tolist() == V.align([["the", "cat", "sat"]]).ids.tolist()
     scores = model.score([["the", "cat", "sat"]], ScoringFrame())
     assert model.log_probs([ids]).item() == pytest.approx(scores.log_prob.sum(), abs=1e-10)

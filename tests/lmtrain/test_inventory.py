@@ -95,7 +95,7 @@ READ: dict[str, PieceTokenizer] = {name: read_pieces(backend) for name, backend 
 
 
 def spelt(pieces: PieceTokenizer, text: PieceText) -> list[str]:
-    return [pieces.inventory.pieces[i] for i in text.cut]
+    return [pieces.inventory.pieces[i] for i in text.canonical]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_the_cut_is_the_tokenisers_own_and_spells_the_text(name: str, words: lis
     ids = BACKENDS[name].encode(text, add_special_tokens=False).ids
     if found.unreadable:
         assert name in ("byte fallback", "suffix", "wordpiece")
-        assert not len(found.cut)
+        assert not len(found.canonical)
         return
-    assert pieces.inventory.ids[found.cut].tolist() == ids
+    assert pieces.inventory.ids[found.canonical].tolist() == ids
     assert "".join(spelt(pieces, found)) == found.spelling
     if name != "wordpiece" and not set(text) & set("',"):
         assert not found.altered
@@ -167,7 +167,7 @@ def test_our_own_tokenisers(kind: Any, tmp_path: Path) -> None:
     for line in LINES[:4]:
         for pieces in read:
             found = pieces.read(line)
-            assert inventory.ids[found.cut].tolist() == vocabulary.encode([line.split()])[0].tolist()
+            assert inventory.ids[found.canonical].tolist() == vocabulary.encode([line.split()])[0].tolist()
             assert found.spelling == "".join(f"▁{word}" for word in line.split())
             assert not found.altered
     assert read[0].read("the Ω▁ cat<bos>").unreadable == ("Ω", "<bos>", "▁")
@@ -229,7 +229,7 @@ def test_what_is_altered_and_what_cannot_be_read(
 ) -> None:
     found = READ[name].read(text)
     assert (found.altered, found.unreadable) == (altered, unreadable)
-    assert bool(len(found.cut)) != bool(unreadable)
+    assert bool(len(found.canonical)) != bool(unreadable)
 
 
 def test_a_normaliser_alters_texts() -> None:
@@ -269,7 +269,7 @@ def test_added_tokens_are_pieces_unless_they_are_special() -> None:
         assert (inventory.ids[at], inventory.scores[at]) == (backend.token_to_id(token), 0.1 * (len(piece) - 1))
         found = pieces.read(f"a {token}s")
         assert piece in spelt(pieces, found)
-        assert inventory.ids[found.cut].tolist() == backend.encode(f"a {token}s").ids
+        assert inventory.ids[found.canonical].tolist() == backend.encode(f"a {token}s").ids
     assert pieces.read("a <sep>").unreadable == ("<sep>",)
     byte = byte_level()
     byte.add_tokens(["a Ω"])
@@ -305,7 +305,7 @@ def test_a_tokeniser_is_read_without_dropout_truncation_and_padding() -> None:
     pieces = read_pieces(backend)
     assert pieces.inventory.digest == READ["byte-level"].inventory.digest
     for line in LINES[:4]:
-        assert pieces.inventory.ids[pieces.read(line).cut].tolist() == plain.encode(line).ids
+        assert pieces.inventory.ids[pieces.read(line).canonical].tolist() == plain.encode(line).ids
     assert backend.truncation is not None  # what was given stays as it was
 
 

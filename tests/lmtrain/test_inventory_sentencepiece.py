@@ -103,11 +103,11 @@ def test_the_cut_is_the_packages_own(
     found, inventory = read[name].read(text), read[name].inventory
     assert found.spelling == processors[name].normalize(text)
     assert (found.altered, found.unreadable) == (False, ())
-    assert inventory.ids[found.cut].tolist() == processors[name].encode(text)
-    assert "".join(inventory.pieces[i] for i in found.cut) == found.spelling
+    assert inventory.ids[found.canonical].tolist() == processors[name].encode(text)
+    assert "".join(inventory.pieces[i] for i in found.canonical) == found.spelling
     if inventory.scores is not None:
         for word in words:
-            own = [inventory.pieces[i] for i in read[name].read(word).cut]
+            own = [inventory.pieces[i] for i in read[name].read(word).canonical]
             best = max(
                 slow.score(cut, scores_of(read[name]))
                 for cut in slow.cuts(read[name].read(word).spelling, inventory.pieces)
@@ -160,7 +160,7 @@ def test_what_is_altered_and_what_cannot_be_read(
     assert found.altered == altered
     assert set(unreadable) <= {*found.unreadable, *"".join(found.unreadable), "<s>"}
     assert bool(found.unreadable) == bool(unreadable)
-    assert bool(len(found.cut)) != bool(unreadable)
+    assert bool(len(found.canonical)) != bool(unreadable)
     assert found.original == text
 
 
@@ -187,7 +187,7 @@ def test_a_tokeniser_made_from_the_model_reads_alike(models: dict[str, Path], re
     for line in [*LINES[:3], "\ufb01sh  \uff43at", " the cat ", "the Ω mat"]:
         one, two = own.read(line), other.read(line)
         assert (one.spelling, one.altered, one.unreadable) == (two.spelling, two.altered, two.unreadable)
-        assert one.cut.tolist() == two.cut.tolist()
+        assert one.canonical.tolist() == two.canonical.tolist()
 
 
 @pytest.mark.parametrize("name", VARIANTS)

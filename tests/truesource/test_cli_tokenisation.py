@@ -307,13 +307,13 @@ def test_texts_that_are_too_long_are_left_out_where_that_is_asked_for(here: Path
     call = (*CALL, "narrow", "odd.txt", "--estimators", "wr,exact", "--samples", 4, "--grid", "--json", "t.json")
     refused = command(*call)
     assert refused.code == 2
-    assert "text 2: the window of narrow is too short: the tokeniser's own cut of a text has " in refused.err
+    assert "text 2: the window of narrow is too short: the canonical tokenisation of a text has " in refused.err
     assert "the model reads 12; divide the text, or leave it out with --leave-out-long" in refused.err
     found = command(*call, "--leave-out-long")
     assert found.code == 0
     assert found.err == (
-        "Warning: 1 of 3 documents of odd.txt are left out; the own cut has more tokens than the 12 that the model"
-        " reads\n"
+        "Warning: 1 of 3 documents of odd.txt are left out; the canonical tokenisation has more tokens than the 12 that"
+        " the model reads\n"
     )
     assert records_of(here / "t.json", run="wr")["documents"]["value"] == 2
     grid = [row for row in json.loads((here / "t.json").read_text("utf-8")) if row.get("table") == "grid"]
@@ -458,7 +458,7 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
         ("unigram corpus --split dev", "dev"),
         ("unigram empty.txt", "an empty line; expecting one document a line (empty.txt:2)"),
         ("unigram blank.txt", "the file is empty; expecting one document a line"),
-        ("unigram foreign.txt", "none of the 2 texts can be cut into pieces"),
+        ("unigram foreign.txt", "none of the 2 texts can be segmented into pieces"),
         ("unigram corpus --estimators exact,magic", "no estimator is called 'magic'; there are auto, exact, "),
         ("unigram corpus --estimators ,", "name at least one estimator; there are auto, exact"),
         ("unigram corpus --estimators wr,wr", "an estimator stands twice in wr,wr"),
@@ -466,7 +466,7 @@ def test_what_the_tokeniser_reads_otherwise_is_said_and_counted(here: Path, comm
         ("unigram corpus --proposal best", "--proposal takes own, fitted, uniform; got 'best'"),
         ("unigram corpus --inverse-temperature inf", "inverse temperature"),
         ("unigram long.txt --estimators exact", "leave exact out and use dpf (long.txt:2)"),
-        ("narrow long.txt --estimators nbest", "the tokeniser's own cut of a text has "),
+        ("narrow long.txt --estimators nbest", "the canonical tokenisation of a text has "),
         ("unigram corpus --tolerance nan", "--tolerance is from 0 to 1, got nan"),
         ("unigram corpus --per-document 2", "name the grammar with --oracle"),
         ("unigram corpus --oracle toy.npz --out-of-domain respell=2", "above 0 and at most 1, got 2"),

@@ -116,7 +116,7 @@ def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], comm
         (("pooled=away.txt",), "a set of texts cannot be called 'pooled'"),
         (("a|b=away.txt",), "a set of texts cannot be called 'a|b'"),
         (("missing.txt",), "missing.txt"),
-        (("x=foreign.txt",), "none of the 1 texts can be cut into pieces: no piece spells"),
+        (("x=foreign.txt",), "none of the 1 texts can be segmented into pieces: no piece spells"),
         (("x=long.txt",), "leave exact out and use dpf (long.txt:1)"),
     ],
 )
@@ -140,6 +140,6 @@ def test_a_set_that_is_too_long_is_named(here: Path, command: Command) -> None:
     found = command(*call, "--leave-out-long")
     assert found.code == 0
     assert found.err == (
-        "Warning: 1 of 2 documents of odd.txt are left out; the own cut has more tokens than the 12 that the model"
-        " reads\n"
+        "Warning: 1 of 2 documents of odd.txt are left out; the canonical tokenisation has more tokens than the 12 that"
+        " the model reads\n"
     )

@@ -1,1 +1,1 @@
-"""Estimators of the marginal likelihood of a text over its cuts."""
+"""Estimators of the marginal likelihood of a text over its segmentations."""

@@ -1,4 +1,4 @@
-"""Beam summing (Vieira et al. 2025): the likeliest cuts of each beginning of a text."""
+"""Beam summing (Vieira et al. 2025): the likeliest segmentations of each beginning of a text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from truesource.grammar.arrays import FloatArray, IntArray
 
 
 def beam(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log of the sum of P over the cuts that a beam of width ``settings.particles`` ends with: a lower bound.
+    """Log of the sum of P over the segmentations that a beam of width ``settings.particles`` ends with: a lower bound.
 
-    After each block every cut goes on by each of its ``candidates`` best ways, and those of the largest P stay; where
-    the model's memory is finite, cuts that it cannot tell apart are one. Nothing is drawn. As a rule a wider beam finds
-    more, but this is not certain.
+    After each block every segmentation goes on by each of its ``candidates`` best ways, and those of the largest P
+    stay; where the model's memory is finite, segmentations that it cannot tell apart are one. Nothing is drawn. As a
+    rule a wider beam finds more, but this is not certain.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut.
+        InputError: the model's window is too short for the canonical tokenisation.
     """
     walk = BlockWalk(model, document, settings, tail=False)
     filters = Filter(walk, lambda log_w: likeliest(log_w, settings.particles))

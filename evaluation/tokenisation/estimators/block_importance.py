@@ -1,4 +1,4 @@
-"""Importance sampling by blocks, each cut drawn in proportion to what the model gives it (Chirkova et al. 2023)."""
+"""Importance sampling by blocks, each segmentation in proportion to its probability (Chirkova et al. 2023)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from truesource.generator.piece_model import TokenisedModel
 
 
 def block_importance(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from ``settings.particles`` independent cuts, each drawn block after block.
+    """Log P(D) from ``settings.particles`` independent segmentations, each drawn block after block.
 
-    A sample goes through a block by one of the ``candidates`` best cuts, or by one unlisted cut drawn for it at 1/q, in
-    proportion to these weights; their sum is a factor of the weight of the sample, and so is the probability that the
-    text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted cuts have no part, and the mean is
-    unbiased for the sum over cuts of the text that are made of listed ones (bound ``part``).
+    A sample goes through a block by one of the ``candidates`` best segmentations, or by one unlisted segmentation drawn
+    for it at 1/q, in proportion to these weights; their sum is a factor of the weight of the sample, and so is the
+    probability that the text ends. The mean weight is unbiased for P(D). With ``tail`` off, unlisted segmentations have
+    no part, and the mean is unbiased for the sum over segmentations of the text that are made of listed ones (bound
+    ``part``).
 
-    Samples that have read the same pieces are one row of the model's batches. A word's cut that the rest of the text
-    makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar too small.
+    Samples that have read the same pieces are one row of the model's batches. A word's segmentation that the rest of
+    the text makes likely only later is in few samples or none: then the estimate is low as a rule, and the error bar
+    too small.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut.
+        InputError: the model's window is too short for the canonical tokenisation.
     """
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)

@@ -1,9 +1,10 @@
-"""A text in blocks, and the likeliest ways to cut each, for estimators that the model itself guides.
+"""A text in blocks, and the likeliest segmentations of each, for estimators that the model itself guides.
 
 A block is a word; a word of more than `LONGEST_BLOCK` characters, or a text without white space, is divided into
-several, where the fewest pieces would be cut through. A piece may reach over the end of a block: a cut of the block
-then ends beyond it, and the next block is entered there, so every cut of the text is a cut of its blocks in exactly one
-way. Where the lattice factorises at white space no piece reaches over (Chirkova et al. 2023 treat that case only).
+several, where the fewest pieces would be divided. A piece may reach over the end of a block: a segmentation
+of the block then ends beyond it, and the next block is entered there, so every segmentation of the text is a
+segmentation of its blocks in exactly one way. Where the lattice factorises at white space no piece reaches over
+(Chirkova et al. 2023 treat that case only).
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ LONGEST_BLOCK = 20  #: characters
 
 @dataclass(frozen=True)
 class Candidates:
-    """The cuts of a stretch of text with the largest sums of scores, best first, and the tokeniser's own.
+    """The segmentations of a stretch of text with the largest sums of scores, best first, and the tokeniser's own.
 
-    Its own cut takes the place of the last of the best where it is not one of them: it is what a model was trained on,
-    whatever the scores say (those of a BPE vocabulary are fitted ones).
+    Its canonical tokenisation takes the place of the last of the best where it is not one of them: it is what a model
+    was trained on, whatever the scores say (those of a BPE vocabulary are fitted ones).
     """
 
     tokens: tuple[IntArray, ...]  #: (M,) the model's numbers of the pieces of each
-    sizes: IntArray  #: (M,) characters that each cut covers; all the same where no piece reaches over the end
-    whole: bool  #: whether every cut of the stretch is among them
+    sizes: IntArray  #: (M,) characters that each segmentation covers; all the same where no piece reaches over the end
+    whole: bool  #: whether every segmentation of the stretch is among them
     tail: Tail | None  #: draws one of the others; None: there are none, or none are wanted
 
 
 class Blocks:
-    """The blocks of one document; cuts are looked for once for each different stretch."""
+    """The blocks of one document; segmentations are looked for once for each different stretch."""
 
     def __init__(
         self, document: Document, inventory: PieceInventory, settings: EstimatorSettings, *, tail: bool
@@ -49,10 +50,10 @@ class Blocks:
         """Divide a document.
 
         Args:
-            document: its lattice gives the cuts and the scores that rank them.
+            document: its lattice gives the segmentations and the scores that rank them.
             inventory: of the model's tokeniser.
-            settings: ``candidates`` cuts of a block are listed; tails are drawn at inverse temperature ``b``.
-            tail: whether cuts that are not listed can be drawn.
+            settings: ``candidates`` segmentations of a block are listed; tails are drawn at inverse temperature ``b``.
+            tail: whether segmentations that are not listed can be drawn.
         """
         self.lattice = document.lattice
         self.ends = block_ends(self.lattice, inventory.marker, marker_ends=inventory.marker_ends)
@@ -66,21 +67,21 @@ class Blocks:
         self._reach = int((self.stop - self.lattice.source).max(initial=0))
 
     def candidates(self, entry: int, end: int) -> Candidates:
-        """Cuts from position ``entry`` to the first position of theirs that is ``end`` or later."""
+        """Segmentations from position ``entry`` to the first position of theirs that is ``end`` or later."""
         if entry >= end:  # a piece covers all of this block
             return Candidates((np.empty(0, dtype=np.int64),), np.zeros(1, dtype=np.int64), True, None)
         low, high = self.lattice.first[entry + 1], self.lattice.first[min(end + self._reach, self.lattice.n) + 1]
         arcs = np.arange(low, high)
         arcs = arcs[(self.lattice.source[low:high] >= entry) & (self.lattice.source[low:high] < end)]
         source = self.lattice.source[arcs] - entry
-        own = self._own_cut(entry, end)
+        own = self._canonical(entry, end)
         key = (end - entry, source.tobytes(), self.lattice.piece[arcs].tobytes(), self.lattice.piece[own].tobytes())
         if key not in self._known:
             self._known[key] = self._find(entry, end, arcs, own)
         return self._known[key]
 
-    def _own_cut(self, entry: int, end: int) -> IntArray:
-        """The part of the tokeniser's own cut that leads through a stretch; empty where no piece of it begins there."""
+    def _canonical(self, entry: int, end: int) -> IntArray:
+        """The part of the canonical tokenisation that covers a stretch; empty where no piece of it begins there."""
         source = self.lattice.source[self._own]
         own = self._own[(source >= entry) & (source < end)]
         return own if len(own) and self.lattice.source[own[0]] == entry else own[:0]

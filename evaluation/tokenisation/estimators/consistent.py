@@ -1,6 +1,6 @@
-"""Cuts that cut all tokens of one word alike, as a source for the estimators of `paths`.
+"""Segmentations that divide all tokens of one word alike, as a source for the estimators of `paths`.
 
-Their sum P_cons is at most P(D), and is P(D) where no word that has several cuts comes twice.
+Their sum P_cons is at most P(D), and is P(D) where no word that has several segmentations comes twice.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from truesource.evaluation.tokenisation.estimators.estimate import Bound, Docume
 from truesource.evaluation.tokenisation.marginal import count_paths
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.evaluation.tokenisation.window import every_cut_fits
+from truesource.evaluation.tokenisation.window import every_segmentation_fits
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import IntArray
 
 
-class ConsistentCuts:
+class ConsistentSegmentations:
     """The consistent paths of a document's lattice, in proportion to the product of exp(b * score) over its words."""
 
     def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
@@ -29,16 +29,16 @@ class ConsistentCuts:
         self._paths = ConsistentPaths(document.lattice, model.pieces.inventory)
         self._document = document
         self._settings = settings
-        self._fit = every_cut_fits(model, document)
+        self._fit = every_segmentation_fits(model, document)
 
     @cached_property
     def _all(self) -> bool:
-        """Whether every cut is consistent and fits the model's window."""
+        """Whether every segmentation is consistent and fits the model's window."""
         return self._fit and self._paths.count() == count_paths(self._document.lattice)
 
     @property
     def whole(self) -> Bound:
-        """Exact where every cut is consistent and fits, else below P(D)."""
+        """Exact where every segmentation is consistent and fits, else below P(D)."""
         return "exact" if self._all else "lower"
 
     @property

@@ -1,4 +1,4 @@
-"""Contexts of a model at one position of a text, and which beginnings of cuts are worth to be followed."""
+"""Contexts of a model at one position of a text, and which beginnings of segmentations are worth to be followed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class States:
-    """Contexts at one position, and what the cuts that lead there have in sum."""
+    """Contexts at one position, and what the segmentations that lead there have in sum."""
 
     context: IntArray  #: (R,)
-    log_p: FloatArray  #: (R,) of the text so far, summed over the cuts that lead here
-    mean: FloatArray  #: (R,) mean log P of those cuts, each with its share
+    log_p: FloatArray  #: (R,) of the text so far, summed over the segmentations that lead here
+    mean: FloatArray  #: (R,) mean log P of those segmentations, each with its share
     log_best: FloatArray  #: (R,) log P of the most likely of them
     before: IntArray  #: (R,) state that it comes from, at the source of its last arc
     arc: IntArray  #: (R,) its last arc

@@ -15,7 +15,7 @@ from truesource.grammar.arrays import IntArray
 TAIL = 0.025  #: beyond either end of an interval
 
 #: exact; lower: certainly at most the truth; unbiased: its expectation (not that of its logarithm) is the truth;
-#: part: its expectation is a sum that leaves some cuts out, so it is low on average
+#: part: its expectation is a sum that leaves some segmentations out, so it is low on average
 Bound = Literal["exact", "lower", "unbiased", "part"]
 
 
@@ -25,7 +25,7 @@ class Document:
 
     text: PieceText
     lattice: Lattice
-    best: IntArray  #: arcs of T*, the tokeniser's own cut, in ``lattice``
+    best: IntArray  #: arcs of T*, the canonical tokenisation, in ``lattice``
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Estimate:
     relative_variance: float | None  #: unbiased estimate of the variance of the estimate, over its square; None: none
     ess: float | None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None where nothing is drawn
     max_share: float | None  #: share of the largest weight
-    log_lower: float  #: log of the sum of P over all distinct cuts scored: certainly at most log P(D), nats
+    log_lower: float  #: log of the sum of P over all distinct segmentations scored: certainly at most log P(D), nats
     steps: int  #: token-steps of the model
-    cuts: int  #: distinct cuts (or prefixes of cuts, for guided estimators) that were scored
+    cuts: int  #: distinct segmentations (or prefixes of segmentations, for guided estimators) that were scored
     log_upper: float | None = None  #: certainly at least log P(D), nats; None: nothing but 0 is known
     degrees: int | None = None  #: of freedom of ``relative_variance``, filters less one; None: many
 

@@ -1,7 +1,7 @@
 """The exact probability of a text: a forward pass over its positions, with the contexts of the model as states.
 
-Models of finite memory come to the same context by many cuts, and the pass is the product of lattice and automaton.
-Networks never do, and the pass enumerates the cuts, each common beginning once.
+Models of finite memory come to the same context by many segmentations, and the pass is the product of lattice and
+automaton. Networks never do, and the pass enumerates the segmentations, each common beginning once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.contexts import Budget, States
-from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
+from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
@@ -33,27 +33,27 @@ class TooManyContextsError(InputError):
 
 @dataclass(frozen=True)
 class ExactSum:
-    """What one pass over all cuts of a text finds."""
+    """What one pass over all segmentations of a text finds."""
 
-    log_p: float  #: log of the sum of P over all cuts, nats; -inf where all have probability zero
-    best: IntArray | None  #: arcs of the most likely cut; None where all have probability zero
+    log_p: float  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
+    best: IntArray | None  #: arcs of the most likely segmentation; None where all have probability zero
     log_best: float  #: its log P, nats
-    entropy: float | None  #: of P(cut | text), nats; None where all have probability zero
+    entropy: float | None  #: of P(segmentation | text), nats; None where all have probability zero
     log_dropped: float  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
     contexts: int  #: pairs of a position and a context that were visited, the empty text included
     steps: int  #: token-steps of the model
 
     @property
     def log_upper(self) -> float:
-        """Certainly at least log P(D): no cut is more probable than its beginning, nats."""
+        """Certainly at least log P(D): no segmentation is more probable than its beginning, nats."""
         return float(np.logaddexp(self.log_p, self.log_dropped))
 
 
 def exact(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) by a sum over all cuts; no sampling. Where some do not fit the model's window it is a lower bound.
+    """Log P(D) by a sum over all segmentations; a lower bound where some do not fit the model's window.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut, or there are too many contexts.
+        InputError: the model's window is too short for the canonical tokenisation, or there are too many contexts.
     """
     return of_sum("exact", exact_sum(model, document, settings))
 
@@ -76,7 +76,7 @@ def of_sum(name: str, found: ExactSum) -> Estimate:
 
 
 def exact_is_possible(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> bool:
-    """Whether `exact` visits at most ``settings.most_prefixes`` contexts and the model can read the own cut.
+    """Whether the model can read T*, and `exact` visits at most ``settings.most_prefixes`` contexts.
 
     Known from the lattice alone for a model that remembers everything; one of finite memory is walked.
     """
@@ -91,7 +91,7 @@ def exact_is_possible(model: TokenisedModel, document: Document, settings: Estim
 
 
 def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
-    """Different beginnings of cuts, the empty one and whole cuts included; counting stops beyond ``most``."""
+    """Different prefixes of segmentations, the empty one and whole ones included; counting stops beyond ``most``."""
     counts = [1]
     total = 1
     source, first = lattice.source.tolist(), lattice.first.tolist()
@@ -104,19 +104,19 @@ def count_prefixes(lattice: Lattice, most: int | None = None) -> int:
 
 
 def exact_sum(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> ExactSum:
-    """Sum, maximum and entropy of P over all cuts of a text that fit the model's window.
+    """Sum, maximum and entropy of P over all segmentations of a text that fit the model's window.
 
     The P of the beginnings that fill the window before the text is over is ``log_dropped``.
 
     Args:
         model: read through its `incremental_scorer`; contexts that are no longer needed are forgotten.
-        document: with the lattice of its cuts.
+        document: with the lattice of its segmentations.
         settings: ``most_prefixes`` is the most contexts that may be visited.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut, the cuts have too many contexts (of a
-            model that remembers everything, all counted before it is run), or the model gives a probability that is no
-            number.
+        InputError: the model's window is too short for the canonical tokenisation, the segmentations have too many
+            contexts (of a model that remembers everything, all counted before it is run), or the model gives a
+            probability that is no number.
     """
     _check_prefixes(model, document.lattice, settings)
     return sum_over_contexts(model, document, settings)
@@ -244,8 +244,8 @@ def _check_prefixes(model: TokenisedModel, lattice: Lattice, settings: Estimator
 
 def _too_many(settings: EstimatorSettings) -> TooManyContextsError:
     return TooManyContextsError(
-        f"the cuts of a text have more than {settings.most_prefixes:,} beginnings, the most that exact enumeration may"
-        " visit; use dpf, or divide the text"
+        f"the segmentations of a text have more than {settings.most_prefixes:,} prefixes, the most that exact"
+        " enumeration may visit; use dpf, or divide the text"
     )
 
 
@@ -268,7 +268,7 @@ def _extended(
 
 
 def _way_back(back: list[tuple[IntArray, IntArray]], lattice: Lattice, state: int) -> IntArray:
-    """The arcs of the best cut that ends in a state of the last position."""
+    """The arcs of the best segmentation that ends in a state of the last position."""
     arcs: list[int] = []
     position = lattice.n
     while position:

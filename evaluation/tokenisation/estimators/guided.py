@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
-from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.estimators.rows import drawn, extend, unique_pairs
+from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.estimators.weights import log_sum, mean_of_weights
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import narrowed, reader
@@ -18,7 +18,7 @@ from truesource.generator.piece_model import TokenisedModel
 
 
 def guided(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from ``settings.samples`` independent cuts, drawn piece by piece.
+    """Log P(D) from ``settings.samples`` independent segmentations, drawn piece by piece.
 
     The next piece is drawn from the model's own distribution over the pieces with which the text can go on; what the
     model gives to all of these together is a factor of the sample's weight, and so is the probability that the text
@@ -29,7 +29,7 @@ def guided(model: TokenisedModel, document: Document, settings: EstimatorSetting
     logarithm is far too low as a rule; `block_importance` and `particle_filter` look at whole words and are not misled.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut.
+        InputError: the model's window is too short for the canonical tokenisation.
     """
     lattice, n = document.lattice, settings.samples
     rng = np.random.default_rng(settings.seed)

@@ -1,4 +1,4 @@
-"""The most likely cut of a text under a model: branch and bound from the best of a beam (Geh et al. 2024)."""
+"""The most likely segmentation of a text under a model: branch and bound from the best of a beam (Geh et al. 2024)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import arc_ends
-from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.rows import extend
+from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
@@ -21,44 +21,47 @@ BATCH = 64  #: beginnings that go on at once
 
 
 @dataclass(frozen=True)
-class MostLikelyCut:
-    """A cut of a text."""
+class MostLikelySegmentation:
+    """A segmentation of a text."""
 
     arcs: IntArray  #: of the document's lattice
-    log_p: float  #: nats; -inf where the model gives probability zero to all cuts found
-    proven: bool  #: whether no cut that fits the model's window is more likely
+    log_p: float  #: nats; -inf where the model gives probability zero to all segmentations found
+    proven: bool  #: whether no segmentation that fits the model's window is more likely
     steps: int  #: token-steps of the model
 
 
 @dataclass(frozen=True)
 class _Beginning:
-    """A cut of the beginning of a text; its last piece may not have been read yet."""
+    """A segmentation of the beginning of a text; its last piece may not have been read yet."""
 
     log_p: float  #: of the pieces so far, the last included
     arcs: tuple[int, ...]
     context: int  #: before the last piece
 
 
-def most_likely_cut(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> MostLikelyCut:
-    """The cut of the largest P, proven so if at most ``settings.most_prefixes`` beginnings must be gone on with.
+def most_likely_segmentation(
+    model: TokenisedModel, document: Document, settings: EstimatorSettings
+) -> MostLikelySegmentation:
+    """The segmentation of the largest P, proven so if at most ``settings.most_prefixes`` prefixes must be followed.
 
-    A beam of ``settings.particles`` cuts, character after character, and the tokeniser's own cut give a first answer.
-    Then every beginning whose P is larger than that of the answer goes on, depth first; a beginning cannot become more
-    likely, so when none is left the answer is proven. How many there are grows exponentially with the text.
+    A beam of ``settings.particles`` segmentations, character after character, and the canonical tokenisation give a
+    first answer. Then every beginning whose P is larger than that of the answer goes on, depth first; a beginning
+    cannot become more likely, so when none is left the answer is proven. How many there are grows exponentially with
+    the text.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut.
+        InputError: the model's window is too short for the canonical tokenisation.
     """
     scorer = reader(model, document)
     search = _Search(scorer, document.lattice, model.pieces.inventory.ids[document.lattice.piece])
     search.follow(document.best)
     search.beam(settings.particles)
     proven = search.bound(settings.most_prefixes)
-    return MostLikelyCut(np.array(search.arcs, dtype=np.int64), search.log_p, proven, scorer.steps)
+    return MostLikelySegmentation(np.array(search.arcs, dtype=np.int64), search.log_p, proven, scorer.steps)
 
 
 class _Search:
-    """The best cut found so far, and ways to find better ones."""
+    """The best segmentation found so far, and ways to find better ones."""
 
     def __init__(self, scorer: IncrementalScorer, lattice: Lattice, tokens: IntArray) -> None:
         self.arcs: tuple[int, ...] = ()
@@ -70,7 +73,7 @@ class _Search:
         self._start = scorer.begin()
 
     def follow(self, arcs: IntArray) -> None:
-        """Score one cut."""
+        """Score one segmentation."""
         context = np.array([self._start])
         log_p = 0.0
         for arc in arcs.tolist():
@@ -80,7 +83,7 @@ class _Search:
         self._offer([_Beginning(log_p, tuple(arcs.tolist()), -1)], context)
 
     def beam(self, width: int) -> None:
-        """Go through the text by the ``width`` likeliest cuts of each beginning."""
+        """Go through the text by the ``width`` likeliest segmentations of each beginning."""
         waiting: list[list[_Beginning]] = [[] for _ in range(self._n + 1)]
         waiting[0].append(_Beginning(0.0, (), self._start))
         for position in range(self._n + 1):
@@ -91,7 +94,7 @@ class _Search:
             self._keep([x for later in waiting for x in later])
 
     def bound(self, most: int) -> bool:
-        """Go on with every beginning that may lead to a better cut; false when there are more than ``most``."""
+        """Follow every prefix that may lead to a better segmentation; false when there are more than ``most``."""
         open_ = [_Beginning(0.0, (), self._start)]
         seen: dict[tuple[int, int], float] = {}  # the best way to each context and position
         while open_:
@@ -107,7 +110,7 @@ class _Search:
         return True
 
     def _go_on(self, some: list[_Beginning], seen: dict[tuple[int, int], float] | None = None) -> list[_Beginning]:
-        """All ways to go on by one piece; cuts that are at the end of the text are offered instead."""
+        """All ways to go on by one piece; segmentations that are at the end of the text are offered instead."""
         if not some:
             return []
         read = [x for x in some if x.arcs]
@@ -139,7 +142,7 @@ class _Search:
         ]
 
     def _offer(self, cuts: list[_Beginning], context: IntArray) -> None:
-        """Whole cuts and the contexts after them."""
+        """Whole segmentations and the contexts after them."""
         if not cuts:
             return
         ends = self._scorer.log_end(context)

@@ -22,12 +22,14 @@ Reduction = Callable[[FloatArray], tuple[IntArray, FloatArray]]
 
 @dataclass(frozen=True)
 class Particles:
-    """Different cuts of a text's beginning, of one filter or several; cuts that the model cannot tell apart are one."""
+    """Different segmentations of a text's beginning, of one filter or several; those with one model context are one."""
 
     context: IntArray  #: (P,)
     position: IntArray  #: (P,) characters read
     log_w: FloatArray  #: (P,) log weights, nats
-    log_p: FloatArray  #: (P,) log of the sum of P over the cuts that each stands for, at most its weight on average
+    log_p: (
+        FloatArray  #: (P,) log of the sum of P over the segmentations that each is for, on average at most its weight
+    )
     filter: IntArray  #: (P,) number of the filter that each belongs to
 
     @classmethod
@@ -65,7 +67,7 @@ class Filter:
         Args:
             walk: through the text.
             reduction: applied to the particles of each filter after every block but the last.
-            rng: draws from the tails of blocks; None: only listed cuts.
+            rng: draws from the tails of blocks; None: only listed segmentations.
             filters: independent ones, that share the batches of the model and the contexts they have in common.
         """
         self.walk, self.filters = walk, filters
@@ -107,20 +109,20 @@ class Filter:
 
 
 def particle_filter(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(D) from at most ``settings.particles`` different cuts of each beginning of the text.
+    """Log P(D) from at most ``settings.particles`` different segmentations of each beginning of the text.
 
-    After each block every particle goes on by each of its ``candidates`` best cuts, and by one unlisted cut drawn for
-    it at 1/q; of the ways so found some stay (`resampled`) and none comes twice. The sum of the weights at the end of
-    the text is unbiased for P(D), and P(D) itself where no cut had to be left out (bound ``exact``). With ``tail`` off,
-    unlisted cuts have no part: the sum is a lower bound where all listed ways stay, else unbiased for the sum over
-    them (bound ``part``).
+    After each block every particle goes on by each of its ``candidates`` best segmentations, and by one unlisted
+    segmentation drawn for it at 1/q; of the ways so found some stay (`resampled`) and none comes twice. The sum of the
+    weights at the end of the text is unbiased for P(D), and P(D) itself where no segmentation had to be left out (bound
+    ``exact``). With ``tail`` off, unlisted segmentations have no part: the sum is a lower bound where all listed ways
+    stay, else unbiased for the sum over them (bound ``part``).
 
     One filter says nothing of its variance; with ``settings.replicates`` of two or more, that many independent filters
     are averaged and their spread gives it, with so many degrees of freedom less one; the effective sample size and the
     largest share are of their totals. They share contexts, so that two cost less than twice one.
 
     Raises:
-        InputError: the model's window is too short for the tokeniser's own cut.
+        InputError: the model's window is too short for the canonical tokenisation.
     """
     rng = np.random.default_rng(settings.seed)
     walk = BlockWalk(model, document, settings, tail=settings.tail)

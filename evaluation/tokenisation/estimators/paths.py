@@ -1,18 +1,18 @@
-"""Estimators that score some cuts of a text: the best ones, draws with replacement, draws without.
+"""Estimators that score some segmentations of a text: the best ones, draws with replacement, draws without.
 
 After Cao & Rimell (2021), section 3, with the corrections of Kool et al. (2019): draws without replacement need at
-least two, and with T* taken apart the estimate stays unbiased. In all of them T* is the tokeniser's own cut.
+least two, and with T* taken apart the estimate stays unbiased. In all of them T* is the canonical tokenisation.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from truesource.evaluation.tokenisation.estimators.cuts import ScoredCuts, score_cuts
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
+from truesource.evaluation.tokenisation.estimators.segmentations import ScoredSegmentations, score_segmentations
 from truesource.evaluation.tokenisation.estimators.weights import WeightedSum, mean_of_weights, sum_of_inclusions
 from truesource.evaluation.tokenisation.marginal import count_paths
-from truesource.evaluation.tokenisation.n_best import n_best, own_first
+from truesource.evaluation.tokenisation.n_best import canonical_first, n_best
 from truesource.evaluation.tokenisation.paths import DistinctPaths, Paths
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
@@ -22,31 +22,31 @@ from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import IntArray
 
 
-class CutSource(Protocol):
-    """Where cuts come from: all paths of a lattice, or those that cut every word in one way."""
+class SegmentationSource(Protocol):
+    """Where segmentations come from: all paths of a lattice, or those with one segmentation for each word."""
 
     @property
     def whole(self) -> Bound:
-        """What a sum over all of its cuts is for P(D)."""
+        """What a sum over all of its segmentations is for P(D)."""
 
     @property
     def drawn(self) -> Bound:
         """What an unbiased estimate of that sum is for P(D)."""
 
     def count(self) -> int:
-        """How many cuts there are."""
+        """How many segmentations there are."""
 
     def best(self, k: int) -> Paths:
         """The k best, or all."""
 
     def draw(self, k: int, avoid: IntArray | None = None) -> Paths:
-        """Independent draws, none of them the cut to avoid."""
+        """Independent draws, none of them the segmentation to avoid."""
 
     def draw_distinct(self, k: int, avoid: IntArray | None = None) -> DistinctPaths:
-        """Draws without replacement, none of them the cut to avoid."""
+        """Draws without replacement, none of them the segmentation to avoid."""
 
 
-class LatticeCuts:
+class LatticeSegmentations:
     """All paths of a document's lattice, in proportion to exp(b * score)."""
 
     def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings) -> None:
@@ -72,56 +72,56 @@ class LatticeCuts:
         return sample_distinct(self._lattice, k, b=self._settings.b, seed=self._settings.seed, avoid=avoid)
 
 
-# -- from any source of cuts -------------------------------------------------------------------------------
+# -- from any source of segmentations -------------------------------------------------------------------------------
 
 
 def nbest(
-    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
 ) -> Estimate:
-    """Log of the sum of P over the ``settings.samples`` best cuts, T* always among them; a lower bound.
+    """Log of the sum of P over the ``settings.samples`` best segmentations, T* always among them; a lower bound.
 
-    No draws; independent of b; does not fall when more cuts are summed. T* takes the place of the last of the best cuts
-    where it is not one of them (scores that are not the tokeniser's own).
+    No draws; independent of b; does not fall when more segmentations are summed. T* takes the place of the last of the
+    best segmentations where it is not one of them (scores that are not the tokeniser's own).
     """
-    paths = own_first(document.best, source.best(settings.samples).each(), settings.samples)
-    found = score_cuts(model, document, paths)
-    return _of_cuts(name, found, source.whole if source.count() <= settings.samples else "lower")
+    paths = canonical_first(document.best, source.best(settings.samples).each(), settings.samples)
+    found = score_segmentations(model, document, paths)
+    return _of_segmentations(name, found, source.whole if source.count() <= settings.samples else "lower")
 
 
 def wr(
-    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
 ) -> Estimate:
     """Log of the mean of P/Q over ``settings.samples`` independent draws; unbiased in probability."""
     paths = source.draw(settings.samples)
-    found = score_cuts(model, document, paths.each())
+    found = score_segmentations(model, document, paths.each())
     return _of_weights(name, found, mean_of_weights(found.log_p - paths.log_q), source.drawn)
 
 
 def wr1(
-    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
 ) -> Estimate:
-    """P(T*) and the mean of P/Q over ``settings.samples`` - 1 draws from the other cuts; unbiased in probability."""
+    """P(T*) and the mean of P/Q over ``settings.samples`` - 1 samples of the others; unbiased in probability."""
     if source.count() == 1:
-        return _of_cuts(name, score_cuts(model, document, [document.best]), source.whole)
+        return _of_segmentations(name, score_segmentations(model, document, [document.best]), source.whole)
     paths = source.draw(settings.samples - 1, document.best)
-    found = score_cuts(model, document, [document.best, *paths.each()])
+    found = score_segmentations(model, document, [document.best, *paths.each()])
     weighted = mean_of_weights(found.log_p[1:] - paths.log_q, float(found.log_p[0]))
     return _of_weights(name, found, weighted, source.drawn)
 
 
 def wor(
-    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
 ) -> Estimate:
     """Sum of P/q_kappa over ``settings.samples`` distinct draws; unbiased in probability, exact where these are all."""
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples)
-    found = score_cuts(model, document, drawn.paths.each())
+    found = score_segmentations(model, document, drawn.paths.each())
     return _of_weights(name, found, sum_of_inclusions(found.log_p, drawn.log_inclusion), source.drawn)
 
 
 def wor1(
-    name: str, source: CutSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
+    name: str, source: SegmentationSource, model: TokenisedModel, document: Document, settings: EstimatorSettings
 ) -> Estimate:
     """P(T*) and the sum of P/q_kappa over ``settings.samples`` - 1 distinct others.
 
@@ -130,42 +130,42 @@ def wor1(
     if source.count() <= settings.samples:
         return _of_all(name, source, model, document)
     drawn = source.draw_distinct(settings.samples - 1, document.best)
-    found = score_cuts(model, document, [document.best, *drawn.paths.each()])
+    found = score_segmentations(model, document, [document.best, *drawn.paths.each()])
     weighted = sum_of_inclusions(found.log_p[1:], drawn.log_inclusion, float(found.log_p[0]))
     return _of_weights(name, found, weighted, source.drawn)
 
 
-# -- over all cuts -----------------------------------------------------------------------------------
+# -- over all segmentations -----------------------------------------------------------------------------------
 
 
 def one_best(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log P(T*), the tokeniser's own cut alone: a lower bound of log P(D)."""
-    found = score_cuts(model, document, [document.best])
-    return _of_cuts("one-best", found, "exact" if count_paths(document.lattice) == 1 else "lower")
+    """Log P(T*), the canonical tokenisation alone: a lower bound of log P(D)."""
+    found = score_segmentations(model, document, [document.best])
+    return _of_segmentations("one-best", found, "exact" if count_paths(document.lattice) == 1 else "lower")
 
 
 def distinct(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
-    """Log of the sum of P over the different cuts among ``settings.samples`` independent draws: a lower bound."""
-    source = LatticeCuts(model, document, settings)
-    found = score_cuts(model, document, source.draw(settings.samples).each())
-    return _of_cuts("distinct", found, "exact" if found.distinct == source.count() else "lower")
+    """Log of the sum of P over the distinct segmentations among ``settings.samples`` draws: a lower bound."""
+    source = LatticeSegmentations(model, document, settings)
+    found = score_segmentations(model, document, source.draw(settings.samples).each())
+    return _of_segmentations("distinct", found, "exact" if found.distinct == source.count() else "lower")
 
 
-# -- estimates from scored cuts ----------------------------------------------------------------------
+# -- estimates from scored segmentations ----------------------------------------------------------------------
 
 
-def _of_cuts(name: str, found: ScoredCuts, bound: Bound) -> Estimate:
+def _of_segmentations(name: str, found: ScoredSegmentations, bound: Bound) -> Estimate:
     variance, upper = (0.0, found.log_lower) if bound == "exact" else (None, None)
     log_p = found.log_lower
     return Estimate(name, log_p, bound, variance, None, None, log_p, found.steps, found.distinct, upper)
 
 
-def _of_all(name: str, source: CutSource, model: TokenisedModel, document: Document) -> Estimate:
-    found = score_cuts(model, document, source.best(source.count()).each())
-    return _of_cuts(name, found, source.whole)
+def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, document: Document) -> Estimate:
+    found = score_segmentations(model, document, source.best(source.count()).each())
+    return _of_segmentations(name, found, source.whole)
 
 
-def _of_weights(name: str, found: ScoredCuts, weighted: WeightedSum, bound: Bound) -> Estimate:
+def _of_weights(name: str, found: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
     return Estimate(
         name,
         weighted.log_p,

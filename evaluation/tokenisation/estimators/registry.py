@@ -10,22 +10,22 @@ from truesource.evaluation.tokenisation.estimators import paths
 from truesource.evaluation.tokenisation.estimators.beam import beam
 from truesource.evaluation.tokenisation.estimators.block_importance import block_importance
 from truesource.evaluation.tokenisation.estimators.bracket import bracket
-from truesource.evaluation.tokenisation.estimators.consistent import ConsistentCuts
+from truesource.evaluation.tokenisation.estimators.consistent import ConsistentSegmentations
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError, exact
 from truesource.evaluation.tokenisation.estimators.guided import guided
 from truesource.evaluation.tokenisation.estimators.particle_filter import particle_filter
-from truesource.evaluation.tokenisation.estimators.paths import CutSource, LatticeCuts
+from truesource.evaluation.tokenisation.estimators.paths import LatticeSegmentations, SegmentationSource
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.errors import InputError
 
-ONE_BEST = "one-best"  #: the tokeniser's own cut T*; every evaluation has it
+ONE_BEST = "one-best"  #: the canonical tokenisation T*; every evaluation has it
 _SAMPLER = ("samples", "b", "seed")
 _BLOCK = ("b", "seed", "candidates", "particles", "tail")
 
 EstimatorFunction: TypeAlias = Callable[[TokenisedModel, Document, EstimatorSettings], Estimate]
-FromCuts: TypeAlias = Callable[[str, CutSource, TokenisedModel, Document, EstimatorSettings], Estimate]
+PathEstimator: TypeAlias = Callable[[str, SegmentationSource, TokenisedModel, Document, EstimatorSettings], Estimate]
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,14 @@ class Estimator:
     summary: str  #: one line
     bound: Bound  #: of the value; an estimate says of itself where it is exact after all
     reads: tuple[str, ...]  #: the settings that change the value, in the order of signatures
-    #: which sum it is an estimate or a bound of: over all cuts, or over those that cut equal words alike (P_cons <= P)
+    #: the sum that it estimates or bounds: over all segmentations, or over those with equal words alike (P_cons <= P)
     target: Literal["P", "P_cons"] = "P"
     fewest: int = 1  #: minimum of `EstimatorSettings.samples`
 
 
-def _over(source: type[LatticeCuts] | type[ConsistentCuts], name: str, estimator: FromCuts) -> EstimatorFunction:
+def _over(
+    source: type[LatticeSegmentations] | type[ConsistentSegmentations], name: str, estimator: PathEstimator
+) -> EstimatorFunction:
     def run(model: TokenisedModel, document: Document, settings: EstimatorSettings) -> Estimate:
         _check_samples(name, settings)
         return estimator(name, source(model, document, settings), model, document, settings)
@@ -61,14 +63,14 @@ def _check_samples(name: str, settings: EstimatorSettings) -> None:
         raise InputError(f"{name} needs at least {ESTIMATORS[name].fewest} samples, not {settings.samples}")
 
 
-_BOTH: dict[str, tuple[FromCuts, str, Bound, int, tuple[str, ...]]] = {
-    "nbest": (paths.nbest, "the best cuts under the scores of their pieces", "lower", 1, ("samples",)),
+_BOTH: dict[str, tuple[PathEstimator, str, Bound, int, tuple[str, ...]]] = {
+    "nbest": (paths.nbest, "the best segmentations under the scores of their pieces", "lower", 1, ("samples",)),
     "wr": (paths.wr, "importance sampling with replacement", "unbiased", 1, _SAMPLER),
-    "wr1": (paths.wr1, "the tokeniser's cut, and importance sampling of the others", "unbiased", 2, _SAMPLER),
+    "wr1": (paths.wr1, "the canonical tokenisation, and importance sampling of the others", "unbiased", 2, _SAMPLER),
     "wor": (paths.wor, "importance sampling without replacement", "unbiased", 2, _SAMPLER),
     "wor1": (
         paths.wor1,
-        "the tokeniser's cut, and sampling of the others without replacement",
+        "the canonical tokenisation, and sampling of the others without replacement",
         "unbiased",
         3,
         _SAMPLER,
@@ -79,31 +81,35 @@ ESTIMATORS: dict[str, Estimator] = {
     "auto": Estimator(
         _auto, "exact where enumeration can be done, else dpf", "unbiased", (*_BLOCK, "replicates", "most_prefixes")
     ),
-    "exact": Estimator(exact, "the sum over all cuts, common beginnings once", "exact", ()),
+    "exact": Estimator(exact, "the sum over all segmentations, common beginnings once", "exact", ()),
     "bracket": Estimator(
         bracket,
         "enumeration without improbable beginnings, with a certain upper bound",
         "lower",
         ("tolerance", "most_prefixes"),
     ),
-    ONE_BEST: Estimator(paths.one_best, "the tokeniser's cut alone", "lower", ()),
+    ONE_BEST: Estimator(paths.one_best, "the canonical tokenisation alone", "lower", ()),
     **{
-        name: Estimator(_over(LatticeCuts, name, run), summary, bound, reads, fewest=fewest)
+        name: Estimator(_over(LatticeSegmentations, name, run), summary, bound, reads, fewest=fewest)
         for name, (run, summary, bound, fewest, reads) in _BOTH.items()
     },
-    "distinct": Estimator(paths.distinct, "the different cuts among draws with replacement", "lower", _SAMPLER),
+    "distinct": Estimator(
+        paths.distinct, "the different segmentations among draws with replacement", "lower", _SAMPLER
+    ),
     "block": Estimator(
         block_importance, "importance sampling, word by word in proportion to the model", "unbiased", _BLOCK
     ),
     "dpf": Estimator(
         particle_filter, "the discrete particle filter, word by word", "unbiased", (*_BLOCK, "replicates")
     ),
-    "beam": Estimator(beam, "the cuts that a beam ends with, word by word", "lower", ("candidates", "particles")),
+    "beam": Estimator(
+        beam, "the segmentations that a beam ends with, word by word", "lower", ("candidates", "particles")
+    ),
     "guided": Estimator(guided, "importance sampling from the model, piece by piece", "unbiased", ("samples", "seed")),
     **{
         f"consistent-{name}": Estimator(
-            _over(ConsistentCuts, f"consistent-{name}", run),
-            f"{summary}; equal words are cut alike",
+            _over(ConsistentSegmentations, f"consistent-{name}", run),
+            f"{summary}; equal words are segmented alike",
             "part" if bound == "unbiased" else bound,
             reads,
             "P_cons",

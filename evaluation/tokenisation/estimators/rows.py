@@ -1,4 +1,4 @@
-"""Steps of many cuts at once: what they share is done once."""
+"""Steps of many segmentations at once: what they share is done once."""
 
 from __future__ import annotations
 

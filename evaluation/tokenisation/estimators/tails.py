@@ -1,7 +1,7 @@
-"""Cuts that are not on a list, drawn with known probability.
+"""Segmentations that are not on a list, drawn with known probability.
 
-Adding one of them with weight 1/q to a list of the best cuts makes the weighted sum an unbiased estimate of the sum
-over all cuts.
+Adding one of them with weight 1/q to a list of the best segmentations makes the weighted sum an unbiased estimate of
+the sum over all segmentations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import forward
 from truesource.grammar.arrays import FloatArray, IntArray
 
-LEAST_MASS = 1e-6  #: of unlisted cuts; masses are found by subtraction, which leaves some ten digits of this
+LEAST_MASS = 1e-6  #: of unlisted segmentations; masses are found by subtraction, which leaves some ten digits of this
 ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position
 
 
@@ -31,7 +31,7 @@ class _Fork(NamedTuple):
 
 
 class SampledSegmentation(NamedTuple):
-    """One cut."""
+    """One segmentation."""
 
     tokens: IntArray  #: the model's numbers of its pieces
     size: int  #: characters that it covers
@@ -39,11 +39,12 @@ class SampledSegmentation(NamedTuple):
 
 
 class Tail:
-    """Draws a cut in proportion to Q_b among those that are not listed.
+    """Draws a segmentation in proportion to Q_b among those that are not listed.
 
-    Backward sampling in which the mass of the listed cuts that agree with what was drawn so far is taken away from each
-    arc (with one listed cut this is the flagged backward pass). Where unlisted cuts have hardly any mass, b is halved
-    until they have. Exact counts of cuts say which arcs are left, so every unlisted cut can be drawn.
+    Backward sampling in which the mass of the listed segmentations that agree with what was drawn so far is taken away
+    from each arc (with one listed segmentation this is the flagged backward pass). Where unlisted segmentations have
+    hardly any mass, b is halved until they have. Exact counts of segmentations say which arcs are left, so every
+    unlisted segmentation can be drawn.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Tail:
 
         Args:
             lattice: of the stretch of text.
-            listed: arcs of the cuts that are never drawn; not all of the lattice's.
+            listed: arcs of the segmentations that are never drawn; not all of the lattice's.
             b: inverse temperature.
             ids: (A,) the model's number of each arc's piece.
             stop: (A,) characters from the beginning of the stretch to where each arc's piece ends.
@@ -74,14 +75,14 @@ class Tail:
         self._sums = [np.cumsum(scores[cut]) for cut in self._listed]
 
     def _log_unlisted(self) -> float:
-        """Log of the share of unlisted cuts."""
+        """Log of the share of unlisted segmentations."""
         left = -math.expm1(float(logsumexp([sums[-1] for sums in self._sums])) - self._forward[-1])
         return math.log(left) if left > 0.0 else -math.inf
 
     def draw(self, rng: np.random.Generator) -> SampledSegmentation:
-        """One cut."""
+        """One segmentation."""
         at, depth, log_q = self._lattice.n, 0, 0.0
-        agreeing = tuple(range(len(self._listed)))  # listed cuts with all of the arcs drawn so far
+        agreeing = tuple(range(len(self._listed)))  # listed segmentations with all of the arcs drawn so far
         arcs: list[int] = []
         while at > 0:
             fork = self._fork(at, depth, agreeing)

@@ -1,4 +1,4 @@
-"""How cuts of a text's beginning go on through the next block, and what the model gives to each way."""
+"""How segmentations of a text's beginning go on through the next block, and what the model gives to each way."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.blocks import Blocks, Candidates
-from truesource.evaluation.tokenisation.estimators.cuts import check_numbers
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pairs
+from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
 from truesource.generator.piece_model import TokenisedModel
@@ -22,12 +22,12 @@ class Moves:
     """R ways to go on through one block from P places; equal places share theirs, but for those drawn from tails."""
 
     rows: IntArray  #: (P, M) the ways from each place, as numbers below R; -1 after the last
-    log_p: FloatArray  #: (R,) log P(the cut of the block | what was read before), nats
-    log_q: FloatArray  #: (R,) log probability of having been drawn; 0 for a listed cut
+    log_p: FloatArray  #: (R,) log P(the segmentation of the block | what was read before), nats
+    log_q: FloatArray  #: (R,) log probability of having been drawn; 0 for a listed segmentation
     cut: IntArray  #: (R,) equal numbers: the same pieces
     before: IntArray  #: (R,) context before the last piece
     token: IntArray  #: (R,) the last piece; -1 where a piece that was read earlier covers the block
-    position: IntArray  #: (R,) where the cut ends: the end of the block, or after it
+    position: IntArray  #: (R,) where the segmentation ends: the end of the block, or after it
 
     @property
     def log_weights(self) -> FloatArray:
@@ -36,7 +36,7 @@ class Moves:
 
 
 class BlockWalk:
-    """Reads one document with a model, block after block, by many cuts at once."""
+    """Reads one document with a model, block after block, by many segmentations at once."""
 
     def __init__(self, model: TokenisedModel, document: Document, settings: EstimatorSettings, *, tail: bool) -> None:
         """Prepare to read.
@@ -45,15 +45,15 @@ class BlockWalk:
             model: read through its scorer.
             document: the text.
             settings: ``candidates``, and ``b`` of the tails.
-            tail: whether cuts that are not listed may be drawn.
+            tail: whether segmentations that are not listed may be drawn.
 
         Raises:
-            InputError: the model's window is too short for the tokeniser's own cut.
+            InputError: the model's window is too short for the canonical tokenisation.
         """
         self.scorer = reader(model, document)
         self.blocks = Blocks(document, model.pieces.inventory, settings, tail=tail)
-        self.whole = True  #: whether no cut of any block met so far was left out
-        self.scored = 0  #: cuts of blocks scored, each in its context
+        self.whole = True  #: whether no segmentation of any block met so far was left out
+        self.scored = 0  #: segmentations of blocks scored, each in its context
 
     def moves(self, context: IntArray, position: IntArray, end: int, rng: np.random.Generator | None = None) -> Moves:
         """The ways through the block that ends at ``end``.
@@ -62,10 +62,10 @@ class BlockWalk:
             context: (P,) of each place.
             position: (P,) characters read.
             end: of the block.
-            rng: draws one unlisted cut for each place that has some; None: only listed cuts.
+            rng: draws one unlisted segmentation for each place that has some; None: only listed segmentations.
 
         Raises:
-            InputError: the probability of a cut is no number.
+            InputError: the probability of a segmentation is no number.
         """
         places, of = unique_pairs(context, position)
         known = {entry: self.blocks.candidates(entry, end) for entry in np.unique(position).tolist()}

@@ -1,4 +1,4 @@
-"""What some weighted cuts say of the sum over all cuts: estimate, variance, effective number, largest share."""
+"""The sum over all segmentations from some weighted ones: estimate, variance, effective number, largest share."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def mean_of_weights(log_w: FloatArray, certain: float = -math.inf) -> WeightedSu
 def sum_of_inclusions(log_p: FloatArray, log_inclusion: FloatArray, certain: float = -math.inf) -> WeightedSum:
     """Draws without replacement: the sum of P over the probability of exceeding the threshold (Kool et al. 2019).
 
-    Given the threshold each cut is in or not independently of the others, and sum P^2 (1-q)/q^2 over the cuts drawn is
-    an unbiased estimate of the variance.
+    Given the threshold each segmentation is in or not independently of the others, and sum P^2 (1-q)/q^2 over the
+    segmentations drawn is an unbiased estimate of the variance.
 
     Args:
         log_p: (k,) log P of the distinct draws, nats.
-        log_inclusion: (k,) log q_kappa of each, nats; 0 where all cuts are here.
+        log_inclusion: (k,) log q_kappa of each, nats; 0 where all segmentations are here.
         certain: log of what is known and not drawn from, nats.
     """
     log_w = log_p - log_inclusion

@@ -49,7 +49,7 @@ def test_every_sum_is_that_of_enumeration(scores: dict[str, float], texts: list[
         assert found.derivative_entropy[k] == pytest.approx(entropy, abs=1e-10)
         assert found.log_collision[k] == pytest.approx(slow.log_collision(spelling, scores, b), abs=1e-10)
         assert found.log_paths[k] == pytest.approx(math.log(len(cuts)), abs=1e-10)
-        assert found.own_log_q[k] == pytest.approx(b * best - found.log_partition[k], abs=1e-10)
+        assert found.canonical_log_q[k] == pytest.approx(b * best - found.log_partition[k], abs=1e-10)
         places = {(at, piece) for cut in cuts for at, piece in zip(np.cumsum([0, *map(len, cut)]), cut, strict=False)}
         assert found.arcs[k] == len(places)
     assert found.below_best == 0
@@ -107,7 +107,7 @@ def test_own_cuts_that_are_not_the_best_are_counted() -> None:
 def test_records_are_signed_and_sizes_are_those_of_the_original() -> None:
     builder = LatticeBuilder(slow.inventory(WITHIN))
     read = text_of("▁ab▁a", WITHIN)
-    found = measure_ambiguity(builder, [PieceText("äb  a\n", read.spelling, read.cut, True, ())], 0.5)
+    found = measure_ambiguity(builder, [PieceText("äb  a\n", read.spelling, read.canonical, True, ())], 0.5)
     values = found.scores(scores="own")
     sizes = {name: values[name].value for name in ("documents", "words", "characters", "bytes", "altered")}
     assert sizes == {"documents": 1, "words": 2, "characters": 6, "bytes": 7, "altered": 1}

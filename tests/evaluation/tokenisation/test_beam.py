@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from piece_models import BOS, ToyPieceModel
 
 from truesource.evaluation.tokenisation.estimators.beam import beam
-from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
+from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_segmentation
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 THREE = "▁abab▁ba▁aba"
@@ -59,7 +59,7 @@ def test_a_text_that_the_model_forbids_has_no_probability() -> None:
     model = ToyPieceModel(AB, order=2, forbidden={BOS: AB.ids.tolist()})
     found = beam(model, document_of(model, THREE_WORDS), EstimatorSettings())
     assert (found.log_p, found.log_lower) == (-math.inf, -math.inf)
-    best = most_likely_cut(model, document_of(model, THREE_WORDS), EstimatorSettings())
+    best = most_likely_segmentation(model, document_of(model, THREE_WORDS), EstimatorSettings())
     assert best.log_p == -math.inf
 
 
@@ -71,7 +71,7 @@ def test_a_text_that_the_model_forbids_has_no_probability() -> None:
 def test_branch_and_bound_finds_the_most_likely_cut(seed: int, order: int | None, width: int) -> None:
     model = ToyPieceModel(AB, order=order, seed=seed, spread=1.5)
     document = document_of(model, THREE_WORDS)
-    found = most_likely_cut(model, document, EstimatorSettings(particles=width))
+    found = most_likely_segmentation(model, document, EstimatorSettings(particles=width))
     cuts = model.brute(THREE)
     assert found.proven
     assert found.log_p == pytest.approx(max(cuts.values()), abs=1e-12)
@@ -81,20 +81,22 @@ def test_branch_and_bound_finds_the_most_likely_cut(seed: int, order: int | None
 def test_without_room_for_a_proof_the_answer_is_the_best_of_the_beam() -> None:
     model = ToyPieceModel(AB, order=None, seed=3, spread=1.5)
     document = document_of(model, THREE_WORDS)
-    proven = most_likely_cut(model, document, EstimatorSettings(particles=1))
+    proven = most_likely_segmentation(model, document, EstimatorSettings(particles=1))
     for width in (1, 4, 100):
-        found = most_likely_cut(model, document, EstimatorSettings(particles=width, most_prefixes=3))
+        found = most_likely_segmentation(model, document, EstimatorSettings(particles=width, most_prefixes=3))
         assert not found.proven
         own = model.brute(THREE)[tuple(document.lattice.piece[document.best].tolist())]
         assert own <= found.log_p <= proven.log_p
     assert found.log_p == pytest.approx(proven.log_p, abs=1e-12)  # a beam of 100 leaves nothing out here
-    assert proven.steps > most_likely_cut(model, document, EstimatorSettings(particles=1, most_prefixes=3)).steps
+    assert (
+        proven.steps > most_likely_segmentation(model, document, EstimatorSettings(particles=1, most_prefixes=3)).steps
+    )
 
 
 def test_a_better_first_answer_leaves_less_to_prove() -> None:
     model = ToyPieceModel(AB, order=None, seed=1)
     document = document_of(model, "abababa abab")
-    steps = most_likely_cut(model, document, EstimatorSettings(particles=2)).steps
+    steps = most_likely_segmentation(model, document, EstimatorSettings(particles=2)).steps
     full = sum(math.prod(x) for x in [(80, 15)])
     assert steps < full
 
@@ -104,5 +106,5 @@ def test_finite_memory_leaves_less_to_prove() -> None:
     steps = []
     for order in (2, None):
         model = ToyPieceModel(AB, order=order, seed=1)
-        steps.append(most_likely_cut(model, document_of(model, "abababa abab"), document_settings).steps)
+        steps.append(most_likely_segmentation(model, document_of(model, "abababa abab"), document_settings).steps)
     assert steps[0] < steps[1]

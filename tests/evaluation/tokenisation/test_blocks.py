@@ -35,7 +35,9 @@ def lattice_of(inventory: PieceInventory, spelling: str) -> Lattice:
 def blocks_of(inventory: PieceInventory, spelling: str, candidates: int, *, tail: bool = False) -> Blocks:
     lattice = lattice_of(inventory, spelling)
     text = PieceText("", lattice.spelling, np.empty(0, dtype=np.int64), False, ())
-    return Blocks(Document(text, lattice, text.cut), inventory, EstimatorSettings(candidates=candidates), tail=tail)
+    return Blocks(
+        Document(text, lattice, text.canonical), inventory, EstimatorSettings(candidates=candidates), tail=tail
+    )
 
 
 # -- blocks -----------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ def test_the_tokenisers_own_cut_is_always_a_candidate(candidates: int) -> None:
     lists = [blocks.candidates(0, 8), blocks.candidates(8, 13)]
     assert [len(listed.tokens) for listed in lists] == [candidates, candidates]
     for word, listed in zip(["abababa", "abab"], lists, strict=True):
-        own = AB.ids[model.pieces.read(word).cut].tolist()
+        own = AB.ids[model.pieces.read(word).canonical].tolist()
         assert listed.tokens[-1].tolist() == own
         best = n_best(builder.build(MARKER + word), candidates).each()[: candidates - 1]
         lattice = builder.build(MARKER + word)

@@ -101,7 +101,7 @@ def test_numbers_of_paths_of_long_words_are_exact() -> None:
 
 def test_what_is_refused() -> None:
     across = LatticeBuilder(truth.inventory({"▁": -1.0, "a": -1.0, "a▁a": -1.0}))
-    with pytest.raises(InputError, match="cannot be cut one by one"):
+    with pytest.raises(InputError, match="cannot be segmented one by one"):
         sums_by_type(across, "▁a▁a")
     builder = LatticeBuilder(truth.inventory({"▁": -1.0, "a": -1.0}))
     with pytest.raises(InputError, match=r"U\+0078"):

@@ -89,7 +89,7 @@ def by_loops(
     losses: dict[str, list[float]] = {"first": [], "same": [], "other": []}
     for number, document in zip(read.numbers, read.documents, strict=True):
         words = ["▁" + word for word in document.text.original.split()]
-        own = split([INVENTORY.pieces[i] for i in document.text.cut])
+        own = split([INVENTORY.pieces[i] for i in document.text.canonical])
         forms: list[list[tuple[str, ...]]] = []
         loss: list[list[float]] = []
         for path in sample(

@@ -30,7 +30,7 @@ def test_the_share_is_the_posterior_of_the_own_cut() -> None:
     shares = []
     for document in found.documents:
         brute = MODEL.brute(document.text.spelling)
-        shares.append(math.exp(brute[tuple(document.text.cut.tolist())] - log_sum(brute.values())))
+        shares.append(math.exp(brute[tuple(document.text.canonical.tolist())] - log_sum(brute.values())))
     assert mass.share == pytest.approx(shares, abs=1e-10)
     assert mass.scores["canonical_mass"].value == pytest.approx(np.mean(shares), abs=1e-10)
     per_word = math.prod(shares) ** (1 / (2 + 1 + 3 + 1))
@@ -94,7 +94,7 @@ def test_the_own_cut_is_compared_where_q_ranks_it_low() -> None:
     found = local_canonicality(MODEL, documents(MODEL, ["abab"], builder), builder, candidates=2)
     scores = INVENTORY.scores
     cuts = sorted(cuts_of(INVENTORY, "▁abab"), key=lambda cut: math.fsum(scores[list(cut)]))[:2]
-    own = tuple(MODEL.pieces.read("abab").cut.tolist())
+    own = tuple(MODEL.pieces.read("abab").canonical.tolist())
     assert own not in cuts
     log_p = []
     for cut in (own, *cuts):
@@ -112,5 +112,5 @@ def test_words_with_one_cut_are_not_compared() -> None:
     model, builder = ToyPieceModel(inventory), LatticeBuilder(inventory)
     found = local_canonicality(model, documents(model, ["a b a"], builder), builder)
     assert (found.words, found.scores, found.records()) == (0, {}, [])
-    with pytest.raises(InputError, match="at least 2 cuts"):
+    with pytest.raises(InputError, match="at least 2 segmentations"):
         local_canonicality(model, documents(model, ["a"], builder), builder, candidates=1)

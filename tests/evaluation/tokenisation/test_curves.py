@@ -48,7 +48,7 @@ def test_cumulative_sums_in_the_order_of_q_and_of_p(read: Documents) -> None:
         assert values == pytest.approx(expected[order], abs=1e-10)
     assert (found.log_p["model"] >= found.log_p["tokeniser"] - 1e-12).all()
     assert found.log_p["model"][-1] == pytest.approx(found.log_p["tokeniser"][-1])
-    own = math.fsum(MODEL.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in read.documents)
+    own = math.fsum(MODEL.log_prob_of(INVENTORY.ids[d.text.canonical].tolist()) for d in read.documents)
     assert found.one_best == pytest.approx(own, abs=1e-10)
     assert (found.words, found.documents, found.left_out) == (6, 4, 0)
     records = found.records()
@@ -58,7 +58,7 @@ def test_cumulative_sums_in_the_order_of_q_and_of_p(read: Documents) -> None:
 
 def test_scores_that_are_not_the_tokenisers_begin_with_its_own_cut_all_the_same() -> None:
     read = documents(MODEL, TEXTS, LatticeBuilder(INVENTORY, -BUILDER.scores))
-    own = [MODEL.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in read.documents]
+    own = [MODEL.log_prob_of(INVENTORY.ids[d.text.canonical].tolist()) for d in read.documents]
     ranked = [n_best(d.lattice, 6).each() for d in read.documents]
     assert any(
         not any(np.array_equal(cut, d.best) for cut in cuts) for cuts, d in zip(ranked, read.documents, strict=True)
@@ -75,7 +75,7 @@ def test_as_many_cuts_as_there_are_is_the_whole_sum(read: Documents) -> None:
     most = max(sum(1 for _ in cuts_of(INVENTORY, document.text.spelling)) for document in read.documents)
     truth = math.fsum(MODEL.brute_log_p(document.text.spelling) for document in read.documents)
     assert order_curves(MODEL, read, most + 3).log_p["tokeniser"][-1] == pytest.approx(truth, abs=1e-10)
-    with pytest.raises(InputError, match="at least one cut"):
+    with pytest.raises(InputError, match="at least one segmentation"):
         order_curves(MODEL, read, 0)
 
 

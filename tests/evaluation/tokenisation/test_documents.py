@@ -29,8 +29,8 @@ def test_texts_that_cannot_be_read_are_set_aside_and_counted() -> None:
 
 def test_the_best_cut_is_the_tokenisers_own() -> None:
     document = documents(MODEL, ["aba abab ab"], BUILDER).documents[0]
-    assert document.lattice.piece[document.best].tolist() == document.text.cut.tolist()
-    pieces = [INVENTORY.pieces[piece] for piece in document.text.cut]
+    assert document.lattice.piece[document.best].tolist() == document.text.canonical.tolist()
+    pieces = [INVENTORY.pieces[piece] for piece in document.text.canonical]
     assert "".join(pieces) == document.text.spelling
     reversed_scores = LatticeBuilder(INVENTORY, -BUILDER.scores)  # what Q prefers is another matter
     other = documents(MODEL, ["aba abab ab"], reversed_scores).documents[0]
@@ -49,7 +49,7 @@ def test_an_empty_text_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_there_must_be_something_to_read() -> None:
     with pytest.raises(InputError, match="there are no texts"):
         documents(MODEL, [], BUILDER)
-    with pytest.raises(InputError, match="none of the 2 texts can be cut into pieces: no piece spells 'c', 'd'"):
+    with pytest.raises(InputError, match="none of the 2 texts can be segmented into pieces: no piece spells 'c', 'd'"):
         documents(MODEL, ["abc", "da"], BUILDER)
 
 

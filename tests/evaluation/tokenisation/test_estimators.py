@@ -117,7 +117,9 @@ def test_sums_over_the_best_cuts_rise_to_the_truth(model: ToyPieceModel) -> None
         assert (found.cuts, found.ess, found.max_share) == (n, None, None)
     assert all(low < high for low, high in itertools.pairwise(values))
     assert (
-        values[0] == ESTIMATORS["one-best"].run(model, document, FEW).log_p == cuts[tuple(document.text.cut.tolist())]
+        values[0]
+        == ESTIMATORS["one-best"].run(model, document, FEW).log_p
+        == cuts[tuple(document.text.canonical.tolist())]
     )
     assert values[29] == pytest.approx(log_sum(cuts[cut] for cut in ranked[:30]), abs=1e-12)  # the next has less
     assert values[-1] == pytest.approx(model.brute_log_p(document.text.spelling), abs=1e-12)

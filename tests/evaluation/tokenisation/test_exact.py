@@ -88,7 +88,7 @@ def test_the_bracket_holds_the_truth_and_is_as_narrow_as_asked(
 ) -> None:
     document = document_of(model, text)
     cuts = model.brute(document.text.spelling)
-    truth, own = log_sum(cuts.values()), cuts[tuple(document.text.cut.tolist())]
+    truth, own = log_sum(cuts.values()), cuts[tuple(document.text.canonical.tolist())]
     asked = EstimatorSettings(tolerance=tolerance)
     found = bracket(model, document, asked)
     assert found.log_upper is not None
@@ -164,7 +164,7 @@ def test_too_many_contexts_are_refused_before_a_network_is_run() -> None:
         assert exact_is_possible(model, document, few) == possible
         assert exact_is_possible(model, document, SETTINGS)
         assert not exact_is_possible(model, document, replace(few, most_prefixes=20))
-        with pytest.raises(TooManyContextsError, match="more than 20 beginnings"):
+        with pytest.raises(TooManyContextsError, match="more than 20 prefixes"):
             exact(model, document, replace(few, most_prefixes=20))
         assert model.rows_scored == 0
 

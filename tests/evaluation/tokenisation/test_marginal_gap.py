@@ -38,9 +38,9 @@ def test_gaps_entropies_and_correlation(b: float) -> None:
     gaps = marginal_gaps({"toy": found}, "exact", b=b)
     truth, pieces, entropies = [], [], []
     for document in found.documents:
-        own = MODEL.log_prob_of(INVENTORY.ids[document.text.cut].tolist())
+        own = MODEL.log_prob_of(INVENTORY.ids[document.text.canonical].tolist())
         truth.append(MODEL.brute_log_p(document.text.spelling) - own)
-        pieces.append(len(document.text.cut))
+        pieces.append(len(document.text.canonical))
         entropies.append(brute_entropy(document.text.spelling, b))
     assert gaps.gap == pytest.approx(truth, abs=1e-10)
     assert gaps.entropy == pytest.approx(entropies, abs=1e-10)

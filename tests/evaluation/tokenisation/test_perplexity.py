@@ -30,7 +30,7 @@ def test_they_are_ratios_of_sums_over_the_original_texts(found: tuple[ToyPieceMo
     model, evaluation = found
     scores = perplexities(evaluation)
     log_p = math.fsum(model.brute_log_p(document.text.spelling) for document in evaluation.documents)
-    own = math.fsum(model.log_prob_of(INVENTORY.ids[d.text.cut].tolist()) for d in evaluation.documents)
+    own = math.fsum(model.log_prob_of(INVENTORY.ids[d.text.canonical].tolist()) for d in evaluation.documents)
     words, characters = 2 + 3 + 2 + 1, 7 + 8 + 6 + 2
     assert scores["exact"]["ppl"].value == pytest.approx(math.exp(-log_p / words), rel=1e-10)
     assert scores["one-best"]["ppl"].value == pytest.approx(math.exp(-own / words), rel=1e-10)

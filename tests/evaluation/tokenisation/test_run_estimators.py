@@ -43,13 +43,13 @@ def test_every_run_is_over_the_documents_that_all_can_do(model: ToyPieceModel, r
     assert found.reasons() == {"no piece spells x, y, z": 1}
     truth = [model.brute_log_p(document.text.spelling) for document in found.documents]
     assert found.log_p("exact") == pytest.approx(truth, abs=1e-10)
-    own = [model.log_prob_of(INVENTORY.ids[document.text.cut].tolist()) for document in found.documents]
+    own = [model.log_prob_of(INVENTORY.ids[document.text.canonical].tolist()) for document in found.documents]
     assert found.one_best == pytest.approx(own, abs=1e-10)
     assert (found.log_p("nbest") >= found.one_best).all()
     assert found.words.tolist() == [2, 2, 1, 2]
     assert found.characters.tolist() == [7, 4, 3, 6]
     assert found.n_bytes.tolist() == [7, 4, 3, 6]
-    assert found.pieces.tolist() == [len(document.text.cut) for document in found.documents]
+    assert found.pieces.tolist() == [len(document.text.canonical) for document in found.documents]
 
 
 def test_bytes_are_those_of_the_original_text() -> None:
@@ -151,7 +151,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_scored(read: Documents
     kept = evaluate_documents(model, fitting(model, read), ["wr"], FEW)
     assert kept.numbers.tolist() == [1, 2]
     assert [text.number for text in kept.left_out] == [0, 3, 4]
-    assert kept.left_out[0].reason == "the own cut has more tokens than the 3 that the model reads"
+    assert kept.left_out[0].reason == "the canonical tokenisation has more tokens than the 3 that the model reads"
     assert {"left-out:3", "window:3"} <= set(parts(kept.signed("wr")))
 
 

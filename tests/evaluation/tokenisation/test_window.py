@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.documents import Documents, documents
 from truesource.evaluation.tokenisation.equal_cost import reference_log_p
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.exact import exact_is_possible, exact_sum
-from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_cut
+from truesource.evaluation.tokenisation.estimators.most_likely import most_likely_segmentation
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
@@ -29,10 +29,10 @@ from truesource.evaluation.tokenisation.window import (
     WithinWindow,
     beyond_window,
     check_window,
-    every_cut_fits,
-    longest_cut,
+    every_segmentation_fits,
+    longest_segmentation,
 )
-from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.grammar.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
@@ -83,7 +83,7 @@ def test_the_longest_cut_is_that_of_most_pieces(text: str) -> None:
     spelling = "".join("▁" + word for word in text.split())
     lengths = [len(cut) for cut in cuts_of(inventory, spelling)]
     if lengths:
-        assert longest_cut(LatticeBuilder(inventory).build(spelling)) == max(lengths)
+        assert longest_segmentation(LatticeBuilder(inventory).build(spelling)) == max(lengths)
 
 
 def test_the_window_must_hold_the_own_cut_and_the_token_before_it() -> None:
@@ -94,16 +94,16 @@ def test_the_window_must_hold_the_own_cut_and_the_token_before_it() -> None:
         for longest, every in ((None, True), (6, True), (5, False), (3, False)):
             wide = ToyPieceModel(INVENTORY, end=end, longest=longest)
             check_window(wide, document)
-            assert every_cut_fits(wide, document) == every
+            assert every_segmentation_fits(wide, document) == every
             assert beyond_window(wide, [document, document]) == (0 if every else 2)
-        with pytest.raises(InputError, match="own cut of a text has 3 tokens, the model reads 2; divide the text"):
+        with pytest.raises(InputError, match="of a text has 3 tokens, the model reads 2; divide the text"):
             check_window(ToyPieceModel(INVENTORY, end=end, longest=2), document)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_no_estimator_goes_without_the_own_cut(name: str) -> None:
     model = narrow(len(document_of(ToyPieceModel(INVENTORY)).best) - 1)
-    with pytest.raises(InputError, match="the window of toy is too short: the tokeniser's own cut of a text has"):
+    with pytest.raises(InputError, match="the window of toy is too short: the canonical tokenisation of a text has"):
         ESTIMATORS[name].run(model, document_of(model), EstimatorSettings(samples=5))
     assert not exact_is_possible(model, document_of(model), ALL)
 
@@ -170,7 +170,7 @@ def test_the_bracket_holds_the_whole_sum(tolerance: float) -> None:
     truth = fitting_sum(model, document)
     assert found.log_p <= truth + 1e-12
     assert model.brute_log_p(document.text.spelling) <= found.log_upper + 1e-12
-    own = model.log_prob_of(INVENTORY.ids[document.text.cut].tolist())
+    own = model.log_prob_of(INVENTORY.ids[document.text.canonical].tolist())
     left = math.exp(found.log_upper) - math.exp(found.log_p) - math.exp(full_sum(model, document))
     assert left <= tolerance * math.exp(own) * (1.0 + 1e-9) + 1e-15
 
@@ -218,7 +218,7 @@ def test_the_likeliest_cut_is_one_that_fits() -> None:
     for text in (WORD, "babab", "aab"):
         document = document_of(model, text)
         cuts = {cut: p for cut, p in model.brute(document.text.spelling).items() if len(cut) <= 3}
-        found = most_likely_cut(model, document, EstimatorSettings())
+        found = most_likely_segmentation(model, document, EstimatorSettings())
         assert found.proven
         assert found.log_p == pytest.approx(max(cuts.values()), abs=1e-10)
 
@@ -253,7 +253,9 @@ def test_after_the_own_cut_the_end_is_as_without_a_window() -> None:
     model = narrow(len(document.best))
     expected, found = (word_log_probs(one, document, ALL, contexts="one-best") for one in (wide, model))
     assert found.log_end == pytest.approx(expected.log_end, abs=1e-12)
-    assert one_cut_log_probs(model, document).log_p == pytest.approx(one_cut_log_probs(wide, document).log_p, abs=1e-12)
+    assert canonical_log_probs(model, document).log_p == pytest.approx(
+        canonical_log_probs(wide, document).log_p, abs=1e-12
+    )
 
 
 def test_particles_that_are_all_too_long_are_said_to_be() -> None:
@@ -267,7 +269,7 @@ def test_particles_that_are_all_too_long_are_said_to_be() -> None:
         except InputError as error:
             messages.add(str(error))
     assert len(messages) == 1
-    assert messages.pop().startswith("all beginnings of cuts that were followed are longer than what the model reads")
+    assert messages.pop().startswith("all prefixes of segmentations that were followed are longer than the model reads")
 
 
 # -- over documents -----------------------------------------------------------------------------------
@@ -295,10 +297,10 @@ def test_runs_say_that_there_is_a_window(read: Documents) -> None:
 def test_a_text_none_of_whose_draws_fits_is_left_out() -> None:
     model = narrow(2)
     read = documents(model, ["a", "abab"], BUILDER)
-    assert [every_cut_fits(model, one) for one in read.documents] == [True, False]
+    assert [every_segmentation_fits(model, one) for one in read.documents] == [True, False]
     found = evaluate_documents(model, read, ["wr"], EstimatorSettings(samples=1, b=0.0))
     assert [(text.number, text.reason) for text in found.left_out] == [
-        (1, "wr: all cuts seen have more tokens than the 3 that the model reads, or probability zero")
+        (1, "wr: all segmentations seen have more tokens than the 3 that the model reads, or probability zero")
     ]
 
 

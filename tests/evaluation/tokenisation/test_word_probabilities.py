@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.estimators.particle_filter import partic
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.word_table import word_surprisals
-from truesource.evaluation.tokenisation.words import one_cut_log_probs, word_log_probs
+from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -107,7 +107,7 @@ def test_after_the_tokenisers_own_cut() -> None:
     document = document_of(TRIGRAM, THREE_WORDS)
     found = word_log_probs(TRIGRAM, document, ALL, contexts="one-best")
     ids = AB.ids
-    best = [tuple(TRIGRAM.pieces.read(word).cut.tolist()) for word in THREE_WORDS.split()]
+    best = [tuple(TRIGRAM.pieces.read(word).canonical.tolist()) for word in THREE_WORDS.split()]
     before: list[int] = []
     expected = []
     for t, word in enumerate(THREE_WORDS.split()):
@@ -127,11 +127,11 @@ def test_after_the_tokenisers_own_cut() -> None:
 )
 def test_with_one_cut(model: ToyPieceModel) -> None:
     words = THREE_WORDS.split()
-    found = one_cut_log_probs(model, document_of(model, THREE_WORDS))
+    found = canonical_log_probs(model, document_of(model, THREE_WORDS))
     read: list[int] = []
     sums = [0.0]
     for word in words:
-        read += AB.ids[model.pieces.read(word).cut].tolist()
+        read += AB.ids[model.pieces.read(word).canonical].tolist()
         own = math.fsum(model.expects(read[:i])[token] for i, token in enumerate(read))
         sums.append(own + boundary(model, read))
     assert found.words == tuple(words)
@@ -196,7 +196,7 @@ def test_words_that_are_not_cut_on_their_own_are_refused() -> None:
             word_log_probs(model, document_of(model, "a a"), ALL, contexts=contexts)  # type: ignore[arg-type]
     flat = replace(document_of(model, "a a"), best=np.array([2]))
     with pytest.raises(InputError, match="a piece reaches from one word into the next"):
-        one_cut_log_probs(model, flat)
+        canonical_log_probs(model, flat)
 
 
 def test_a_text_of_probability_zero_is_refused() -> None:
@@ -204,7 +204,7 @@ def test_a_text_of_probability_zero_is_refused() -> None:
     with pytest.raises(InputError, match="probability zero"):
         word_log_probs(model, document_of(model, "ab a"), ALL)
     with pytest.raises(InputError, match="probability zero"):
-        one_cut_log_probs(model, document_of(model, "ab a"))
+        canonical_log_probs(model, document_of(model, "ab a"))
 
 
 def test_words_of_the_closed_model_are_all_its_words() -> None:
@@ -239,7 +239,7 @@ def test_each_word_has_three_surprisals() -> None:
         words = texts[row["document"]].split()[: row["position"] + 1]
         sums = [whole_words(TRIGRAM, words[:t]) for t in (len(words) - 1, len(words))]
         assert row["surprisal_marginal"] == pytest.approx(sums[0] - sums[1], abs=1e-10)
-        own = one_cut_log_probs(TRIGRAM, read.documents[row["document"]])
+        own = canonical_log_probs(TRIGRAM, read.documents[row["document"]])
         assert row["surprisal"] == -own.log_p[row["position"]]
         if row["document"] in (2, 3):
             assert row["surprisal_truth"] is None
@@ -286,6 +286,6 @@ def test_a_table_without_truth_and_with_few_particles() -> None:
     assert "exact:0" in found.scores["surprisal"].signature.split("|")
     assert "surprisal_truth" not in found.rows()[0]
     seeds = [seed_of(3, number) for number in range(2)]
-    for seed, document, values in zip(seeds, read.documents, (found.all_cuts[:3], found.all_cuts[3:]), strict=True):
+    for seed, document, values in zip(seeds, read.documents, (found.marginal[:3], found.marginal[3:]), strict=True):
         expected = word_log_probs(NETWORK, document, replace(few, seed=seed))
         assert values.tolist() == (-expected.log_p).tolist()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from truesource.cli.console import echo
 from truesource.evaluation.tokenisation.curves import WARMED
-from truesource.evaluation.tokenisation.grid import CUTS
+from truesource.evaluation.tokenisation.grid import PREFIXES
 from truesource.evaluators.tokenisation.tables import (
     CASES,
     LOCAL,
@@ -80,7 +80,7 @@ def _grids(grids: Mapping[str, Grid]) -> None:
     ]
     samples = cells[0].samples if cells else 0
     note = (
-        f"ppl of a word, {samples} cuts; {' and '.join(ALIKE[cuts] for cuts in CUTS)}: equal words of a document"
+        f"ppl of a word, {samples} cuts; {' and '.join(ALIKE[cuts] for cuts in PREFIXES)}: equal words of a document"
         " are cut alike, or each on its own"
     )
     print_table("published estimators by set", columns, rows, note)

@@ -1,4 +1,4 @@
-"""Cuts of a text scored by a model, each distinct one once."""
+"""Segmentations of a text scored by a model, each distinct one once."""
 
 from __future__ import annotations
 
@@ -17,33 +17,36 @@ from truesource.grammar.errors import InputError
 
 
 @dataclass(frozen=True)
-class ScoredCuts:
-    """Log P of some cuts."""
+class ScoredSegmentations:
+    """Log P of some segmentations."""
 
-    log_p: FloatArray  #: (k,) of each cut given, nats; -inf where its probability is zero, or it does not fit
+    log_p: FloatArray  #: (k,) of each segmentation given, nats; -inf where its probability is zero, or it does not fit
     log_lower: float  #: log of the sum of P over the distinct ones: certainly at most log P(D), nats
-    steps: int  #: tokens that the model was run at: of each distinct cut, the token before it, and padding
-    distinct: int  #: how many different cuts the model read
+    steps: int  #: tokens that the model was run at: of each distinct segmentation, the token before it, and padding
+    distinct: int  #: how many different segmentations the model read
 
 
-def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray[np.integer]]) -> ScoredCuts:
-    """Score cuts in one call of the model; those that do not fit its window are not read, and have probability zero.
+def score_segmentations(
+    model: TokenisedModel, document: Document, segmentations: Sequence[NDArray[np.integer]]
+) -> ScoredSegmentations:
+    """Score segmentations in one call of the model; those that do not fit its window have probability zero.
 
     Args:
         model: of the pieces in the lattice.
-        document: with the lattice of its cuts.
-        cuts: arc numbers of each; equal ones are scored once.
+        document: with the lattice of its segmentations.
+        segmentations: arc numbers of each; equal ones are scored once.
 
     Raises:
-        InputError: the tokeniser's own cut does not fit the window, or the model gives a probability that is no number.
+        InputError: the canonical tokenisation does not fit the window, or the model gives a probability that is no
+            number.
     """
     check_window(model, document)
     tokens = model.pieces.inventory.ids[document.lattice.piece]
     numbers: dict[bytes, int] = {}
     rows: list[IntArray] = []
-    which = np.empty(len(cuts), dtype=np.int64)
-    for i, cut in enumerate(cuts):
-        row = tokens[cut]
+    which = np.empty(len(segmentations), dtype=np.int64)
+    for i, arcs in enumerate(segmentations):
+        row = tokens[arcs]
         which[i] = numbers.setdefault(row.tobytes(), len(rows))
         if which[i] == len(rows):
             rows.append(row)
@@ -54,7 +57,7 @@ def score_cuts(model: TokenisedModel, document: Document, cuts: Sequence[NDArray
     if read:
         log_p[fits] = model.log_probs(read)
     check_numbers(log_p)
-    return ScoredCuts(log_p[which], log_sum(log_p), model.token_steps(read) if read else 0, len(read))
+    return ScoredSegmentations(log_p[which], log_sum(log_p), model.token_steps(read) if read else 0, len(read))
 
 
 def check_numbers(log_p: FloatArray) -> None:
