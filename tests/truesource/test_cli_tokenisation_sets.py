@@ -73,7 +73,7 @@ def test_sets_of_texts_stand_side_by_side_and_pooled(here: Path, sets: list[str]
     pooled = records_of(here / "t.json", run="exact", table="sets", set="pooled")
     alone = records_of(here / "all.json", run="exact")
     assert {n: pooled[n]["value"] for n in values} == pytest.approx({n: alone[n]["value"] for n in values}, rel=1e-9)
-    same = {"documents:8", "q:" + alone["ppl"]["signature"].partition("|q:")[2].partition("|")[0]}
+    same = {"documents:8", "q-scores:" + alone["ppl"]["signature"].partition("|q-scores:")[2].partition("|")[0]}
     assert same <= set(pooled["ppl"]["signature"].split("|"))
     digests = []
     for name, path in (("home", "home.txt"), ("away", "away.txt"), ("corpus", "corpus")):
@@ -103,7 +103,7 @@ def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], comm
     signed = records_of(here / "t.json", table="sets", set="pooled", run="nbest")["ppl"]["signature"]
     (here / "all.txt").write_text("\n".join(sets[:5]) + "\n", encoding="utf-8")
     assert command(*CALL, "bpe", "all.txt", *call).code == 0
-    q = records_of(here / "t.json", run="nbest")["ppl"]["signature"].partition("|q:")[2].partition("|")[0]
+    q = records_of(here / "t.json", run="nbest")["ppl"]["signature"].partition("|q-scores:")[2].partition("|")[0]
     assert f"|q:{q}|" in signed
 
 
