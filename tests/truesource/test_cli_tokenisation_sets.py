@@ -104,7 +104,7 @@ def test_scores_of_cuts_are_fitted_to_all_sets(here: Path, sets: list[str], comm
     (here / "all.txt").write_text("\n".join(sets[:5]) + "\n", encoding="utf-8")
     assert command(*CALL, "bpe", "all.txt", *call).code == 0
     q = records_of(here / "t.json", run="nbest")["ppl"]["signature"].partition("|q-scores:")[2].partition("|")[0]
-    assert f"|q:{q}|" in signed
+    assert f"|q-scores:{q}|" in signed
 
 
 @pytest.mark.usefixtures("sets")
