@@ -67,8 +67,8 @@ def test_it_says_what_it_read_and_what_came_of_it(here: Path, command: Command) 
     [
         (("--method", "relative-frequency"), "relative-frequency", {"NP", "VP", "PRP"}),
         (("--cycles", 0), "split-merge", {"NP", "VP", "PRP"}),
-        (("--method", "parent"), "parent", {"NP^S", "NP^VP", "VP^S", "PRP"}),
-        (("--method", "parent", "--lexicon", "parse"), "parent", {"NP^S-0", "NP^VP-0", "VP^S-0", "PRP-0"}),
+        (("--method", "parent"), "relative-frequency", {"NP^S", "NP^VP", "VP^S", "PRP"}),
+        (("--method", "parent", "--lexicon", "parse"), "relative-frequency", {"NP^S-0", "NP^VP-0", "VP^S-0", "PRP-0"}),
         (("--method", "relative-frequency", "--held-out", "gold.mrg"), "relative-frequency", {"NP-0", "VP-0"}),
     ],
 )
@@ -78,8 +78,10 @@ def test_baselines(options: tuple[object, ...], method: str, symbols: set[str], 
     assert symbols <= set(pcfg.symbols)
     assert set(pcfg.labels) == {"ROOT", "S", "NP", "VP", "PRP", "V", "D", "N"}
     assert pcfg.meta["method"] == method
+    parent = "parent" in options
+    assert pcfg.meta["binarisation"]["vertical"] == (2 if parent else 1)
     if "--lexicon" not in options:
-        pronoun = 16 / 24 if method == "parent" else 16 / 32  # of subjects; of all noun phrases
+        pronoun = 16 / 24 if parent else 16 / 32  # of subjects; of all noun phrases
         expected = pronoun * 1 / 2 * 16 / 24 * 4 / 24
         assert pcfg.log_prob(["he", "walks"]) == pytest.approx(math.log(expected))
 
@@ -158,7 +160,7 @@ def test_brackets_bind_and_their_labels_do_not_count(here: Path, command: Comman
 def test_one_kind_of_input_is_wanted(options: tuple[str, ...], here: Path, command: Command) -> None:
     code, _, err = command("induce", *options, "-o", "new.npz")
     assert code == 2
-    assert "either a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets" in err
+    assert "a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets" in err
 
 
 @pytest.mark.parametrize(
@@ -167,8 +169,8 @@ def test_one_kind_of_input_is_wanted(options: tuple[str, ...], here: Path, comma
         (("--start-from", "s.npz", "--unbracketed", "text.txt", "--method", "parent"), ["--method: for a treebank"]),
         (("--start-from", "s.npz", "--unbracketed", "text.txt", "--lexicon", "parse"), ["--lexicon: for a treebank"]),
         (("--start-from", "s.npz", "--brackets", "bank.mrg", "--cycles", 5), ["--cycles: for a treebank"]),
-        (("bank.mrg", "--iterations", 50), ["--iterations: of --start-from"]),
-        (("bank.mrg", "--cycles", 2, "--method", "relative-frequency"), ["--cycles: of the method split-merge"]),
+        (("bank.mrg", "--iterations", 50), ["--iterations: with --start-from"]),
+        (("bank.mrg", "--cycles", 2, "--method", "relative-frequency"), ["--cycles: with the method split-merge"]),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(

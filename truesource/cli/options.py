@@ -30,6 +30,7 @@ Heads = Annotated[
         " of the grammar (%head).",
     ),
 ]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
 Condition = Annotated[
     str | None,

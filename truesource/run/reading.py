@@ -18,25 +18,30 @@ def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, A
     values = read_yaml(path, what="the configuration", remedy="correct it, or name another")
     if not isinstance(values, dict):
         raise InputError("the configuration must be a mapping with the key name", path)
-    for override in overrides or []:
-        _override(values, override)
+    for text in overrides or []:
+        override(values, text)
     return {str(key): value for key, value in values.items()}
 
 
-def parse_value(override: str, text: str) -> Any:
+def parse_value(written: str, text: str) -> Any:
     """The value of an override, read as YAML.
 
     Raises:
         InputError: it is not YAML.
     """
-    return parse_yaml(text, what=f"the value of the override {override!r}", remedy="close brackets and quotes")
+    return parse_yaml(text, what=f"the value of the override {written!r}", remedy="close brackets and quotes")
 
 
-def _override(values: dict[str, Any], override: str) -> None:
-    key, separator, text = override.partition("=")
+def override(values: dict[str, Any], written: str) -> None:
+    """Change one of the values as ``key.subkey=value`` says.
+
+    Raises:
+        InputError: it is not written so, its value is not YAML, or a key on the way holds no keys.
+    """
+    key, separator, text = written.partition("=")
     *parents, last = key.split(".")
     if not separator or not all([*parents, last]):
-        raise InputError(f"an override is written key.subkey=value, got {override!r}")
+        raise InputError(f"an override is written key.subkey=value, got {written!r}")
     for parent in parents:
         if values.get(parent) is None:
             values[parent] = {}
@@ -46,4 +51,4 @@ def _override(values: dict[str, Any], override: str) -> None:
         if not isinstance(inner, dict):
             raise InputError(f"{key} cannot be set: {parent} is a plain value")
         values = inner
-    values[last] = parse_value(override, text)
+    values[last] = parse_value(written, text)

@@ -12,14 +12,15 @@ import typer
 from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
-from truesource.cli.options import Convention, Force, Seed
+from truesource.cli.options import Convention, Force, Overrides, Seed
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
+    from truesource.chain.grammar.config import GrammarConfig
+    from truesource.grammar.outputs import Outputs
     from truesource.grammar.pcfg import PCFG
 
 NAME = "induce"
-_SETTINGS = ("method", "lexicon", "cycles", "iterations")
 
 
 class Method(StrEnum):
@@ -30,136 +31,152 @@ class Method(StrEnum):
     PARENT = "parent"
 
 
+Treebank_ = Annotated[
+    str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.", show_default=False)
+]
+Grammar = Annotated[Path, typer.Option("-o", "--output", help="Grammar file to write (.npz, or text).")]
+How = Annotated[
+    Method | None, typer.Option(help="Estimator; parent adds the parent's label to each phrase. [default: split-merge]")
+]
+Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles. [default: 5]")]
+Lexicon = Annotated[
+    str | None, typer.Option(help="Lexicon: generate, or parse, which covers unknown words. [default: generate]")
+]
+HeldOut = Annotated[str | None, typer.Option(help="More data of the same kind, to report the likelihood of.")]
+Unbracketed = Annotated[
+    Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, or a corpus folder.")
+]
+Brackets = Annotated[str | None, typer.Option(help="Instead of a treebank: use the brackets of trees; ignore labels.")]
+StartFrom = Annotated[Path | None, typer.Option(help="Grammar that --unbracketed or --brackets re-estimates.")]
+Iterations = Annotated[int | None, typer.Option(min=1, help="Maximum EM iterations with --start-from. [default: 50]")]
+TraceFile = Annotated[Path | None, typer.Option(help="JSON Lines file: a record for each EM iteration.")]
+
+
 def command(
-    context: typer.Context,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The grammar to write (.npz, or text).")],
-    treebank: Annotated[
-        str, typer.Argument(help="Penn bracketings: a file (.gz too), a folder, or a quoted glob.", show_default=False)
-    ] = "",
-    cycles: Annotated[int, typer.Option(min=0, help="Split-merge cycles; 0 is the relative-frequency grammar.")] = 5,
-    method: Annotated[
-        Method,
-        typer.Option(
-            help="Substates found by splitting and merging, or a baseline: relative frequencies of the treebank as it"
-            " is, or with every phrase's label annotated by its parent's (Johnson 1998)."
-        ),
-    ] = Method.SPLIT_MERGE,
-    lexicon: Annotated[
-        str,
-        typer.Option(
-            help="Lexicon mode: generate (the words seen and no others: to sample from and to compare with) or parse"
-            " (rare words also train classes by form, as which unknown words are read)."
-        ),
-    ] = "generate",
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            help="More of what the grammar is fitted to (of a corpus its split dev), to report the likelihood of."
-        ),
-    ] = None,
+    output: Grammar,
+    treebank: Treebank_ = "",
+    method: How = None,
+    cycles: Cycles = None,
+    lexicon: Lexicon = None,
+    set_: Overrides = None,
+    held_out: HeldOut = None,
     convention: Convention = "penn",
     seed: Seed = 1,
-    unbracketed: Annotated[
-        Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, one a line, or a corpus folder.")
-    ] = None,
-    brackets: Annotated[
-        str | None,
-        typer.Option(help="Instead of a treebank: trees whose brackets bind and whose labels do not count."),
-    ] = None,
-    start_from: Annotated[
-        Path | None, typer.Option(help="The grammar whose rules --unbracketed or --brackets re-estimate.")
-    ] = None,
-    iterations: Annotated[
-        int, typer.Option(min=1, help="Most EM iterations with --start-from; a gain below 1e-6 stops, too.")
-    ] = 50,
-    trace: Annotated[
-        Path | None,
-        typer.Option(help="A JSON line per EM iteration, written after every phase (.jsonl)."),
-    ] = None,
+    unbracketed: Unbracketed = None,
+    brackets: Brackets = None,
+    start_from: StartFrom = None,
+    iterations: Iterations = None,
+    trace: TraceFile = None,
     force: Force = False,
 ) -> None:
-    """Induce a probabilistic grammar from a treebank (split-merge, Petrov et al. 2006).
+    """Induce a probabilistic grammar from a treebank by splitting and merging symbols (Petrov et al. 2006).
 
-    After Ctrl-C the same command goes on from the last finished phase. With --start-from and --unbracketed: fit the
-    rules of a grammar to sentences without trees (inside-outside EM, Lari and Young 1990); with --brackets: to
-    sentences of which some constituents are known (Pereira and Schabes 1992).
+    With --start-from, re-estimate the rules of a grammar by inside-outside EM, on sentences without trees
+    (--unbracketed) or with known constituents (--brackets). After Ctrl-C the same command continues from the last
+    finished phase.
+
+    Every key of `grammar` in a configuration can be set, such as --set split_merge.em_split=20.
+
+    Example: truesource induce treebank/ -o grammar.npz --held-out dev.mrg
     """
     given = [source for source in (treebank, unbracketed, brackets) if source]
     if len(given) != 1 or bool(treebank) == bool(start_from):
-        raise InputError(
-            "induce takes either a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets"
-        )
-    sources = {name: context.get_parameter_source(name) for name in _SETTINGS}
-    explicit = {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
-    if start_from and (idle := sorted(explicit - {"iterations"})):
-        raise InputError(f"{_options(idle)}: for a treebank; with --start-from, EM needs no such thing")
-    if not start_from and "iterations" in explicit:
-        raise InputError("--iterations: of --start-from; a treebank is fitted in --cycles of splitting and merging")
-    if "cycles" in explicit and method is not Method.SPLIT_MERGE:
-        raise InputError(f"--cycles: of the method split-merge; {method} splits nothing")
-    if unbracketed is not None and convention != "penn":
-        raise InputError("--convention: of a treebank; sentences without trees have none")
-    outputs = claim_files(output, trace, force=force)
-    if start_from:
+        raise InputError("give a treebank, or --start-from GRAMMAR with one of --unbracketed and --brackets")
+    options = {"method": method, "lexicon": lexicon, "cycles": cycles, "set": set_}
+    if start_from is not None:
+        if idle := sorted(name for name, value in options.items() if value is not None):
+            raise InputError(f"{_options(idle)}: for a treebank; with --start-from, leave out")
+        if unbracketed is not None and convention != "penn":
+            raise InputError("--convention: of a treebank; sentences without trees have none")
         from truesource.cli.reestimate import reestimate
 
         reestimate(
             start_from,
             output,
-            iterations,
+            iterations or 50,
             unbracketed=unbracketed,
             brackets=brackets,
             convention=convention,
             held_out=held_out,
             trace=trace,
-            outputs=outputs,
+            outputs=claim_files(output, trace, force=force),
         )
         return
+    if iterations is not None:
+        raise InputError("--iterations: with --start-from; a treebank takes --cycles of splitting and merging")
+    if cycles is not None and method not in (None, Method.SPLIT_MERGE):
+        raise InputError(f"--cycles: with the method split-merge; {method} splits no symbols")
+    config = _config(method, cycles, lexicon, set_)
+    _from_trees(treebank, held_out, config, convention, seed, output, trace, claim_files(output, trace, force=force))
+
+
+def _config(
+    method: Method | None, cycles: int | None, lexicon: str | None, overrides: list[str] | None
+) -> GrammarConfig:
+    """The settings as a configuration has them under ``grammar``."""
+    from pydantic import ValidationError
+
+    from truesource.chain.grammar.config import GrammarConfig
+    from truesource.grammar.records import explain
+    from truesource.run.reading import override
+
+    split_merge = {"cycles": cycles, "lexicon": lexicon}
+    values: dict[str, Any] = {"split_merge": {key: value for key, value in split_merge.items() if value is not None}}
+    if method is not None:
+        values["method"] = "split_merge" if method is Method.SPLIT_MERGE else "relative_frequency"
+    if method is Method.PARENT:
+        values["binarise"] = {"vertical": 2}
+    for text in overrides or []:
+        override(values, text)
+    try:
+        return GrammarConfig(**values)
+    except ValidationError as error:
+        raise InputError(f"cannot induce with these settings: {explain(error)}") from error
+
+
+def _from_trees(
+    treebank: str,
+    held_out: str | None,
+    config: GrammarConfig,
+    convention: Any,
+    seed: int,
+    output: Path,
+    trace: Path | None,
+    outputs: Outputs,
+) -> None:
     import shutil
     from collections import Counter
-    from dataclasses import asdict, replace
     from functools import partial
 
+    from truesource.chain.grammar.induce import induce
     from truesource.grammar.diagnostics import require_consistent
-    from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
     from truesource.grammar.files import digest_json, write_json_lines
     from truesource.grammar.formats import save_grammar
-    from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
+    from truesource.grammar.treebank import Normalisation, Treebank
 
-    config = SplitMerge(cycles=cycles if method is Method.SPLIT_MERGE else 0, lexicon=lexicon)
-    binarisation = Binarisation(vertical=2 if method is Method.PARENT else 1)
     normalise = Normalisation(convention=convention)
     bank = Treebank.read(treebank, normalise)
     echo(str(bank.statistics()))
     show_reading(bank)
     for reason, count in Counter(refusal.reason for refusal in bank.refused).most_common():
         echo(f"{count:,} trees refused: {reason}")
-    binarised = bank.binarise(binarisation)
-    others = None if held_out is None else Treebank.read(held_out, normalise).binarise(binarisation)
-    call = digest_json([asdict(config), seed, binarised.digest, others and others.digest])[:12]
+    others = None if held_out is None else Treebank.read(held_out, normalise)
+    call = digest_json([config.model_dump(mode="json"), seed, bank.digest, others and others.digest])[:12]
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")  # other settings never meet it
-    if config.cycles or config.lexicon == "parse" or others is not None:
-        folder = checkpoint if config.cycles else None
-        record = None
-        if trace is not None and not output.exists():  # beside an old grammar, it comes with the new one
-            record = partial(write_json_lines, trace)
-        found = split_merge(binarised, config, seed=seed, held_out=others, checkpoint=folder, on_phase=record)
-        pcfg, iterations_done = found.pcfg, found.trace
-    elif trace is not None:
-        raise InputError("relative frequencies are counted at once: there is no --trace of them")
-    else:
-        pcfg, iterations_done = relative_frequency(binarised), ()
-    labels = tuple(binarisation.coarse(label) for label in pcfg.labels)
-    pcfg = replace(pcfg, labels=labels).with_meta(method=str(method), binarisation=asdict(binarisation))
+    record = None
+    if trace is not None:
+        early = not output.exists()  # beside an old grammar, the trace comes with the new one
+        record = partial(write_json_lines, trace) if early else lambda rows: None
+    pcfg, rows = induce(bank, config, seed=seed, held_out=others, checkpoint=checkpoint, on_phase=record)
     require_consistent(pcfg)
     with outputs.together():
         save_grammar(pcfg, output, force=True)
         if trace is not None:
-            write_json_lines(trace, iterations_done)
+            write_json_lines(trace, rows)
     shutil.rmtree(checkpoint, ignore_errors=True)
     for line in _found(pcfg):
         echo(line)
-    echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(lexicon, output)}")
+    echo(f"Wrote {output}: {pcfg!r}. Next: truesource {_next(config.split_merge.lexicon, output)}")
 
 
 def _options(names: list[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from truesource.chain.grammar.induce import Trace, induce
 from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
@@ -46,13 +46,13 @@ def make(run: RunFolder) -> str:
     """Write ``grammar.npz``, ``diagnosis.json`` and, after split-merge, ``trace.jsonl``."""
     config = run.config.grammar
     folder = run.folder / "grammar"
-    trace: tuple[dict[str, Any], ...] = ()
+    trace: Trace = ()
     held_out = _held_out(run)
     if config.method == "file":
         pcfg = PCFG.load(run.resolve(str(config.file)))
     else:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
-        pcfg, trace = _induce(run, bank, held_out)
+        pcfg, trace = induce(bank, config, seed=run.config.seed, held_out=held_out, checkpoint=_checkpoint(run))
     require_consistent(pcfg, config.file and run.resolve(config.file))
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
@@ -74,27 +74,6 @@ def _checkpoint(run: RunFolder) -> Path:
 def _held_out(run: RunFolder) -> Treebank | None:
     path = run.folder / "treebank" / "held_out.mrg.gz"
     return Treebank.read(path, None) if path.is_file() and run.config.treebank else None
-
-
-def _induce(run: RunFolder, bank: Treebank, held_out: Treebank | None) -> tuple[PCFG, tuple[dict[str, Any], ...]]:
-    from truesource.grammar.estimate import relative_frequency, split_merge
-
-    config = run.config.grammar
-    binarised = bank.binarise(config.binarise)
-    trace: tuple[dict[str, Any], ...] = ()
-    if config.method == "relative_frequency":
-        pcfg = relative_frequency(binarised)
-    else:
-        result = split_merge(
-            binarised,
-            config.split_merge,
-            seed=run.config.seed,
-            held_out=None if held_out is None else held_out.binarise(config.binarise),
-            checkpoint=_checkpoint(run),
-        )
-        pcfg, trace = result.pcfg, result.trace
-    labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)
-    return replace(pcfg, labels=labels).with_meta(binarisation=asdict(config.binarise), source=bank.source), trace
 
 
 def _held_out_fit(run: RunFolder, pcfg: PCFG, held_out: Treebank) -> dict[str, Any]:

@@ -1,0 +1,57 @@
+"""A grammar from a treebank, for the verb and for the stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from truesource.grammar.errors import InputError
+from truesource.grammar.estimate import relative_frequency, split_merge
+
+if TYPE_CHECKING:
+    from truesource.chain.grammar.config import GrammarConfig
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.treebank import Treebank
+
+Trace = Sequence[dict[str, Any]]
+
+
+def induce(
+    bank: Treebank,
+    config: GrammarConfig,
+    *,
+    seed: int,
+    held_out: Treebank | None = None,
+    checkpoint: Path | None = None,
+    on_phase: Callable[[Trace], None] | None = None,
+) -> tuple[PCFG, Trace]:
+    """Induce a grammar by the method of a configuration.
+
+    Args:
+        bank: trees.
+        config: the method and its settings.
+        seed: of the noise of splits.
+        held_out: trees whose likelihood is reported.
+        checkpoint: folder in which finished phases of split-merge are kept.
+        on_phase: called with the trace after each phase.
+
+    Returns:
+        The grammar, whose metadata name the method, the binarisation and the source; and a record for each iteration.
+    """
+    settings = config.split_merge if config.method == "split_merge" else replace(config.split_merge, cycles=0)
+    binarised = bank.binarise(config.binarise)
+    trace: Trace = ()
+    if settings.cycles or settings.lexicon == "parse" or held_out is not None:
+        other = None if held_out is None else held_out.binarise(config.binarise)
+        folder = checkpoint if settings.cycles else None
+        found = split_merge(binarised, settings, seed=seed, held_out=other, checkpoint=folder, on_phase=on_phase)
+        pcfg, trace = found.pcfg, found.trace
+    elif on_phase is not None:
+        raise InputError("relative frequencies are counted at once: there is no --trace of them")
+    else:
+        pcfg = relative_frequency(binarised)
+    labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)
+    about = {"method": config.method.replace("_", "-"), "binarisation": asdict(config.binarise), "source": bank.source}
+    return replace(pcfg, labels=labels).with_meta(**about), trace
