@@ -425,7 +425,7 @@ def test_the_verb_wants_a_treebank_or_text_and_a_grammar(
 ) -> None:
     some = str(tmp_path / "some")
     assert run_induce(monkeypatch, "-o", tmp_path / "new.npz", *given.replace("SOME", some).split()) == 2
-    assert "either a treebank, or --start-from" in capsys.readouterr().err
+    assert "a treebank, or --start-from" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("brackets", [None, [[(0, 300)]]])

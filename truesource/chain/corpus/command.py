@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.corpus.config import SampleSettings
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Heads, Lengths, Scheduler, Seed, Shard, Workers
+from truesource.cli.settings import with_options
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -16,118 +18,97 @@ if TYPE_CHECKING:
     from truesource.grammar.parallel import Share
     from truesource.grammar.parallel import Workers as AtWork
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.variants import Change
 
 NAME = "sample"
+Shares = Annotated[str, typer.Option("--split", help="Shares of the splits.")]
 
 
+@with_options(SampleSettings)
 def command(
-    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text.")],
+    grammar: Annotated[Path, typer.Argument(help="Grammar file (.npz or text).")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
-    n: Annotated[int | None, typer.Option("-n", min=1, help="Sentences, all splits together.")] = None,
-    tokens: Annotated[
-        int | None, typer.Option(min=1, help="In place of -n: as many sentences as have so many tokens on average.")
-    ] = None,
+    settings: SampleSettings,
+    number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Sentences, all splits together.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = "6..25",
     split: Annotated[
         str, typer.Option("--split", help="Shares of the splits.")
     ] = "train=.96,dev=.01,test=.01,eval=.02",
-    overlap: Annotated[
-        Literal["iid", "disjoint", "unique"],
-        typer.Option(
-            help="iid: splits are independent samples. disjoint: no sentence of an earlier split in a later one."
-            " unique: no sentence twice at all."
-        ),
-    ] = "iid",
-    exact_correction: Annotated[
-        bool,
-        typer.Option(
-            "--exact-correction", help="With disjoint splits, sum what they exclude exactly, however long it takes."
-        ),
-    ] = False,
-    start: Annotated[str | None, typer.Option(help="Symbol to expand, in place of the grammar's start symbol.")] = None,
-    temperature: Annotated[
-        float, typer.Option(help="Below 1 the frequent rules become more so; the corpus has the grammar so changed.")
-    ] = 1.0,
-    max_height: Annotated[
-        int | None, typer.Option(min=2, help="Throw higher trees away, as the published pipeline does.")
-    ] = None,
     seed: Seed = 1,
-    trees: Annotated[bool, typer.Option("--trees/--no-trees", help="Also write the derivations.")] = True,
-    string_logprob: Annotated[
-        bool, typer.Option("--string-logprob", help="Also the exact log probability of each sentence; slow.")
-    ] = False,
-    ids: Annotated[bool, typer.Option("--ids", help="Also the tokens as numbers.")] = False,
     variant: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--variant",
-            help="Parallel corpora: in the folder, the corpus original and one of the grammar so changed, as in"
-            " truesource vary. Any number of times.",
-        ),
+        list[str] | None, typer.Option("--variant", help="Also sample a changed grammar, as in truesource vary.")
     ] = None,
     heads: Heads = None,
-    shard_size: Annotated[int, typer.Option(min=1, help="Sentences a file; other sizes give other bytes.")] = 50_000,
     workers: Workers = 1,
     scheduler: Scheduler = None,
     shard: Shard = None,
     force: Force = False,
 ) -> None:
-    """Sample a corpus, with trees, exactly conditioned on a range of sentence lengths.
+    """Sample a corpus with trees, exactly conditioned on a range of sentence lengths.
 
-    A call that was stopped goes on where it was when given again.
+    A call that was stopped continues when it is given again.
+
+    Example: truesource sample grammar.npz -n 100000 -o corpus/
     """
     from truesource.cli.claims import claim_files, claim_folder
-    from truesource.cli.inputs import parse_splits
-    from truesource.cli.vary import read_changes
     from truesource.generator.corpus import Corpus
     from truesource.generator.corpus_builder import make_corpus
-    from truesource.generator.plan import Columns, Plan, sentences_for
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.errors import InputError
     from truesource.grammar.parallel import Share
     from truesource.grammar.parallel import Workers as AtWork
-    from truesource.grammar.pcfg import PCFG
 
-    if (n is None) == (tokens is None):
+    if (number is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
-    share = None if shard is None else Share.parse(shard)
-    outputs = None
-    if share is None and variant:
-        outputs = claim_files(folder=output, force=force)
-    elif share is None:
-        claim_folder(output, force=force)
-    pcfg = PCFG.load(grammar)
-    condition = LengthRange.parse(lengths)
-    if condition is None:
-        require_consistent(pcfg, grammar)
-    pcfg = _changed(pcfg, start, temperature)
-    if n is None:
-        n = sentences_for(pcfg, tokens or 0, condition, max_height)
-    columns = Columns(trees, string_logprob, ids)
-    plan = Plan(parse_splits(split, n), seed, condition, overlap, max_height, columns, shard_size)
-    at_work = AtWork(workers, scheduler)
     if heads is not None and not variant:
         raise InputError("--heads: for --variant head-initial and head-final; leave it out")
+    share = None if shard is None else Share.parse(shard)
+    outputs = claim_files(folder=output, force=force) if share is None and variant else None
+    if share is None and not variant:
+        claim_folder(output, force=force)
+    pcfg, plan = _plan(grammar, settings, number, tokens, lengths, split, seed)
+    at_work, exact = AtWork(workers, scheduler), settings.exact_correction
     if variant:
-        changes = read_changes(variant, heads)
         resumed = outputs is not None and outputs.resumed
-        corpus, output = _make_variants(pcfg, changes, plan, output, at_work, share, force, resumed)
+        corpus, output = _make_variants(pcfg, variant, heads, plan, output, at_work, share, force, resumed)
     else:
-        made = make_corpus(
-            pcfg, plan, output, workers=at_work, share=share, force=force, exact_correction=exact_correction
-        )
+        made = make_corpus(pcfg, plan, output, workers=at_work, share=share, force=force, exact_correction=exact)
         corpus = Corpus.load(output) if made else None
     if corpus is None:
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
         return
     _report(corpus)
-    tokens_there = sum(corpus.n_tokens(name) for name in corpus.splits)
+    sizes = [sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens)]
     echo(
-        f"Wrote {output}: {n:,} sentences, {tokens_there:,} tokens."
+        f"Wrote {output}: {sizes[0]:,} sentences, {sizes[1]:,} tokens."
         f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
     )
+
+
+def _plan(
+    grammar: Path,
+    settings: SampleSettings,
+    number: int | None,
+    tokens: int | None,
+    lengths: str,
+    split: str,
+    seed: int,
+) -> tuple[PCFG, Plan]:
+    """The grammar to sample from, and what is sampled."""
+    from truesource.cli.inputs import parse_splits
+    from truesource.generator.plan import Columns, Plan, sentences_for
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.diagnostics import require_consistent
+    from truesource.grammar.pcfg import PCFG
+
+    pcfg = PCFG.load(grammar)
+    condition = LengthRange.parse(lengths)
+    if condition is None:
+        require_consistent(pcfg, grammar)
+    pcfg = _changed(pcfg, settings.start, settings.temperature)
+    n = number or sentences_for(pcfg, tokens or 0, condition, settings.max_height)
+    columns = Columns(settings.trees, settings.string_logprob, settings.ids)
+    splits = parse_splits(split, n)
+    return pcfg, Plan(splits, seed, condition, settings.overlap, settings.max_height, columns, settings.shard_size)
 
 
 def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
@@ -145,7 +126,8 @@ def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
 
 def _make_variants(
     pcfg: PCFG,
-    changes: list[Change],
+    variants: list[str],
+    heads: Path | None,
     plan: Plan,
     output: Path,
     workers: AtWork,
@@ -154,14 +136,15 @@ def _make_variants(
     resumed: bool,
 ) -> tuple[Corpus | None, Path]:
     """The corpus of the original, and where it is."""
-    from truesource.cli.vary import print_table
+    from truesource.cli.vary import print_table, read_changes
     from truesource.generator.parallel_corpora import sample_variants
 
-    variants, made = sample_variants(
+    changes = read_changes(variants, heads)
+    changed, made = sample_variants(
         pcfg, changes, plan, output, workers=workers, share=share, force=force or resumed, keep=resumed
     )
     if share is None or share.index == 0:
-        print_table(variants[0].original, variants)
+        print_table(changed[0].original, changed)
     for name, corpus in made.items():
         if corpus is not None and name != "original":
             echo(f"Wrote {output / name}: {sum(corpus.n_tokens(split) for split in corpus.splits):,} tokens.")

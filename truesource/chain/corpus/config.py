@@ -1,8 +1,8 @@
-"""The corpus of a configuration."""
+"""What can be set of a corpus, in a configuration and on the command line."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,14 +10,33 @@ from truesource.chain.lengths import Lengths
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.settings import Settings
 
+SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 
-class CorpusConfig(Settings):
-    """What is sampled."""
+
+class CorpusSettings(Settings):
+    """What both can set."""
+
+    trees: bool = Field(True, description="Also write the derivations.")
+    shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
+
+
+class CorpusConfig(CorpusSettings):
+    """The corpus of a configuration."""
 
     lengths: Lengths = LengthRange(6, 25)
-    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = {
-        "train": 40_000, "dev": 1000, "test": 1000, "eval": 1000
-    }  # fmt: skip
-    trees: bool = True
-    shard_size: int = Field(50_000, ge=1)
+    splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = SPLITS
     workers: int = Field(1, ge=1)
+
+
+class SampleSettings(CorpusSettings):
+    """What `truesource sample` can set besides."""
+
+    overlap: Literal["iid", "disjoint", "unique"] = Field(
+        "iid", description="Splits: independent; no sentence of an earlier split; no sentence twice."
+    )
+    exact_correction: bool = Field(False, description="Disjoint splits: sum the excluded probability exactly.")
+    start: str | None = Field(None, description="Symbol to expand (default: the grammar's start symbol).")
+    temperature: float = Field(1.0, description="Temper the grammar: below 1, frequent rules gain probability.")
+    max_height: int | None = Field(None, ge=2, description="Reject trees higher than this (changes the language).")
+    string_logprob: bool = Field(False, description="Also write the exact log probability of each sentence (slow).")
+    ids: bool = Field(False, description="Also write the tokens as numbers.")

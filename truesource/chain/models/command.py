@@ -3,67 +3,87 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Seed
+from truesource.cli.options import Force, Overrides, Seed
 from truesource.lmtrain.architectures import DEFAULT, names
+
+if TYPE_CHECKING:
+    from truesource.chain.models.config import ModelEntry
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 
 NAME = "train"
 
 
 def command(
-    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
+    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
     model: Annotated[str, typer.Option(help=f"What to train: {', '.join(names())}.")] = DEFAULT,
-    preset: Annotated[
-        str, typer.Option(help="Settings to start from. tiny: minutes on a CPU. paper: the published size.")
-    ] = "tiny",
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Override: --set model.layers=4 or --set training.max_steps=2000")
-    ] = None,
+    preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
+    set_: Overrides = None,
     oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="The grammar of the corpus: compare with it during training.")
+        Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare with during training.")
     ] = None,
-    oracle_monitor_sentences: Annotated[
-        int, typer.Option(min=1, help="With --oracle: number of sentences to compare on.")
-    ] = 200,
-    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: the split they are from.")] = "dev",
+    oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: number of sentences.")] = 200,
+    oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
     seed: Seed = 1,
     force: Force = False,
 ) -> None:
-    """Train a language model; after Ctrl-C the same command goes on.
+    """Train a language model on a corpus. After Ctrl-C the same command continues.
 
-    bert, roberta and deberta predict a word from all others, the rest from the words before it.
+    Masked models (bert, roberta, deberta) predict a word from all others; the others are causal.
 
-    Keys of --set: model.min_count (rarer words become the unknown word), or .tokenizer (bpe, unigram) and .vocab_size;
+    Keys of --set: model.min_count (rarer words become the unknown word), model.tokenizer (word, bpe, unigram),
+    model.vocab_size, model.layers, model.dim, model.dropout, and those of the architecture;
     training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
-    training.snapshots (linear or log) keeps models along the way.
-
-    Networks: model.layers, .dim, .dropout. Transformers: model.heads, .ffn_dim, .max_positions. Some: model.kv_heads
-    (llama), .tie_words (opt, llama, lstm, gated_cnn), .cutoffs (adaptive), .kernel_size (gated_cnn), .variant
-    (deberta), .local_start (bert, roberta, deberta), .order and .smoothing (ngram).
+    training.snapshots (linear or log) keeps models during training.
 
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
+
+    Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
     """
     import os
+
+    from truesource.cli.claims import claim_folder, hold
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import read_sentences
+    from truesource.lmtrain.unfinished import remove_used_up
+
+    entry = _entry(output, model, preset, set_ or [])
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
+        hold(output)
+        if not force:
+            remove_used_up(output)
+        claim_folder(output, force=force)
+    source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
+    monitor = None
+    if oracle is not None:
+        monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
+    from truesource.lmtrain.distributed import is_main_process
+    from truesource.lmtrain.training import train
+
+    shape, training = entry.resolve()
+    trained = train(source, shape, training, output, seed=seed, monitor=monitor, force=force)
+    if is_main_process():
+        echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")
+
+
+def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:
+    """The settings as a configuration has them under ``models``; the name is that of the folder."""
     import re
 
     from pydantic import ValidationError
 
     from truesource.chain.models.config import ModelEntry
-    from truesource.cli.claims import claim_folder, hold
-    from truesource.generator.corpus import Corpus
-    from truesource.generator.text import read_sentences
     from truesource.grammar.errors import InputError
     from truesource.grammar.records import explain
-    from truesource.lmtrain.unfinished import remove_used_up
     from truesource.run.reading import parse_value
 
-    values: dict[str, dict[str, object]] = {"model": {"architecture": model}, "training": {}}
-    for override in set_ or []:
+    values: dict[str, dict[str, object]] = {"model": {"architecture": architecture}, "training": {}}
+    for override in overrides:
         key, _, text = override.partition("=")
         section, _, name = key.partition(".")
         if section not in values or not name or not text:
@@ -73,39 +93,22 @@ def command(
         values[section][name] = parse_value(override, text)
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", output.resolve().name).lstrip("._-") or "model"
     try:
-        entry = ModelEntry(name=label, preset=preset, **values)
+        return ModelEntry(name=label, preset=preset, **values)
     except ValidationError as error:
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
-        hold(output)
-        if not force:
-            remove_used_up(output)
-        claim_folder(output, force=force)
-    source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
-    monitor = None
-    if oracle is not None:
-        from truesource.cli.inputs import explain_truth
-        from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
-        from truesource.grammar.pcfg import PCFG
 
-        if not isinstance(source, Corpus):
-            raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
-        pcfg = PCFG.load(oracle)
-        monitor = OracleMonitor.on_corpus(pcfg, source, split=oracle_monitor_split, sentences=oracle_monitor_sentences)
-        explain_truth(
-            corpus,
-            oracle_monitor_split,
-            pcfg,
-            source.lengths,
-            source.lengths,
-            monitor.excluded,
-            uncorrected="kl, js and tv",
-        )
-    from truesource.lmtrain.distributed import is_main_process
-    from truesource.lmtrain.training import train
 
-    shape, training = entry.resolve()
-    trained = train(source, shape, training, output, seed=seed, monitor=monitor, force=force)
-    if not is_main_process():
-        return
-    echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")
+def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: int) -> OracleMonitor:
+    """What compares the model with a grammar during training."""
+    from truesource.cli.inputs import explain_truth
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.generator.corpus import Corpus
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.pcfg import PCFG
+
+    if not isinstance(source, Corpus):
+        raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
+    pcfg = PCFG.load(oracle)
+    monitor = OracleMonitor.on_corpus(pcfg, source, split=split, sentences=sentences)
+    explain_truth(corpus, split, pcfg, source.lengths, source.lengths, monitor.excluded, uncorrected="kl, js and tv")
+    return monitor

@@ -8,28 +8,28 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Before, Condition, Force, Json, Longest, SplitName
+from truesource.cli.options import Before, Condition, Force, Json, Longest, OracleGrammar, SplitName, TextOrCorpus
 
 NAME = "score"
 
 
 def command(
-    model: Annotated[
-        Path, typer.Argument(help="Model folder: of truesource train, or a checkpoint of any causal or masked model.")
-    ],
-    corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")],
-    oracle: Annotated[Path, typer.Option("--oracle", help="The grammar that the corpus was drawn from.")],
+    model: Annotated[Path, typer.Argument(help="Model folder: trained here, or any causal or masked checkpoint.")],
+    corpus: TextOrCorpus,
+    oracle: OracleGrammar,
     split: SplitName = "eval",
-    frame: Annotated[str, typer.Option(help="Which positions count: default or paper.")] = "default",
+    frame: Annotated[str, typer.Option(help="Positions that count: default, or paper (fewer).")] = "default",
     before: Before = None,
     lengths: Condition = None,
     longest: Longest = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Compare a model with the exact truth on the same tokens.
+    """Compare the perplexity of a model with that of the truth on the same tokens.
 
-    A relative PPL of 1 is a model as good as the truth; the interval is that of other sentences from the same source.
+    A model as good as the truth has a relative perplexity of 1. Intervals: 95%, from resampling sentences.
+
+    Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
     """
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
