@@ -101,7 +101,15 @@ class Source:
         at = np.repeat(self.first[rows] - np.concatenate([[0], np.cumsum(size)[:-1]]), size) + np.arange(size.sum())
         sentence = np.repeat(np.arange(n, dtype=np.int32), size)
         none = np.empty(0, np.int32)
-        paired = Paired(self.paired.model[at], self.paired.oracle[at], sentence, sentence, none, none, n)
+        paired = Paired(
+            model=self.paired.model[at],
+            oracle=self.paired.oracle[at],
+            sentence=sentence,
+            position=sentence,
+            impossible_model=none,
+            impossible_oracle=none,
+            n_sentences=n,
+        )
         return paired, self.unigram[at]
 
 

@@ -36,7 +36,7 @@ class _Part:
     sentences: Sequence[Sequence[str]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Scoring:
     """What all parts are scored with."""
 
@@ -110,7 +110,9 @@ def score_in_parts(
         **({} if variant == "default" else {"variant": variant}),
     }
     folder = folder.absolute()
-    scoring = _Scoring(pcfg, lengths, causal, masked, dtype, excluded, variant)
+    scoring = _Scoring(
+        pcfg=pcfg, lengths=lengths, causal=causal, masked=masked, dtype=dtype, excluded=excluded, variant=variant
+    )
     if share is not None:
         with exclusive(folder, wait=True):
             _claim(folder, plan)

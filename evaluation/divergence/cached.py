@@ -24,7 +24,7 @@ CONTEXTS = 2000  #: kept unless more are asked for
 _KEPT = ("kl", "js", "tv")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CachedTruth:
     """Exact distributions of some sentences in the columns of one model; made by `cache_truth`."""
 
@@ -133,12 +133,12 @@ def cache_truth(
     if not groups:
         raise InputError(f"the grammar can make none of the {len(some)} sentences, so there is nothing to compare with")
     return CachedTruth(
-        oracle.objective,
-        model.vocabulary,
-        kept,
-        positions,
-        tuple(groups),
-        events,
-        oracle,
-        tuple(tuple(sentence) for sentence in some),
+        objective=oracle.objective,
+        words=model.vocabulary,
+        sentences=kept,
+        contexts=positions,
+        groups=tuple(groups),
+        events=events,
+        oracle=oracle,
+        inputs=tuple(tuple(sentence) for sentence in some),
     )

@@ -30,7 +30,7 @@ from truesource.grammar.pcfg import PCFG
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ModelDivergence:
     """What `compare_distributions` found for one model."""
 
@@ -129,13 +129,13 @@ def compare_distributions(
             key = found.position + 1 if name == "position" else found.length
             tables[name] = by_context(found, key, {**shared, "by": name}, seed)
     return ModelDivergence(
-        model.name,
-        model.objective,
-        _scores(found, shared, top, seed),
-        tables,
-        found.reliability,
-        len(found.values),
-        found.excluded,
+        model=model.name,
+        objective=model.objective,
+        scores=_scores(found, shared, top, seed),
+        tables=tables,
+        reliability=found.reliability,
+        contexts=len(found.values),
+        impossible=found.excluded,
     )
 
 

@@ -18,7 +18,7 @@ from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import NothingToMeasureError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Contexts:
     """Measures of the T contexts of N sentences, in sentence order, then position order."""
 
@@ -130,16 +130,16 @@ def measure_contexts(
     position = np.arange(total) - first[sentence]
     length = (sizes - events.causal)[sentence]
     return Contexts(
-        values[kept_contexts],
-        truth[kept_contexts],
-        found[kept_contexts],
-        sentence[kept_contexts],
-        position[kept_contexts],
-        length[kept_contexts],
-        np.flatnonzero(~possible),
-        len(sentences),
-        reliability,
-        {name: collected.of(possible) for name, collected in collect.items()},
+        values=values[kept_contexts],
+        truth=truth[kept_contexts],
+        model=found[kept_contexts],
+        sentence=sentence[kept_contexts],
+        position=position[kept_contexts],
+        length=length[kept_contexts],
+        excluded=np.flatnonzero(~possible),
+        n_sentences=len(sentences),
+        reliability=reliability,
+        divided={name: collected.of(possible) for name, collected in collect.items()},
     )
 
 

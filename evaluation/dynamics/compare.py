@@ -41,7 +41,7 @@ from truesource.grammar.tree import Tree
 THRESHOLD = 0.2  #: nats a token
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CurveSettings:
     """How dynamics are measured."""
 
@@ -152,23 +152,23 @@ def learning_dynamics(
         "model": name,
     }
     return Dynamics(
-        name,
-        beside.objective,
-        tuple(steps),
-        {
+        model=name,
+        objective=beside.objective,
+        steps=tuple(steps),
+        curves={
             grouping.by: _curves(grouping, gaps, places, steps, tables, settings)
             for grouping in _groupings(places, beside, known, settings)
         },
-        settings.threshold,
-        0 if beside.cached is None else beside.cached.contexts,
-        settings.frame,
-        settings.tags,
-        places.paired.tokens,
-        len(sentences) - left_out,
-        places.paired.impossible_model,
-        places.paired.impossible_oracle,
-        settings.seed,
-        parts,
+        level=settings.threshold,
+        contexts=0 if beside.cached is None else beside.cached.contexts,
+        frame=settings.frame,
+        tags=settings.tags,
+        tokens=places.paired.tokens,
+        sentences=len(sentences) - left_out,
+        impossible_model=places.paired.impossible_model,
+        impossible_truth=places.paired.impossible_oracle,
+        seed=settings.seed,
+        parts=parts,
     )
 
 
@@ -280,19 +280,19 @@ def _curves(
             progress.advance(1)
     exact = [table.get(grouping.by, ExactTable({}, {}, {})) for table in tables]
     return LearningCurves(
-        grouping.by,
-        grouping.names,
-        np.array([own.share.sum() for own in members]),
-        np.concatenate([some.value for some in means], axis=1),
-        np.concatenate([some.low for some in means], axis=1),
-        np.concatenate([some.high for some in means], axis=1),
-        np.stack(rows),
-        median_intervals(gaps[:, -1], members, sentence, seed=seed),
-        tuple(table.scores for table in exact),
-        tuple(table.infinite for table in exact),
-        exact[-1].tokens,
-        tuple(half),
-        tuple(reached),
-        np.concatenate([some.resampled for some in means], axis=1),
-        Crossings(*(np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))),
+        by=grouping.by,
+        names=grouping.names,
+        tokens=np.array([own.share.sum() for own in members]),
+        mean=np.concatenate([some.value for some in means], axis=1),
+        low=np.concatenate([some.low for some in means], axis=1),
+        high=np.concatenate([some.high for some in means], axis=1),
+        median=np.stack(rows),
+        median_ends=median_intervals(gaps[:, -1], members, sentence, seed=seed),
+        kl=tuple(table.scores for table in exact),
+        infinite=tuple(table.infinite for table in exact),
+        kl_tokens=exact[-1].tokens,
+        half=tuple(half),
+        threshold=tuple(reached),
+        resampled=np.concatenate([some.resampled for some in means], axis=1),
+        resampled_half=Crossings(*(np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))),
     )

@@ -16,7 +16,7 @@ from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.grammar.arrays import FloatArray, Int32Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LearningCurves:
     """G groups at C checkpoints; ends of intervals are NaN where a group stands in too few sentences."""
 
@@ -37,7 +37,7 @@ class LearningCurves:
     resampled_half: Crossings  #: (R, G) where half of the first divergence is gone in each resample
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Dynamics:
     """What `truesource.evaluation.dynamics.compare.learning_dynamics` found."""
 

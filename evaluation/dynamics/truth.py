@@ -37,7 +37,7 @@ class ExactTable:
     tokens: dict[str, float]  #: contexts, or expected tokens of a group of words
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OracleScores:
     """What is known of the truth for all models of one objective and vocabulary; made by `oracle_scores`."""
 
@@ -171,15 +171,15 @@ def oracle_scores(
             states=states,
         )
     return OracleScores(
-        pcfg,
-        sentences,
-        lengths,
-        frame,
-        model.objective,
-        model.vocabulary,
-        oracle,
-        events_of(model, oracle),
-        scores,
-        cached,
-        excluded,
+        pcfg=pcfg,
+        sentences=sentences,
+        lengths=lengths,
+        frame=frame,
+        objective=model.objective,
+        vocabulary=model.vocabulary,
+        oracle=oracle,
+        events=events_of(model, oracle),
+        scores=scores,
+        cached=cached,
+        excluded=excluded,
     )

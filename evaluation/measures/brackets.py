@@ -17,7 +17,7 @@ EQUAL = {"PRT": "ADVP"}  #: labels that count as another one
 Bracket = tuple[int, int, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Brackets:
     """Counts over a corpus, and the shares that follow from them (0 where there is nothing to count)."""
 
@@ -139,4 +139,13 @@ def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> Bra
         exact += right == ours
         tagged += sum(a == b for a, b in zip(right_tags, our_tags, strict=True))
     missing = sum(tree is None for tree in parsed)
-    return Brackets(matched, n_gold, proposed, exact, tagged, n_words, len(gold), missing)
+    return Brackets(
+        matched=matched,
+        gold=n_gold,
+        proposed=proposed,
+        exact=exact,
+        tagged=tagged,
+        words=n_words,
+        sentences=len(gold),
+        missing=missing,
+    )

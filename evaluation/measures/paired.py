@@ -13,7 +13,7 @@ from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Paired:
     """Log probabilities of model and oracle, position by position, sentence by sentence."""
 
@@ -94,13 +94,13 @@ def pair(model: TokenScores, oracle: TokenScores, unknown: Sequence[str] = ()) -
             reason += f"; {words_missing(unknown)}"
         raise NothingToCompareError(f"no position is left to compare: {reason}", n, by_model, by_oracle)
     return Paired(
-        model.log_prob[kept[0]],
-        oracle.log_prob[kept[1]],
-        sentence,
-        position,
-        model.impossible,
-        oracle.impossible,
-        model.n_sentences,
+        model=model.log_prob[kept[0]],
+        oracle=oracle.log_prob[kept[1]],
+        sentence=sentence,
+        position=position,
+        impossible_model=model.impossible,
+        impossible_oracle=oracle.impossible,
+        n_sentences=model.n_sentences,
     )
 
 

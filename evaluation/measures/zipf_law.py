@@ -19,7 +19,7 @@ STARTS = ((1.0, 0.0), (1.0, 2.7), (1.5, 30.0))  #: (alpha, beta)
 _POLISH = 20  #: Newton steps at most after the search
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Law:
     """A fitted law and how far the counts are from it."""
 

@@ -30,7 +30,7 @@ CHOICES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  #: edges of the probability of a model
 DISTANCES = (("0", 0, 0), ("1", 1, 1), ("2", 2, 2), ("3-5", 3, 5), ("6+", 6, 10**9))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairEvaluation:
     """Log odds of a model and of the truth."""
 
@@ -212,7 +212,14 @@ def evaluate_pairs(
     if reading is not None:
         parts["reading"] = reading
     return PairEvaluation(
-        model.name, model.objective, some, truth_log_odds(some, pcfg, model), odds, _some(left_out), parts, seed
+        model=model.name,
+        objective=model.objective,
+        pairs=some,
+        truth=truth_log_odds(some, pcfg, model),
+        odds=odds,
+        left_out=_some(left_out),
+        parts=parts,
+        seed=seed,
     )
 
 

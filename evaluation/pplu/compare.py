@@ -37,7 +37,7 @@ OF_TRUTH = ("bound", "pplu_bound", "mutual_information", "share_learned")  #: me
 EXACT = ("mutual_information", "share_learned")  #: and also its own word frequencies, <unk> counted as a token
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnigramPerplexity:
     """What `compare_pplu` found."""
 
@@ -64,7 +64,7 @@ class UnigramPerplexity:
         return [{"model": self.model, "objective": self.objective, **s.as_record()} for s in self.scores.values()]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Sides:
     """Log probabilities at the same positions."""
 
@@ -132,33 +132,33 @@ def compare_pplu(
         u = _counted(sides, tokens, unigram, frame, text, smoothing, ends=model.objective == "causal")
     log_u, parts = u.of(tokens), {**sides.parts, **u.parts}
     return UnigramPerplexity(
-        model.name,
-        model.objective,
-        _scores(sides, log_u, parts, seed, exact=u.source == "oracle" and frame.unk == "token"),
-        sides.model,
-        sides.truth,
-        log_u,
-        sides.sentence,
-        tokens,
-        u,
-        sides.impossible_model,
-        sides.impossible_truth,
-        parts,
+        model=model.name,
+        objective=model.objective,
+        scores=_scores(sides, log_u, parts, seed, exact=u.source == "oracle" and frame.unk == "token"),
+        log_model=sides.model,
+        log_truth=sides.truth,
+        log_unigram=log_u,
+        sentence=sides.sentence,
+        tokens=tokens,
+        unigram=u,
+        impossible_model=sides.impossible_model,
+        impossible_truth=sides.impossible_truth,
+        parts=parts,
     )
 
 
 def _with_truth(both: BothScored) -> _Sides:
     paired = both.paired
     return _Sides(
-        paired.model,
-        paired.oracle,
-        paired.sentence,
-        paired.position,
-        both.oracle.read,
-        both.oracle.language.terminals,
-        paired.impossible_model,
-        paired.impossible_oracle,
-        both.parts,
+        model=paired.model,
+        truth=paired.oracle,
+        sentence=paired.sentence,
+        position=paired.position,
+        read=both.oracle.read,
+        words=both.oracle.language.terminals,
+        impossible_model=paired.impossible_model,
+        impossible_truth=paired.impossible_oracle,
+        parts=both.parts,
     )
 
 
@@ -189,15 +189,15 @@ def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame
     }
     words = () if model.vocabulary is None else (*model.vocabulary, UNKNOWN)
     return _Sides(
-        scores.log_prob,
-        None,
-        scores.sentence,
-        scores.position,
-        read,
-        words,
-        scores.impossible,
-        np.empty(0, dtype=np.int32),
-        parts,
+        model=scores.log_prob,
+        truth=None,
+        sentence=scores.sentence,
+        position=scores.position,
+        read=read,
+        words=words,
+        impossible_model=scores.impossible,
+        impossible_truth=np.empty(0, dtype=np.int32),
+        parts=parts,
     )
 
 

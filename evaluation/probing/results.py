@@ -31,7 +31,7 @@ RESAMPLED = {
 }  #: in words, by what is resampled
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Probing:
     """Every layer and checkpoint of one model; the best layer is that of the least dev loss in the finished model."""
 

@@ -77,7 +77,20 @@ def span_targets(
     kept = joint.argmax(axis=1) if truth == "argmax" else np.array([at[names[i]] for i in right], dtype=np.int64)
     sentence, first, last = np.array(places, dtype=np.int64).T
     begin, end = zip(*ends, strict=True)
-    return Targets("span", "sentence", truth, labels, joint, kept, sentence, first, last, begin, end, tuple(excluded))
+    return Targets(
+        kind="span",
+        given="sentence",
+        right=truth,
+        labels=labels,
+        posterior=joint,
+        truth=kept,
+        sentence=sentence,
+        first=first,
+        last=last,
+        first_word=begin,
+        last_word=end,
+        excluded=tuple(excluded),
+    )
 
 
 def constituents(tree: Tree, pcfg: PCFG) -> dict[Span, str]:

@@ -24,7 +24,7 @@ SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Targets:
     """The T items that a probe labels, sentence after sentence: words, or spans of words."""
 
@@ -109,18 +109,18 @@ def word_targets(
     place = np.arange(len(joint)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     words = tuple(word for i in kept for word in seen[i])
     return Targets(
-        kind,
-        given,
-        truth,
-        labels,
-        joint,
-        chosen,
-        np.repeat(np.array(kept, dtype=np.int64), sizes),
-        place,
-        place,
-        words,
-        words,
-        tuple(sorted(set(range(len(sentences))) - set(kept))),
+        kind=kind,
+        given=given,
+        right=truth,
+        labels=labels,
+        posterior=joint,
+        truth=chosen,
+        sentence=np.repeat(np.array(kept, dtype=np.int64), sizes),
+        first=place,
+        last=place,
+        first_word=words,
+        last_word=words,
+        excluded=tuple(sorted(set(range(len(sentences))) - set(kept))),
     )
 
 

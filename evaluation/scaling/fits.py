@@ -40,7 +40,7 @@ class UnknownFloor:
     error: Interval  #: fitted less true floor, nats a token
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AxisFit:
     """A power law of the reducible loss over one axis, the rest held."""
 

@@ -39,7 +39,7 @@ class Finding:
         return record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampleCurves:
     """What is drawn of one sample."""
 
@@ -54,7 +54,7 @@ class SampleCurves:
     null: Mapping[str, FloatArray]  #: draws of the distances of word frequencies
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TruthCurves:
     """What is drawn of a truth beside samples; arrays by length go up to the longest sentence of the table."""
 

@@ -22,7 +22,7 @@ PAPER_RANKS = 10_000
 _S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RankFrequency:
     """A sample against Zipf's law and against a reference; distances are in [0, 1]."""
 

@@ -37,7 +37,7 @@ class AmbiguousWord:
     probability: float  #: Q_b of that segmentation
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Ambiguity:
     """Exact sums over the segmentations of D texts; S stretches (words, or whole texts) are segmented on their own."""
 

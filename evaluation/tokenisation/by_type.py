@@ -16,7 +16,7 @@ from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TypeSums:
     """What `truesource.evaluation.tokenisation.marginal` gives, of every word type and of all tokens together."""
 
@@ -85,11 +85,11 @@ def sums_of_stretches(builder: LatticeBuilder, counts: Mapping[str, int], b: flo
     for k in np.flatnonzero(number < 0).tolist():
         paths[k] = exact_count(lattice, int(bounds[k]), int(bounds[k + 1]))
     return TypeSums(
-        words,
-        np.fromiter(counts.values(), dtype=np.int64, count=len(words)),
-        found[0],
-        found[1],
-        np.minimum(found[2] - 2.0 * found[0], 0.0),
-        found[3],
-        tuple(paths),
+        words=words,
+        counts=np.fromiter(counts.values(), dtype=np.int64, count=len(words)),
+        log_partitions=found[0],
+        entropies=found[1],
+        log_collisions=np.minimum(found[2] - 2.0 * found[0], 0.0),
+        log_paths=found[3],
+        paths=tuple(paths),
     )

@@ -90,7 +90,7 @@ def order_curves(model: TokenisedModel, documents: Documents, n: int = 128) -> O
     return OrderCurves(model.name, totals, one_best, words, len(documents) - left_out, left_out)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EstimatorPoint:
     """One estimator at one setting, over all documents that count."""
 
@@ -190,16 +190,16 @@ def _points(
         total = found.total(label)
         points.append(
             EstimatorPoint(
-                model.name,
-                total.estimator,
-                found.runs[label].settings,
-                total.log_p,
-                perplexity(-total.log_p / words),
-                total.standard_error,
-                total.log_lower,
-                total.bound,
-                total.steps_per_piece,
-                len(found.documents),
+                model=model.name,
+                estimator=total.estimator,
+                settings=found.runs[label].settings,
+                log_p=total.log_p,
+                ppl=perplexity(-total.log_p / words),
+                standard_error=total.standard_error,
+                log_lower=total.log_lower,
+                bound=total.bound,
+                steps_per_piece=total.steps_per_piece,
+                documents=len(found.documents),
             )
         )
     return points, words

@@ -37,7 +37,7 @@ class Band:
     scores: Mapping[str, Score]  #: the gaps and their sum, nats a word
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Decomposition:
     """Distance of a model that reads one segmentation from the truth, in two parts, over M documents of sentences.
 
@@ -246,20 +246,20 @@ def decompose(
     for document, i in zip(row.tolist(), kept.tolist(), strict=True):
         joined[document].append(sentences[i])
     return Decomposition(
-        evaluation.model,
-        run,
-        sums(-evaluation.log_p(ONE_BEST)),
-        sums(-evaluation.log_p(run)),
-        sums(-truth),
-        variance,
-        tuple(map(tuple, joined)),
-        impossible,
-        other,
-        evaluation,
-        grammar,
-        lengths,
-        per_document,
-        excluded,
+        model=evaluation.model,
+        run=run,
+        one_best=sums(-evaluation.log_p(ONE_BEST)),
+        marginal=sums(-evaluation.log_p(run)),
+        truth=sums(-truth),
+        variance=variance,
+        sentences=tuple(map(tuple, joined)),
+        impossible=impossible,
+        altered=other,
+        evaluation=evaluation,
+        grammar=grammar,
+        lengths=lengths,
+        per_document=per_document,
+        excluded=excluded,
     )
 
 

@@ -46,7 +46,7 @@ class Reference:
         return float(self.standard_error.max())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CostPoint:
     """One estimator at one setting against the reference."""
 
@@ -179,18 +179,18 @@ def equal_cost(
             ratio = float(np.exp(error).mean())
         points.append(
             CostPoint(
-                model.name,
-                run.estimator,
-                run.settings,
-                totals[0].bound,
-                float(np.mean([total.steps_per_piece for total in totals])),
-                float(error.mean()),
-                float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(row) > 1 else None,
-                float(np.sqrt(np.square(error).mean())),
-                ratio if math.isfinite(ratio) else None,
-                int(finite.sum()),
-                len(row),
-                reference.how,
+                model=model.name,
+                estimator=run.estimator,
+                settings=run.settings,
+                bound=totals[0].bound,
+                steps_per_piece=float(np.mean([total.steps_per_piece for total in totals])),
+                error=float(error.mean()),
+                sd=float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(row) > 1 else None,
+                rmse=float(np.sqrt(np.square(error).mean())),
+                ratio=ratio if math.isfinite(ratio) else None,
+                documents=int(finite.sum()),
+                repeats=len(row),
+                reference=reference.how,
             )
         )
     return points

@@ -32,7 +32,7 @@ REPEATS = 4  #: seeds of each estimator at equal cost
 CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """Which tables."""
 
@@ -68,7 +68,7 @@ class Wanted:
                     raise InputError(f"{reason}; leave {name} out")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class Tables:
     """Those that were asked for; None or empty where not."""
 

@@ -17,7 +17,7 @@ from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.grammar.arrays import FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MarginalGaps:
     """The marginal gap of N documents, of one set or of several pooled ones."""
 
@@ -86,4 +86,4 @@ def marginal_gaps(evaluations: Mapping[str, Evaluation], run: str, *, b: float =
         x, y = entropies / pieces, known / pieces
         interval = ends(*spearman_ends(x, y, np.arange(len(x))))
         scores["entropy_gap_rho"] = Score("entropy_gap_rho", spearman(x, y), signed("spearman", "jackknife"), *interval)
-    return MarginalGaps(found.model, run, sets, gap, entropies, pieces, scores)
+    return MarginalGaps(model=found.model, run=run, sets=sets, gap=gap, entropy=entropies, pieces=pieces, scores=scores)

@@ -46,7 +46,7 @@ MARGINAL = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Measured:
     """Everything that was measured of one model on some texts."""
 
@@ -338,7 +338,15 @@ def measured_of(evaluations: Mapping[str, Evaluation], marginal: str, settings: 
         gaps = marginal_gaps(evaluations, marginal, b=settings.b, seed=settings.seed)
         if below_bounds(evaluation, marginal) is None:
             canonical = canonical_mass(evaluation, marginal, seed=settings.seed)
-    return Measured(evaluation, marginal, perplexities(evaluation, settings.seed), gaps, canonical, None, settings.seed)
+    return Measured(
+        evaluation=evaluation,
+        marginal=marginal,
+        ppl=perplexities(evaluation, settings.seed),
+        gaps=gaps,
+        canonical=canonical,
+        decomposition=None,
+        seed=settings.seed,
+    )
 
 
 def rounding_of(model: TokenisedModel) -> float:

@@ -30,7 +30,7 @@ class LeftOut:
     unreadable: bool = False  #: it holds what no piece spells
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Total:
     """What one run found over all documents that count; they are independent, so that variances add."""
 
@@ -52,7 +52,7 @@ class Total:
     rounding: float  #: about how far ``log_p`` is off by rounding, documents independent, nats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation:
     """Estimates of one model for N documents, run by run. All runs count the same documents."""
 
@@ -111,22 +111,22 @@ class Evaluation:
         uppers = [estimate.log_upper for estimate in found]
         steps = sum(estimate.steps for estimate in found)
         return Total(
-            self.runs[label].estimator,
-            log_p,
-            bound,
-            None if variance is None else math.sqrt(variance),
-            degrees,
-            low,
-            high,
-            None if variance is None else variance / 2.0,
-            math.fsum(estimate.log_lower for estimate in found),
-            None if None in uppers else math.fsum(upper for upper in uppers if upper is not None),
-            steps,
-            steps / float(self.pieces.sum()),
-            min(sizes, default=None),
-            max(shares, default=None),
-            sum(estimate.cuts for estimate in found),
-            self.rounding * math.hypot(*(estimate.log_p for estimate in found)),
+            estimator=self.runs[label].estimator,
+            log_p=log_p,
+            bound=bound,
+            standard_error=None if variance is None else math.sqrt(variance),
+            degrees=degrees,
+            low=low,
+            high=high,
+            shortfall=None if variance is None else variance / 2.0,
+            log_lower=math.fsum(estimate.log_lower for estimate in found),
+            log_upper=None if None in uppers else math.fsum(upper for upper in uppers if upper is not None),
+            steps=steps,
+            steps_per_piece=steps / float(self.pieces.sum()),
+            least_ess=min(sizes, default=None),
+            largest_share=max(shares, default=None),
+            cuts=sum(estimate.cuts for estimate in found),
+            rounding=self.rounding * math.hypot(*(estimate.log_p for estimate in found)),
         )
 
     def signed(self, label: str, **more: object) -> str:

@@ -99,14 +99,14 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
     return Evaluation(
-        model.name,
-        tuple(documents.documents[i] for i in kept),
-        np.array([documents.numbers[i] for i in kept], dtype=np.int64),
-        runs,
-        {label: tuple(found) for label, found in estimates.items()},
-        tuple(left_out),
-        parts,
-        bool(model.around[1]),
+        model=model.name,
+        documents=tuple(documents.documents[i] for i in kept),
+        numbers=np.array([documents.numbers[i] for i in kept], dtype=np.int64),
+        runs=runs,
+        estimates={label: tuple(found) for label, found in estimates.items()},
+        left_out=tuple(left_out),
+        parts=parts,
+        end=bool(model.around[1]),
     )
 
 

@@ -26,7 +26,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.progress import track
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WordTable:
     """One row a word, in the order of the texts."""
 
@@ -133,14 +133,14 @@ def word_surprisals(
     if truth is not None:
         parts |= {"grammar": truth.digest[:8], "given": lengths or "none", **disjoint_part(excluded)}
     return WordTable(
-        model.name,
-        tuple(numbers),
-        tuple(position for row in canonical for position in range(len(row))),
-        tuple(words),
-        np.concatenate(canonical),
-        np.concatenate(marginal),
-        np.concatenate(true) if truth is not None else None,
-        _means(columns, signature(parts), seed),
+        model=model.name,
+        document=tuple(numbers),
+        position=tuple(position for row in canonical for position in range(len(row))),
+        word=tuple(words),
+        canonical=np.concatenate(canonical),
+        marginal=np.concatenate(marginal),
+        truth=np.concatenate(true) if truth is not None else None,
+        scores=_means(columns, signature(parts), seed),
     )
 
 

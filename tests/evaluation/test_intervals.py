@@ -254,7 +254,15 @@ def test_intervals_of_correlations_hold() -> None:
         truth = -rng.gamma(2.0, 2.0, len(sentence))
         model = truth + common + rng.normal(0.0, 1.0, len(sentence))
         none = np.empty(0, np.int32)
-        return Paired(model, truth, sentence, sentence, none, none, n)
+        return Paired(
+            model=model,
+            oracle=truth,
+            sentence=sentence,
+            position=sentence,
+            impossible_model=none,
+            impossible_oracle=none,
+            n_sentences=n,
+        )
 
     names = ("rho", "r2_pearson", "r2_identity", "r2_released")
     wanted = {name: found.value for name, found in correlations(sample(40_000)).items()}

@@ -54,6 +54,13 @@ def block_importance(model: TokenisedModel, document: Document, settings: Estima
     found = mean_of_weights(np.concatenate([log_w, np.full(n - len(log_w), -np.inf)]))
     bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
     return Estimate(
-        "block", found.log_p, narrowed(bound, model, document), found.relative_variance, found.ess,
-        found.max_share, log_sum(log_p[first]), walk.scorer.steps, walk.scored,
-    )  # fmt: skip
+        estimator="block",
+        log_p=found.log_p,
+        bound=narrowed(bound, model, document),
+        relative_variance=found.relative_variance,
+        ess=found.ess,
+        max_share=found.max_share,
+        log_lower=log_sum(log_p[first]),
+        steps=walk.scorer.steps,
+        cuts=walk.scored,
+    )

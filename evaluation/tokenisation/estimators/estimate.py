@@ -28,16 +28,16 @@ class Document:
     best: IntArray  #: arcs of T*, the canonical tokenisation, in ``lattice``
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """An estimate of log P(D), the log probability of one text under a model of pieces."""
 
     estimator: str
     log_p: float  #: nats; -inf only where the model gives probability zero to all it could see
     bound: Bound
-    relative_variance: float | None  #: unbiased estimate of the variance of the estimate, over its square; None: none
-    ess: float | None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None where nothing is drawn
-    max_share: float | None  #: share of the largest weight
+    relative_variance: float | None = None  #: unbiased estimate of the variance, over the square of the estimate
+    ess: float | None = None  #: effective number of weighted samples, (sum w)^2 / sum w^2; None where nothing is drawn
+    max_share: float | None = None  #: share of the largest weight
     log_lower: float  #: log of the sum of P over all distinct segmentations scored: certainly at most log P(D), nats
     steps: int  #: token-steps of the model
     cuts: int  #: distinct segmentations (or prefixes of segmentations, for guided estimators) that were scored

@@ -31,15 +31,17 @@ class TooManyContextsError(InputError):
     """Exact enumeration of a text would visit more contexts than allowed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExactSum:
     """What one pass over all segmentations of a text finds."""
 
-    log_p: float  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
-    best: IntArray | None  #: arcs of the most likely segmentation; None where all have probability zero
-    log_best: float  #: its log P, nats
-    entropy: float | None  #: of P(segmentation | text), nats; None where all have probability zero
-    log_dropped: float  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
+    log_p: float = -math.inf  #: log of the sum of P over all segmentations, nats; -inf where all have probability zero
+    best: IntArray | None = None  #: arcs of the most likely segmentation; None where all have probability zero
+    log_best: float = -math.inf  #: its log P, nats
+    entropy: float | None = None  #: of P(segmentation | text), nats; None where all have probability zero
+    log_dropped: float = (
+        -math.inf
+    )  #: log of the P of the beginnings that were not followed to the end, nats; -inf: all were
     contexts: int  #: pairs of a position and a context that were visited, the empty text included
     steps: int  #: token-steps of the model
 
@@ -62,16 +64,14 @@ def of_sum(name: str, found: ExactSum) -> Estimate:
     """The estimate from a sum: exact, or between two bounds where some beginnings were not followed to the end."""
     whole = found.log_dropped == -math.inf
     return Estimate(
-        name,
-        found.log_p,
-        "exact" if whole else "lower",
-        0.0 if whole else None,
-        None,
-        None,
-        found.log_p,
-        found.steps,
-        found.contexts - 1,
-        found.log_upper,
+        estimator=name,
+        log_p=found.log_p,
+        bound="exact" if whole else "lower",
+        relative_variance=0.0 if whole else None,
+        log_lower=found.log_p,
+        steps=found.steps,
+        cuts=found.contexts - 1,
+        log_upper=found.log_upper,
     )
 
 
@@ -176,7 +176,7 @@ def sum_over_contexts(
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(-math.inf, None, -math.inf, None, budget.log_dropped, visited, scorer.steps)
+        return ExactSum(log_dropped=budget.log_dropped, contexts=visited, steps=scorer.steps)
     at_end = at_end[possible]
     weights = states.log_p[possible] + at_end
     log_p = log_sum(weights)
@@ -184,13 +184,13 @@ def sum_over_contexts(
     winner = int(log_best.argmax())
     mean = float(np.exp(weights - log_p) @ (states.mean[possible] + at_end))
     return ExactSum(
-        log_p,
-        _way_back(back, lattice, int(possible[winner])),
-        float(log_best[winner]),
-        max(log_p - mean, 0.0),
-        budget.log_dropped,
-        visited,
-        scorer.steps,
+        log_p=log_p,
+        best=_way_back(back, lattice, int(possible[winner])),
+        log_best=float(log_best[winner]),
+        entropy=max(log_p - mean, 0.0),
+        log_dropped=budget.log_dropped,
+        contexts=visited,
+        steps=scorer.steps,
     )
 
 
@@ -208,7 +208,7 @@ def _in_one_pass(
     check_numbers(at_end)
     possible = np.flatnonzero(at_end > -math.inf)
     if not len(possible):
-        return ExactSum(-math.inf, None, -math.inf, None, -math.inf, visited, scorer.steps)
+        return ExactSum(contexts=visited, steps=scorer.steps)
     weights = (found.log_p[last] + at_end)[possible]
     log_p = log_sum(weights)
     mean = float(np.exp(weights - log_p) @ (found.mean[last] + at_end)[possible])
@@ -220,7 +220,14 @@ def _in_one_pass(
         arcs.append(int(found.arc[state]))
         state = int(found.before[state])
     best = np.array(arcs[::-1], dtype=np.int64)
-    return ExactSum(log_p, best, float(log_best[winner]), max(log_p - mean, 0.0), -math.inf, visited, scorer.steps)
+    return ExactSum(
+        log_p=log_p,
+        best=best,
+        log_best=float(log_best[winner]),
+        entropy=max(log_p - mean, 0.0),
+        contexts=visited,
+        steps=scorer.steps,
+    )
 
 
 def remembers_all(model: TokenisedModel) -> bool:

@@ -73,6 +73,13 @@ def guided(model: TokenisedModel, document: Document, settings: EstimatorSetting
     _, different = np.unique(cut, return_index=True)
     found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
     return Estimate(
-        "guided", found.log_p, narrowed("unbiased", model, document), found.relative_variance, found.ess,
-        found.max_share, log_sum((log_p + ends)[different]), scorer.steps, scored,
-    )  # fmt: skip
+        estimator="guided",
+        log_p=found.log_p,
+        bound=narrowed("unbiased", model, document),
+        relative_variance=found.relative_variance,
+        ess=found.ess,
+        max_share=found.max_share,
+        log_lower=log_sum((log_p + ends)[different]),
+        steps=scorer.steps,
+        cuts=scored,
+    )

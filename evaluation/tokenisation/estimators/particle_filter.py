@@ -147,10 +147,17 @@ def finished(name: str, filters: Filter, final: Particles, bound: Bound) -> Esti
     totals = mean_of_weights(final.log_sums(log_w, filters.filters))
     several = filters.filters > 1  # the particles of one filter are no independent draws
     return Estimate(
-        name, totals.log_p, bound, 0.0 if bound == "exact" else totals.relative_variance,
-        totals.ess if several else None, totals.max_share if several else None, float(log_lower),
-        walk.scorer.steps, walk.scored, degrees=filters.filters - 1 if several else None,
-    )  # fmt: skip
+        estimator=name,
+        log_p=totals.log_p,
+        bound=bound,
+        relative_variance=0.0 if bound == "exact" else totals.relative_variance,
+        ess=totals.ess if several else None,
+        max_share=totals.max_share if several else None,
+        log_lower=float(log_lower),
+        steps=walk.scorer.steps,
+        cuts=walk.scored,
+        degrees=filters.filters - 1 if several else None,
+    )
 
 
 def resampled(log_w: FloatArray, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:

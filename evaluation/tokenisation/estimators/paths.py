@@ -157,7 +157,16 @@ def distinct(model: TokenisedModel, document: Document, settings: EstimatorSetti
 def _of_segmentations(name: str, found: ScoredSegmentations, bound: Bound) -> Estimate:
     variance, upper = (0.0, found.log_lower) if bound == "exact" else (None, None)
     log_p = found.log_lower
-    return Estimate(name, log_p, bound, variance, None, None, log_p, found.steps, found.distinct, upper)
+    return Estimate(
+        estimator=name,
+        log_p=log_p,
+        bound=bound,
+        relative_variance=variance,
+        log_lower=log_p,
+        steps=found.steps,
+        cuts=found.distinct,
+        log_upper=upper,
+    )
 
 
 def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, document: Document) -> Estimate:
@@ -167,13 +176,13 @@ def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, docume
 
 def _of_weights(name: str, found: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
     return Estimate(
-        name,
-        weighted.log_p,
-        bound,
-        weighted.relative_variance,
-        weighted.ess,
-        weighted.max_share,
-        found.log_lower,
-        found.steps,
-        found.distinct,
+        estimator=name,
+        log_p=weighted.log_p,
+        bound=bound,
+        relative_variance=weighted.relative_variance,
+        ess=weighted.ess,
+        max_share=weighted.max_share,
+        log_lower=found.log_lower,
+        steps=found.steps,
+        cuts=found.distinct,
     )

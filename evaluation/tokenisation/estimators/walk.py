@@ -17,7 +17,7 @@ from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Moves:
     """R ways to go on through one block from P places; equal places share theirs, but for those drawn from tails."""
 
@@ -98,7 +98,7 @@ class BlockWalk:
         lengths = (tokens >= 0).sum(axis=1)
         last = np.append(tokens, np.full((len(tokens), 1), -1), axis=1)[np.arange(len(tokens)), lengths - 1]
         cut = np.unique(tokens, axis=0, return_inverse=True)[1].reshape(-1)
-        return Moves(rows, log_p, log_q, cut, before, last, position_after)
+        return Moves(rows=rows, log_p=log_p, log_q=log_q, cut=cut, before=before, token=last, position=position_after)
 
     def advance(self, moves: Moves, rows: IntArray, kept: IntArray | None = None) -> IntArray:
         """(K,) contexts after some ways, given by number; all contexts but these, and ``kept``, are forgotten."""

@@ -365,7 +365,9 @@ def test_which_side_is_named_first_does_not_matter(rows: list[tuple[float, float
             for i, ((_, _, u, _), s) in enumerate(zip(rows, signs, strict=True))
         ]
         truth, odds = (np.array([s * r[k] for r, s in zip(rows, signs, strict=True)]) for k in (0, 1))
-        return PairEvaluation("m", "causal", pairs, truth, odds, {}, {}, 1)
+        return PairEvaluation(
+            model="m", objective="causal", pairs=pairs, truth=truth, odds=odds, left_out={}, parts={}, seed=1
+        )
 
     first, second = (evaluation(exchanged).scores() for exchanged in (False, True))
     assert [(of, s.name) for of, s in first] == [(of, s.name) for of, s in second]
@@ -378,7 +380,9 @@ def test_calibration_without_a_preference() -> None:
     """Ties, and pairs of which the model can make neither side, are chosen with one half, rightly."""
     pairs = [Pair(("a",), ("b",), "p", -1.0, -1.0, 0.0, source=i) for i in range(4)]
     truth, odds = np.array([3.0, -5.0, INFINITY, 0.4]), np.array([0.0, 1e-12, math.nan, -0.3])
-    records = PairEvaluation("m", "causal", pairs, truth, odds, {}, {}, 1).records()
+    records = PairEvaluation(
+        model="m", objective="causal", pairs=pairs, truth=truth, odds=odds, left_out={}, parts={}, seed=1
+    ).records()
     values = {(r["by"], r["group"], r["name"]): r["value"] for r in records if r["phenomenon"] == "p" and "by" in r}
     assert values["choice", "0.5-0.6", "pairs"] == 4
     assert values["choice", "0.5-0.6", "choice_of_model"] == pytest.approx((3 * 0.5 + sigma(0.3)) / 4)

@@ -214,7 +214,20 @@ def scored(q: dict[str, float], u: dict[str, float], text: list[str]) -> Unigram
     law = UnigramModel({w: math.log(p) for w, p in u.items()}, "oracle", {})
     none = np.empty(0, dtype=np.int32)
     row = np.zeros(n, dtype=np.int32)
-    return UnigramPerplexity("m", "causal", {}, log_q, log_q, log_u, row, text, law, none, none, {})
+    return UnigramPerplexity(
+        model="m",
+        objective="causal",
+        scores={},
+        log_model=log_q,
+        log_truth=log_q,
+        log_unigram=log_u,
+        sentence=row,
+        tokens=text,
+        unigram=law,
+        impossible_model=none,
+        impossible_truth=none,
+        parts={},
+    )
 
 
 def test_the_worked_example() -> None:

@@ -39,9 +39,19 @@ def make(seed: int = 0, certain: bool = False, n: int = N) -> tuple[Targets, np.
     place = np.arange(n)
     types = tuple(f"w{i}" for i in words)
     targets = Targets(
-        "tag", "sentence", "argmax", tuple("abcd"), posterior, posterior.argmax(axis=1), place // 10, place % 10,
-        place % 10, types, types, (),
-    )  # fmt: skip
+        kind="tag",
+        given="sentence",
+        right="argmax",
+        labels=tuple("abcd"),
+        posterior=posterior,
+        truth=posterior.argmax(axis=1),
+        sentence=place // 10,
+        first=place % 10,
+        last=place % 10,
+        first_word=types,
+        last_word=types,
+        excluded=(),
+    )
     return targets, x
 
 
@@ -65,8 +75,14 @@ def test_a_soft_probe_comes_as_near_as_the_posteriors_own_entropy() -> None:
     assert soft.measures["accuracy"].value > 0.97
     assert hard.measures["kl"].value > 5 * soft.measures["kl"].value  # hard labels make it too sure
     assert set(soft.measures) == {
-        "accuracy", "expected_accuracy", "cross_entropy", "entropy", "kl", "group_accuracy", "mcc"
-    }  # fmt: skip
+        "accuracy",
+        "expected_accuracy",
+        "cross_entropy",
+        "entropy",
+        "kl",
+        "group_accuracy",
+        "mcc",
+    }
 
 
 def test_random_labels_are_at_chance() -> None:
@@ -104,9 +120,18 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
         layers.append(experiment.probe(x, 1, 9, values=values))
         best = best_layer(layers[1:])
         runs.append(
-            Probing("m", "causal", layers, experiment.baselines(), experiment.chance(x), targets.labels,
-                    confusion_of(experiment, best), task_parts(experiment), measure_parts(experiment))
-        )  # fmt: skip
+            Probing(
+                model="m",
+                objective="causal",
+                layers=layers,
+                baselines=experiment.baselines(),
+                chance=experiment.chance(x),
+                labels=targets.labels,
+                confusion=confusion_of(experiment, best),
+                parts=task_parts(experiment),
+                own=measure_parts(experiment),
+            )
+        )
     first, again = (run.records() for run in runs)
     assert first == again
     assert runs[0].best.layer == 1
@@ -144,9 +169,19 @@ def test_spans_are_the_vectors_of_both_ends() -> None:
     words = np.arange(24.0).reshape(12, 2)
     names = tuple(map(str, range(12)))
     spans = Targets(
-        "span", "sentence", "argmax", ("x", "y"), one_hot(np.arange(12) % 2, 2), np.arange(12) % 2,
-        np.repeat([0, 1, 3], 4), np.zeros(12, int), np.arange(12) % 2 + 1, names, names, (2,),
-    )  # fmt: skip
+        kind="span",
+        given="sentence",
+        right="argmax",
+        labels=("x", "y"),
+        posterior=one_hot(np.arange(12) % 2, 2),
+        truth=np.arange(12) % 2,
+        sentence=np.repeat([0, 1, 3], 4),
+        first=np.zeros(12, int),
+        last=np.arange(12) % 2 + 1,
+        first_word=names,
+        last_word=names,
+        excluded=(2,),
+    )
     experiment = Experiment(spans, fit_linear, ProbeSettings(split_by="position"))
     starts = np.array([0, 3, 6, 9])
     needed = experiment.words(starts)
@@ -165,9 +200,19 @@ def spans_of(seed: int = 0, n: int = 3000) -> Targets:
     label = first % LABELS
     begin, end = (tuple(f"w{i}" for i in types) for types in (first, last))
     return Targets(
-        "span", "sentence", "argmax", tuple("abcd"), one_hot(label, LABELS), label, np.arange(n) // 5,
-        np.arange(n) % 5, np.arange(n) % 5 + 1, begin, end, (),
-    )  # fmt: skip
+        kind="span",
+        given="sentence",
+        right="argmax",
+        labels=tuple("abcd"),
+        posterior=one_hot(label, LABELS),
+        truth=label,
+        sentence=np.arange(n) // 5,
+        first=np.arange(n) % 5,
+        last=np.arange(n) % 5 + 1,
+        first_word=begin,
+        last_word=end,
+        excluded=(),
+    )
 
 
 def test_selectivity_is_that_of_probes_trained_for_its_split() -> None:

@@ -29,11 +29,13 @@ def whole() -> Evaluation:
 
 
 def drawn(log_p: float, variance: float | None, log_lower: float = -99.0) -> Estimate:
-    return Estimate("wr", log_p, "unbiased", variance, None, None, log_lower, 1, 1)
+    return Estimate(
+        estimator="wr", log_p=log_p, bound="unbiased", relative_variance=variance, log_lower=log_lower, steps=1, cuts=1
+    )
 
 
 def certain(log_p: float) -> Estimate:
-    return Estimate("nbest", log_p, "lower", None, None, None, log_p, 1, 1)
+    return Estimate(estimator="nbest", log_p=log_p, bound="lower", log_lower=log_p, steps=1, cuts=1)
 
 
 def with_runs(whole: Evaluation, **runs: Estimate) -> Evaluation:
@@ -104,7 +106,16 @@ def test_rounding_of_single_precision_is_no_shortfall(whole: Evaluation) -> None
 
 def test_error_bars_that_are_too_small(whole: Evaluation) -> None:
     runs = {
-        "exact": Estimate("exact", -50.0, "exact", 0.0, None, None, -50.0, 1, 1, -50.0),
+        "exact": Estimate(
+            estimator="exact",
+            log_p=-50.0,
+            bound="exact",
+            relative_variance=0.0,
+            log_lower=-50.0,
+            steps=1,
+            cuts=1,
+            log_upper=-50.0,
+        ),
         "wor1": drawn(-50.1, 1e-8, -50.1),
         "wr": drawn(-51.0, 0.5),
         "block": drawn(-49.0, 1e-8),

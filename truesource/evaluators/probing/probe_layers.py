@@ -117,14 +117,14 @@ def probe_model(
     final = _layers(model, sentences, experiment, task, last, full=True, values=values)
     best = best_layer(final)
     return Probing(
-        model.name,
-        model.objective,
-        [*found, *final],
-        experiment.baselines(),
-        experiment.chance(next(_vectors(model, sentences, experiment, task, [best.layer]))[1]),
-        targets.labels,
-        confusion_of(experiment, best),
-        {
+        model=model.name,
+        objective=model.objective,
+        layers=[*found, *final],
+        baselines=experiment.baselines(),
+        chance=experiment.chance(next(_vectors(model, sentences, experiment, task, [best.layer]))[1]),
+        labels=targets.labels,
+        confusion=confusion_of(experiment, best),
+        parts={
             "objective": model.objective,
             **task_parts(experiment),
             "vectors": _said_vectors(model, task),
@@ -135,8 +135,8 @@ def probe_model(
             "data": digest_sentences(sentences),
             "grammar": pcfg.digest[:8],
         },
-        measure_parts(experiment),
-        notes,
+        own=measure_parts(experiment),
+        notes=notes,
     )
 
 

@@ -212,7 +212,15 @@ def command(
     )
     every = [*texts, *(each for _, other in others.values() for each in other)]
     builder, by = builder_for(trained.pieces, every, proposal)  # scores are fitted to all of the texts
-    wanted = Wanted(grid, curves, caching, equal_cost, changes, canonical, words is not None)
+    wanted = Wanted(
+        grid=grid,
+        curves=curves,
+        caching=caching,
+        equal_cost=equal_cost,
+        changes=changes,
+        canonical=canonical,
+        words=words is not None,
+    )
     wanted.check(builder, settings)
     check = settings if "exact" in asked else None
     found, *more = (
