@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check slow campaign bench clean
+.PHONY: demo test check slow campaign bench settings clean
 
 demo: .venv/installed
 	$(BIN)/truesource demo
@@ -23,6 +23,9 @@ campaign: .venv/installed
 	$(BIN)/python benchmarks/campaign mutations --number 500
 	$(BIN)/python benchmarks/campaign kills --number 200
 	$(BIN)/python benchmarks/campaign errors --number 100
+
+settings: .venv/installed
+	$(BIN)/python -m truesource.cli.settings_table > docs/settings.md
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/exact.py

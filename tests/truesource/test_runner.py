@@ -386,7 +386,7 @@ WHERE = [
     ("train:c", "truesource.lmtrain.training.model_card", 1),
     ("score:oracle", "truesource.chain.scores.stage.write_token_table", 2),
     ("score:c", "truesource.chain.scores.stage.write_json", 1),
-    ("report", "truesource.report.stage.write_page", 1),
+    ("report", "truesource.run.report_stage.write_page", 1),
 ]
 
 

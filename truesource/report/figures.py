@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.printable import shortened, terminal
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
 PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
+BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 LONGEST_LABEL = 40  #: characters of a word in a figure
 _SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 
@@ -162,3 +164,13 @@ def round_ticks(low: float, high: float, most: int = 8) -> list[float]:
         if len(ticks) <= most:
             break
     return ticks if len(ticks) > 1 else [float(f"{low:.3g}"), float(f"{high:.3g}")]
+
+
+def binned(counts: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Mean share of the tokens in bins of ranks, zeros included, against the bins' geometric middle."""
+    import numpy as np
+
+    edges = np.unique(np.geomspace(1, len(counts) + 1, BINS + 1).round().astype(np.int64))
+    share = np.add.reduceat(counts / counts.sum(), edges[:-1] - 1) / np.diff(edges)
+    middle = np.sqrt(edges[:-1] * (edges[1:] - 1.0))
+    return middle[share > 0.0], share[share > 0.0]

@@ -15,11 +15,11 @@ from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
 from truesource.grammar.locks import exclusive
 from truesource.grammar.records import read_record
-from truesource.report.stage import stages as report_stages
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
 from truesource.run.provenance import now, provenance
+from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
 
 log = logging.getLogger("truesource")

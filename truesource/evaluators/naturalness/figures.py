@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.naturalness.compare import Naturalness
-from truesource.grammar.arrays import IntArray
-from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
+from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
 
 COLOURS = (
     SAMPLE,
@@ -22,7 +21,6 @@ COLOURS = (
 REFERENCE = "#C9CED6"  #: bars of the reference
 ACROSS = 4  #: panels of frequencies in a row
 BELOW = 3  #: panels of lengths in a row
-BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 
 
 def naturalness_figure(found: Naturalness) -> str:
@@ -72,14 +70,6 @@ def _hide(panels: Any, used: int) -> None:
     for i, axes in enumerate(panels.flat):
         axes.set_visible(i < used)
         axes.tick_params(labelbottom=i + across >= used)
-
-
-def binned(counts: IntArray) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Mean share of the tokens in bins of ranks, zeros included, against the bins' geometric middle."""
-    edges = np.unique(np.geomspace(1, len(counts) + 1, BINS + 1).round().astype(np.int64))
-    share = np.add.reduceat(counts / counts.sum(), edges[:-1] - 1) / np.diff(edges)
-    middle = np.sqrt(edges[:-1] * (edges[1:] - 1.0))
-    return middle[share > 0.0], share[share > 0.0]
 
 
 def _lengths(drawn: Any, found: Naturalness) -> None:

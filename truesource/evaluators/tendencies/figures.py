@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.evaluation.tendencies.findings import SampleCurves, Tendencies
-from truesource.evaluators.naturalness.figures import binned
 from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, figure, to_svg
+from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
 
 if TYPE_CHECKING:
     from truesource.evaluation.tendencies.type_token import LengthDistances

@@ -1,0 +1,65 @@
+"""The table of all settings with their defaults: ``python -m truesource.cli.settings_table > docs/settings.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from truesource.chain.corpus.config import SampleSettings
+from truesource.cli.console import echo
+from truesource.cli.settings import option_name
+from truesource.evaluators import EVALUATORS
+from truesource.grammar.settings import Settings
+
+HEAD = """\
+# Settings and their defaults
+
+`make settings` generates this page from the settings classes. A configuration and a command read the same class: a key of
+an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
+`truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command line,
+lists are written with commas; files are relative to the working folder, in a configuration to its own folder.
+"""
+
+
+def page() -> str:
+    """The page, in Markdown."""
+    parts = [HEAD]
+    for evaluator in EVALUATORS:
+        parts.append(f"## evaluate {evaluator.name}\n\n{evaluator.summary}\n\n{table(evaluator.settings)}")
+    sample = "## sample
+
+Options of `truesource sample`; `trees` and `shard_size` are keys of `corpus` too.
+"
+    parts.append(f"{sample}
+{table(SampleSettings)}")
+    return "\n".join(parts)
+
+
+def table(kind: type[Settings]) -> str:
+    """A line for each setting."""
+    lines = ["| key | option | default | meaning |", "| --- | --- | --- | --- |"]
+    return "\n".join([*lines, *_rows(kind)]) + "\n"
+
+
+def _rows(kind: type[Settings]) -> Iterator[str]:
+    for name, field in kind.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        option = "" if name in kind.yaml_only else f"`{option_name(name)}`"
+        meaning = (field.description or "").replace("|", "\\|")
+        yield f"| `{name}` | {option} | {_shown(default)} | {meaning} |"
+
+
+def _shown(default: Any) -> str:
+    if default is None or default in ((), [], {}):
+        return "none"
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    if isinstance(default, list | tuple):
+        return ", ".join(map(_shown, default))
+    if isinstance(default, dict):
+        return "`" + ", ".join(f"{key}={value}" for key, value in default.items()) + "`"
+    return f"`{default}`"
+
+
+if __name__ == "__main__":
+    echo(page().rstrip("\n"))
