@@ -14,10 +14,10 @@ from truesource.grammar.settings import Settings
 HEAD = """\
 # Settings and their defaults
 
-`make settings` generates this page from the settings classes. A configuration and a command read the same class: a key of
-an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
-`truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command line,
-lists are written with commas; files are relative to the working folder, in a configuration to its own folder.
+`make settings` generates this page from the settings classes. A configuration and a command read the same class: a key
+of an evaluator is written below its name, such as `evaluation: {divergence: {top_k: 5}}`, and is an option of its verb,
+`truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command
+line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
 """
 
 
@@ -26,12 +26,8 @@ def page() -> str:
     parts = [HEAD]
     for evaluator in EVALUATORS:
         parts.append(f"## evaluate {evaluator.name}\n\n{evaluator.summary}\n\n{table(evaluator.settings)}")
-    sample = "## sample
-
-Options of `truesource sample`; `trees` and `shard_size` are keys of `corpus` too.
-"
-    parts.append(f"{sample}
-{table(SampleSettings)}")
+    sample = "## sample\n\nOptions of `truesource sample`; `trees` and `shard_size` are keys of `corpus` too.\n"
+    parts.append(f"{sample}\n{table(SampleSettings)}")
     return "\n".join(parts)
 
 
