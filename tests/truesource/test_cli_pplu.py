@@ -74,7 +74,9 @@ def test_without_a_grammar(here: Path, command: Command) -> None:
     assert {r["protocol"] for r in reduced} == {"skip", "merge", "renormalise"}
     assert next(r["value"] for r in reduced if (r["protocol"], r["name"]) == ("merge", "pplu")) == pytest.approx(whole)
     assert any(r["name"] == "kendall_tau" and -1 <= float(str(r["value"])) <= 1 for r in rows)
-    assert "first 1 of 15 by PPLu of the model" in found.out
+    assert "First 1 by PPLu of the model" in found.out
+    sentences = (here / "text.txt").read_text("utf-8").splitlines()
+    assert all(r["text"] == sentences[int(str(r["sentence"]))] for r in rows if "by" in r)
 
 
 def test_every_experiment_with_the_truth_beside_it(here: Path, command: Command) -> None:
@@ -83,11 +85,10 @@ def test_every_experiment_with_the_truth_beside_it(here: Path, command: Command)
     assert found.code == 0, found.err
     rows = records()
     sides = {r["side"] for r in rows if r.get("table") == "reduction"}
-    assert "the truth" in sides
-    assert len(sides) == 2
+    assert sides == {"model", "truth"}
     tau = [r["of"] for r in rows if r["name"] == "kendall_tau"]
     assert ["pplu", "truth_pplu"] in tau
-    assert "mutual information gained" in found.out
+    assert "gained, nats per token" in found.out
     gained = {r["side"]: r["value"] for r in rows if r.get("table") == "senses" and r["name"] == "mutual_information"}
     assert float(str(gained["split"])) > float(str(gained["whole"]))
     assert "truth: PPL rank" in found.out
@@ -99,7 +100,8 @@ def test_word_frequencies_of_a_text(here: Path, command: Command) -> None:
     found = command(*counted, "corpus", "--json", "x.json")
     assert found.code == 0, found.err
     assert "|u:train|" in str(records()[0]["signature"])
-    assert "word counts of the reference" in found.out
+    assert "counts of training text" in found.out
+    assert command(*CALL, "model", "corpus", "--unigram", "train").code == 0  # of its train split
     refused = command(*counted, "other.txt", "--smoothing", "0")
     assert refused.code == 2
     assert "gives no probability to" in refused.err
@@ -109,14 +111,15 @@ def test_word_frequencies_of_a_text(here: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("model", "text.txt", "--unigram", "train"), "--reference TEXT goes with --unigram"),
-        (("model", "text.txt", "--reference", "other.txt"), "--reference TEXT goes with --unigram"),
+        (("model", "text.txt", "--unigram", "train"), "name it: --reference TEXT"),
+        (("model", "text.txt", "--reference", "other.txt"), "unigram train or model counts; give both"),
+        (("model", "text.txt", "--unigram", "model"), "name their text as reference"),
         (("model", "text.txt", "--unigram", "oracle"), "needs the grammar"),
         (("model", "text.txt", "--senses", "9"), "--senses needs the grammar"),
         (("model", "text.txt", "--figure", "x.svg"), "--figure draws the curves of --reduce"),
         (("model", "text.txt", "--reduce", "--frame", "paper"), "--reduce counts every position"),
         (("model", "text.txt", "--split-words", "zebra"), "none of the words to split"),
-        (("model", "text.txt", "--split-words", "man", "--beta", "1"), "between 0 and 1"),
+        (("model", "text.txt", "--split-words", "man", "--beta", "1"), "--beta: "),
         (("model", "nowhere.txt"), "there is no such file"),
         (("nowhere", "text.txt"), "nowhere"),
     ],
@@ -138,7 +141,7 @@ def test_models_of_pieces_have_no_vocabulary_to_reduce(here: Path, command: Comm
     counted = command(*CALL, "pieces", "text.txt", "--unigram", "train", "--reference", "other.txt")
     assert counted.code == 0, counted.err  # man and walks are not in other.txt: smoothed over the words of both
     assert "-ln PPLu" in counted.out
-    assert "the model has" not in counted.out
+    assert "of the model" not in counted.out
 
 
 def test_masked_models_too(here: Path, command: Command) -> None:

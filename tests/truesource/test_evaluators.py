@@ -140,6 +140,7 @@ evaluation:
   naturalness: {sentences: 100, variant: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   pairs: {number: 5, phenomena: [word-order]}
+  pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
 #: by evaluator: what its stage leaves, and the verb that measures the same
@@ -154,6 +155,10 @@ SAME = {
     "pairs": (
         "pairs/models/net.json",
         "runs/toy/models/net --oracle runs/toy/grammar/grammar.npz --lengths 2..9 -n 5 --phenomena word-order",
+    ),
+    "pplu": (
+        "pplu/net.json",
+        f"{MODEL} --unigram train --smoothing 1 --reduce --split-words dog,the --beta 0.3 --rank 2",
     ),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -46,6 +46,13 @@ Before = Annotated[
         "--before",
         help="What comes before a text, for models without a token for the beginning: eos, or a token of theirs.",
     ),
+]
+FirstSentences = Annotated[
+    int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first.")
+]
+FrameName = Annotated[
+    Literal["default", "paper"],
+    typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
 ]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]

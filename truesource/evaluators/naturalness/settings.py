@@ -17,7 +17,7 @@ class NaturalnessSettings(Settings):
         10_000, ge=2, description="Maximum number of sentences of each source; grammars generate as many."
     )
     variant: Literal["default", "paper"] = Field(
-        "default", description="paper: rank the reference's n-grams only, draw the published fit of Zipf's law."
+        "default", description="Use the published definitions (paper): n-grams of the reference, fit of Zipf's law."
     )
 
 

@@ -15,13 +15,14 @@ WHAT = {
 }
 
 
-def reduction_figure(curves: Mapping[str, Sequence[ReducedVocabulary]]) -> str:
+def reduction_figure(curves: Mapping[str, Sequence[ReducedVocabulary]], salt: str = "reduction") -> str:
     """Relative change (equation 15) against vocabulary size, a panel a protocol, as ``<svg>``.
 
     Args:
         curves: of the model first, then of the truth where it is known.
+        salt: of the identifiers in the figure.
     """
-    with figure(9.6, 3.4, "reduction") as drawn:
+    with figure(9.6, 3.4, salt) as drawn:
         panels: Any = drawn.subplots(1, len(PROTOCOLS), sharey=True, sharex=True)
         sizes = sorted({row.words for rows in curves.values() for row in rows})
         for axes, protocol in zip(panels, PROTOCOLS, strict=True):
@@ -46,4 +47,4 @@ def reduction_figure(curves: Mapping[str, Sequence[ReducedVocabulary]]) -> str:
         panels[0].set_ylim(bottom=0.0)
         panels[0].set_ylabel("change against all words, %")
         drawn.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        return to_svg(drawn, "reduction", "Change of PPL and PPLu against vocabulary size")
+        return to_svg(drawn, salt, "Change of PPL and PPLu against vocabulary size")

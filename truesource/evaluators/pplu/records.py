@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, NotRequired
+
 from pydantic import with_config
 from typing_extensions import TypedDict
 
@@ -15,4 +17,5 @@ class PpluRecord(TypedDict):
 
     model: str
     objective: str
+    unigram: NotRequired[Literal["oracle", "train", "test", "model"]]  #: source of the word frequencies
     records: list[ScoreRecord]

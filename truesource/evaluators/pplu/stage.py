@@ -1,4 +1,4 @@
-"""Stage: the perplexity of one model over that of word frequencies, beside the same of the truth."""
+"""Stage: the perplexity of one model over that of word frequencies, and the same of the truth."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.chain.scores import stage as score
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.evaluation.pplu.compare import compare_pplu
-from truesource.generator.frame import preset_frame
-from truesource.grammar.files import digest_json, write_json
+from truesource.evaluators.pplu.measure import measure
+from truesource.evaluators.pplu.settings import PpluSettings
+from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -18,33 +19,56 @@ if TYPE_CHECKING:
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """Every model."""
-    return [Stage.of_model("pplu", model, ("pplu/{}.json",), inputs, make) for model in config.models]
+    """One for each model."""
+    made = ("pplu/{}.json", "pplu/{}.svg")
+    return [Stage.of_model("pplu", model, made, inputs, make) for model in config.models]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
-    """Those of its scores: settings, seed, corpus, grammar, and the trained model."""
-    return score.inputs(run, model)
+    """Settings, and the inputs of its scores: split, seed, corpus, grammar, and the trained model."""
+    return {**score.inputs(run, model), **of_settings(run, PpluSettings)}
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
-    """Write ``pplu/<name>.json``."""
+    """Write ``pplu/<name>.json``, and the figure ``pplu/<name>.svg`` of smaller vocabularies."""
+    from truesource.evaluators.pplu.figures import reduction_figure
     from truesource.lmtrain.models import load_model
+    from truesource.report.figures import standalone
 
-    config = run.config.evaluation
+    config, settings = run.config.evaluation, run.settings(PpluSettings)
     trained = load_model(run.folder / "models" / model.name)
     record: dict[str, Any] = {"model": model.name, "objective": trained.objective}
+    figure = run.folder / "pplu" / f"{model.name}.svg"
+    figure.unlink(missing_ok=True)
     try:
-        found = compare_pplu(
+        result = measure(
             trained,
             run.pcfg,
             run.corpus.sentences(config.split)[: config.sentences],
+            settings,
+            frame=config.frame,
             lengths=run.corpus.lengths,
-            frame=preset_frame(config.frame, trained.objective),
             seed=run.config.seed,
+            counted=_counted(run, settings),
         )
-        record |= {"excluded": found.excluded, "records": found.records()}
     except NothingToCompareError as error:  # as the stage of its scores says
         record |= {"excluded": error.n_sentences, "records": []}
+    else:
+        record |= {
+            "excluded": result.scores.excluded,
+            "unigram": result.scores.unigram.source,
+            "records": result.records,
+        }
+        if result.curves:
+            write_text(figure, standalone(reduction_figure(result.curves, f"reduction-{model.name}")))
     write_json(run.folder / "pplu" / f"{model.name}.json", record)
     return digest_json(record)
+
+
+def _counted(run: RunFolder, settings: PpluSettings) -> list[list[str]]:
+    """The text that word frequencies are counted in; none where they are not counted, or in the scored text."""
+    from truesource.generator.text import read_sentences
+
+    if settings.reference is not None:
+        return read_sentences(settings.reference)
+    return run.corpus.sentences("train") if settings.unigram == "train" else []

@@ -1,229 +1,196 @@
-"""What `truesource evaluate pplu` prints: the scores, smaller vocabularies, split words, ranked sentences."""
+"""Tables of PPLu, of one model on the terminal and of all in the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from truesource.cli.console import console, echo
+from truesource.report.table import ReportTable, TableRow, score_cell, shown
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from truesource.evaluation.core.score import Score
-    from truesource.evaluation.pplu.compare import UnigramPerplexity
-    from truesource.evaluation.pplu.rankings import Ranked, Rankings
-    from truesource.evaluation.pplu.reduction import ReducedVocabulary
-    from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, SplitPerplexities
-
-Records = list[dict[str, Any]]
-ROWS = (
-    ("ppl", "PPL", "of the model, a token"),
-    ("bound", "  of the truth", "the least that any model can have on average"),
-    ("ppl_unigram", "PPL of word frequencies", "what PPL is divided by; PPLu compares only where this is equal"),
-    ("pplu", "PPLu", "PPL over that: below 1, and lower is better"),
-    ("pplu_bound", "  of the truth", ""),
-    ("mutual_information", "mutual information", "of a token and its context in the language, nats"),
-    ("information_learned", "  the model has", "-ln PPLu of the model, nats"),
-    ("share_learned", "  share learned", "1 - KL / mutual information"),
+Record = Mapping[str, Any]
+#: measure, its name, how it is shown, what it means
+MEASURES = (
+    ("ppl", "PPL", ",.2f", "per token; lower is better"),
+    ("bound", "  of the truth", ",.2f", "the lowest that a model can have on average"),
+    (
+        "ppl_unigram",
+        "PPL of word frequencies",
+        ",.2f",
+        "what PPL is divided by; PPLu compares only where this is equal",
+    ),
+    ("pplu", "PPLu", ".4f", "PPL over that; lower is better, below 1 is better than word frequencies"),
+    ("pplu_bound", "  of the truth", ".4f", ""),
+    ("mutual_information", "mutual information", ".4f", "of a token and its context in the language, nats"),
+    ("information_learned", "  of the model", ".4f", "-ln PPLu of the model, nats"),
+    ("share_learned", "  share learned", ".4f", "1 - KL / mutual information"),
 )
+SOURCES = {
+    "oracle": "exact, of the language",
+    "train": "counts of training text",
+    "test": "counts of the scored text, so PPLu is the largest possible, its interval of texts of this size",
+    "model": "counts of the model's samples",
+}
 RANKINGS = {
     "ppl": "by PPL of the model",
     "pplu": "by PPLu of the model",
     "truth_ppl": "by PPL of the truth",
     "truth_pplu": "by PPLu of the truth",
 }
-TRUTH = "the truth"  #: beside the name of the model
 LONGEST = 90  #: characters of a sentence that are shown
 
 
-def print_scores(found: UnigramPerplexity) -> None:
-    """A line a measure, with its interval; then the signature."""
-    sentences = len(set(found.sentence.tolist()))
-    title = f"{found.model} ({found.objective}), {len(found.tokens):,} tokens of {sentences:,} sentences"
-    table = _table(title, f"u: {_source(found)}; in brackets: 95%, sentences resampled")
-    table.add_column("measure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("meaning")
-    for name, label, meaning in ROWS:
-        if name == "information_learned" and "mutual_information" not in found.scores:
-            label, meaning = "-ln PPLu", "nats a token that the model gains over these word frequencies"
-        if name in found.scores:
-            table.add_row(label, _value(found.scores[name]), meaning)
-    console(140).print(table)
-    echo(str(found.scores["pplu"]))
+def scores_table(models: Mapping[str, Sequence[Record]], unigram: str | None, title: str = "") -> ReportTable:
+    """A row for each measure, a column for each model.
 
-
-def print_reduced(curves: Mapping[str, Sequence[ReducedVocabulary]], found: UnigramPerplexity) -> Records:
-    """PPL and PPLu by size of the vocabulary, a table a side; gives one record a number.
-
-    Those of the truth are of its full distributions, which leave out no sentences of earlier splits.
+    Args:
+        models: records by the heading of the column.
+        unigram: source of the word frequencies; None where it is not recorded.
+        title: of the table.
     """
-    from truesource.evaluation.core.exclusion import UNCORRECTED
+    scores = [{record["name"]: record for record in records if "table" not in record} for records in models.values()]
+    alone = not any("mutual_information" in found for found in scores)
+    rows = []
+    for name, label, spec, meaning in MEASURES:
+        if name == "information_learned" and alone:
+            label, meaning = "-ln PPLu", "nats per token that the model gains over these word frequencies"
+        cells = [score_cell(found.get(name), spec) for found in scores]
+        if any(cells):
+            rows.append(TableRow((label, *cells, meaning)))
+    note = "95% intervals from resampling sentences"
+    if unigram is not None:
+        note += f"; word frequencies: {SOURCES[unigram]}"
+    return ReportTable(title=title, columns=("measure", *models, "meaning"), text=(0, -1), rows=rows, note=note)
 
-    of_grammar = {"disjoint": UNCORRECTED} if "disjoint" in found.parts else {}
-    records: Records = []
-    for side, rows in curves.items():
-        table = _table(
-            f"only the most frequent words: {side}",
-            "change: against all words (equation 15). Other words: skip: left out; merge: one word <unk>; renormalise:"
-            " left out, the rest in proportion",
-        )
-        for head in ("words", "protocol", "tokens", "PPL", "change", "PPLu", "change"):
-            table.add_column(head, justify="left" if head == "protocol" else "right", no_wrap=True)
-        for row in sorted(rows, key=lambda r: (-r.words, r.protocol)):
-            table.add_row(
-                f"{row.words:,}",
-                row.protocol,
-                f"{row.tokens:,}",
-                _number(row.ppl),
-                f"{row.change_ppl:.1%}",
-                _number(row.pplu),
-                f"{row.change_pplu:.1%}",
+
+def further_tables(records: Sequence[Record]) -> list[ReportTable]:
+    """What else was measured of one model: smaller vocabularies, split words, rankings of sentences."""
+    of = {
+        name: [record for record in records if record.get("table") == name]
+        for name in ("reduction", "random-split", "senses", "ranking")
+    }
+    sides = {side: [r for r in of["reduction"] if r["side"] == side] for side in ("model", "truth")}
+    made = [_reduction_table(rows) for rows in sides.values() if rows]
+    if of["random-split"]:
+        made.append(_split_table(of["random-split"], {r["name"]: r for r in records if "table" not in r}))
+    if of["senses"]:
+        made.append(_senses_table(of["senses"]))
+    return made + (_ranking_tables(of["ranking"]) if of["ranking"] else [])
+
+
+def _grouped(records: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], dict[str, Record]]:
+    """Records by the values of some keys, then by name."""
+    found: dict[tuple[Any, ...], dict[str, Record]] = {}
+    for record in records:
+        found.setdefault(tuple(record.get(key) for key in keys), {})[record["name"]] = record
+    return found
+
+
+def _reduction_table(records: Sequence[Record]) -> ReportTable:
+    side = records[0]["model"] if records[0]["side"] == "model" else "the truth"
+    return ReportTable(
+        title=f"Only the most frequent words: {side}",
+        columns=("words", "protocol", "tokens", "PPL", "change", "PPLu", "change"),
+        text=(1,),
+        rows=[
+            TableRow(
+                (
+                    f"{words:,}",
+                    protocol,
+                    f"{tokens:,}",
+                    _number(row["ppl"]),
+                    f"{row['change_ppl']['value']:.1%}",
+                    _number(row["pplu"]),
+                    f"{row['change_pplu']['value']:.1%}",
+                )
             )
-            values = {
-                "ppl": row.ppl,
-                "ppl_unigram": row.ppl_unigram,
-                "pplu": row.pplu,
-                "change_ppl": row.change_ppl,
-                "change_pplu": row.change_pplu,
-            }
-            more = {"side": side, "protocol": row.protocol, "words": row.words, "counted": row.tokens}
-            records += _records(found, "reduction", values, more, of_grammar if side == TRUTH else {})
-        console(140).print(table)
-    return records
-
-
-def print_split(
-    splits: Mapping[tuple[Knowledge, Knowledge], SplitPerplexities], found: UnigramPerplexity, beta: float, seed: int
-) -> Records:
-    """PPL and PPLu before and after a random split, by what model and word frequencies know of it."""
-    first = next(iter(splits.values()))
-    share = f"{first.occurrences:,} of {first.tokens:,} tokens"
-    table = _table(
-        f"words split at random, {beta:g} to {1 - beta:g}: {share}",
-        "A random split tells nothing: whoever knows beta has another PPL and the same PPLu; to count the halves in"
-        " the text instead is to fit it",
+            for (words, protocol, tokens), row in _grouped(records, "words", "protocol", "counted").items()
+        ],
+        note="change: against all words. Other words: skip: left out; merge: one word <unk>; renormalise: left out, the"
+        " rest in proportion",
     )
-    for head in ("the model", "word frequencies", "PPL", "after", "PPLu", "after"):
-        table.add_column(head, justify="right" if head[0] in "Pa" else "left", no_wrap=True)
-    names = {"true": "know beta", "counts": "count"}
-    records: Records = []
-    for (model, unigram), split in splits.items():
-        values = {"ppl_split": split.ppl_split, "pplu_split": split.pplu_split}
-        table.add_row(
-            names[model].replace("know ", "knows ").replace("count", "counts"),
-            names[unigram],
-            *(_number(x) for x in (split.ppl, split.ppl_split, split.pplu, split.pplu_split)),
-        )
-        more = {"model_knows": model, "unigram_knows": unigram, "beta": beta, "seed": seed}
-        records += _records(found, "random-split", values, {**more, "occurrences": split.occurrences})
-    console(140).print(table)
-    return records
 
 
-def print_senses(split: SenseSplit, n: int) -> Records:
-    """The truth with words told apart by their tags and without, on sentences of its own."""
-    table = _table(
-        f"the truth on {n:,} sentences of its own, {split.words:,} words split by their tags",
-        "A split by meaning tells something of the context, so PPLu falls",
+def _split_table(records: Sequence[Record], whole: Mapping[str, Record]) -> ReportTable:
+    names = {"true": "known probabilities", "counts": "counted"}
+    beta = records[0]["beta"]
+    return ReportTable(
+        title=f"Words split at random, {beta:g} to {1 - beta:g}: {records[0]['occurrences']:,} tokens",
+        columns=("halves for the model", "for word frequencies", "PPL", "after", "PPLu", "after"),
+        text=(0, 1),
+        rows=[
+            TableRow(
+                (
+                    names[model],
+                    names[unigram],
+                    *map(_number, (whole["ppl"], row["ppl_split"], whole["pplu"], row["pplu_split"])),
+                )
+            )
+            for (model, unigram), row in _grouped(records, "model_knows", "unigram_knows").items()
+        ],
+        note="A random split adds no information: with known probabilities PPL changes and PPLu does not. Counting the"
+        " halves in the text fits them to it",
     )
-    for head in ("measure", "before", "after"):
-        table.add_column(head, justify="left" if head == "measure" else "right", no_wrap=True)
-    shown = (("ppl", "PPL"), ("ppl_unigram", "PPL of word frequencies"), ("pplu", "PPLu"))
-    for name, label in (*shown, ("mutual_information", "mutual information, nats")):
-        table.add_row(label, _value(split.whole[name]), _value(split.split[name]))
-    console(140).print(table)
-    echo(f"mutual information gained: {split.gained:.4f} nats a token")
-    return [
-        {"model": "oracle", "objective": "causal", "table": "senses", "side": side, **scores[name].as_record()}
-        for side, scores in (("whole", split.whole), ("split", split.split))
-        for name in ("ppl", "ppl_unigram", "pplu", "mutual_information")
+
+
+def _senses_table(records: Sequence[Record]) -> ReportTable:
+    names = {"ppl": "PPL", "ppl_unigram": "PPL of word frequencies", "pplu": "PPLu"}
+    sides = _grouped(records, "side")
+    whole, split = sides["whole",], sides["split",]
+    gained = split["mutual_information"]["value"] - whole["mutual_information"]["value"]
+    rows = [
+        TableRow((label, _number(whole[name]), _number(split[name])))
+        for name, label in (*names.items(), ("mutual_information", "mutual information, nats"))
     ]
+    head = records[0]
+    return ReportTable(
+        title=f"The truth on {head['sentences']:,} sentences of its own, {head['words']:,} words split by their tags",
+        columns=("measure", "before", "after"),
+        rows=[*rows, TableRow(("  gained, nats per token", None, f"{gained:.4f}"))],
+        note="A split by meaning adds information about the context, so PPLu falls",
+    )
 
 
-def print_ranks(ranked: Rankings, found: UnigramPerplexity, k: int) -> Records:
-    """The first and last k sentences by PPL and by PPLu of the model, with all their ranks, and Kendall's tau."""
-    records: Records = []
-    for by in ("ppl", "pplu"):
-        for last in (False, True):
-            rows = ranked.top(k, by, last=last)
-            _print_sentences(rows, f"{'last' if last else 'first'} {len(rows)} of {len(ranked.rows):,} {RANKINGS[by]}")
-            for row in rows:
-                values = {"ppl": row.ppl, "pplu": row.pplu}
-                ranks = {"rank_ppl": row.rank_ppl, "rank_pplu": row.rank_pplu}
-                if row.rank_truth_ppl is not None:
-                    ranks |= {"rank_truth_ppl": row.rank_truth_ppl, "rank_truth_pplu": row.rank_truth_pplu or 0}
-                end = "last" if last else "first"
-                records += _records(found, "ranking", values, {"by": by, "end": end, "sentence": row.sentence, **ranks})
-    table = _table("agreement of the rankings", "Kendall's tau-b: 1 the same, 0 unrelated, -1 reversed")
-    table.add_column("")
-    table.add_column("")
-    table.add_column("tau", justify="right")
-    for (one, other), tau in ranked.tau.items():
-        table.add_row(RANKINGS[one], RANKINGS[other], f"{tau:.4f}")
-        records += _records(found, "ranking", {"kendall_tau": tau}, {"of": [one, other]})
-    console(140).print(table)
-    return records
+def _ranking_tables(records: Sequence[Record]) -> list[ReportTable]:
+    ends: dict[tuple[str, str], list[dict[str, Record]]] = {}
+    for (by, end, _), row in _grouped([r for r in records if "by" in r], "by", "end", "sentence").items():
+        ends.setdefault((by, end), []).append(row)
+    taus = [record for record in records if record["name"] == "kendall_tau"]
+    agreement = ReportTable(
+        title="Agreement of the rankings",
+        columns=("ranking", "ranking", "tau"),
+        text=(0, 1),
+        rows=[TableRow((*(RANKINGS[name] for name in tau["of"]), f"{tau['value']:.4f}")) for tau in taus],
+        note="Kendall's tau-b: 1 the same, 0 unrelated, -1 reversed",
+    )
+    return [*(_sentences_table(rows, by, end) for (by, end), rows in ends.items()), agreement]
 
 
-def _print_sentences(rows: Sequence[Ranked], title: str) -> None:
-
-    known = rows[0].rank_truth_ppl is not None
-    table = _table(title, None)
-    heads = ("PPL", "rank", "PPLu", "rank", *(("truth: PPL rank", "PPLu rank") if known else ()))
-    for head in heads:
-        table.add_column(head, justify="right")
-    table.add_column("sentence", overflow="fold")
-    for row in rows:
-        text = row.text if len(row.text) <= LONGEST else f"{row.text[: LONGEST - 3]}..."
-        truth = (f"{row.rank_truth_ppl:,}", f"{row.rank_truth_pplu:,}") if known else ()
-        cells = (_number(row.ppl), f"{row.rank_ppl:,}", _number(row.pplu), f"{row.rank_pplu:,}", *truth)
-        table.add_row(*cells, text)
-    console(140).print(table)
-
-
-def _records(
-    found: UnigramPerplexity,
-    table: str,
-    values: Mapping[str, float],
-    more: Mapping[str, Any],
-    signed: Mapping[str, object] | None = None,
-) -> Records:
-    """One record a number: no interval, and the signature of the scores with what else was chosen.
-
-    Parts of that signature that are other than those of the scores are ``signed``.
-    """
-    from truesource.evaluation.core.signature import signature
-
-    chosen = "|".join(f"{k}:{'/'.join(map(str, v)) if isinstance(v, list) else v}" for k, v in more.items())
-    own = f"{table}|{chosen}|{signature({**found.parts, **(signed or {})})}"
-    head = {"model": found.model, "objective": found.objective, "table": table, **more}
-    return [
-        {**head, "name": name, "value": value, "low": None, "high": None, "signature": own}
-        for name, value in values.items()
-    ]
+def _sentences_table(rows: Sequence[Mapping[str, Record]], by: str, end: str) -> ReportTable:
+    known = "rank_truth_ppl" in rows[0]["ppl"]
+    truth = {"truth: PPL rank": "rank_truth_ppl", "PPLu rank": "rank_truth_pplu"} if known else {}
+    return ReportTable(
+        title=f"{end.capitalize()} {len(rows)} {RANKINGS[by]}",
+        columns=("PPL", "rank", "PPLu", "rank", *truth, "sentence"),
+        text=(-1,),
+        rows=[
+            TableRow(
+                (
+                    _number(row["ppl"]),
+                    f"{row['ppl']['rank_ppl']:,}",
+                    _number(row["pplu"]),
+                    f"{row['ppl']['rank_pplu']:,}",
+                    *(f"{row['ppl'][rank]:,}" for rank in truth.values()),
+                    _shortened(row["ppl"]["text"]),
+                )
+            )
+            for row in rows
+        ],
+    )
 
 
-def _source(found: UnigramPerplexity) -> str:
-    return {
-        "oracle": "exact word frequencies of the language",
-        "train": "word counts of the reference",
-        "test": "word counts of the scored text: PPLu is the largest possible, its interval of texts of this size",
-        "model": "word counts of the model's own samples",
-    }[found.unigram.source]
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def _table(title: str, caption: str | None) -> Table:
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-
-
-def _value(score: Score) -> str:
-    ends = "" if score.low is None or score.high is None else f" [{_number(score.low)}, {_number(score.high)}]"
-    return f"{_number(score.value)}{ends}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4f}"
+def _number(score: Record) -> str:
+    return shown(score["value"], ",.2f" if abs(score["value"]) >= 10 else ".4f")
