@@ -31,7 +31,7 @@ VERBS: dict[str, Callable[..., Any]] = {
 UNREVISED = {
     *("induce", "sample", "train", "score"),
     *("demo", "run", "parse", "bound", "generate", "report", "convert", "vary", "inspect", "cite"),
-    *(f"evaluate {name}" for name in ("divergence", "naturalness", "tokenisation", "pplu", "tendencies", "pairs")),
+    *(f"evaluate {name}" for name in ("divergence", "tokenisation", "tendencies", "pairs")),
     *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice", "scaling")),
 }
 #: words that only people who know the code understand, or that are no plain English

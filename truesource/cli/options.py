@@ -18,8 +18,7 @@ Convention = Annotated[
     Name,
     typer.Option(
         "--convention",
-        help="How the treebank is annotated: which words are none (traces, markers of turns), what of a label is the"
-        " category, which lines are no trees. plain: everything as it is.",
+        help="Annotation convention of the treebank (docs/grammars.md); plain keeps everything.",
     ),
 ]
 Heads = Annotated[
@@ -34,7 +33,7 @@ Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
 Condition = Annotated[
     str | None,
-    typer.Option("--lengths", help="Condition on lengths such as 6..25, or none; default: as the corpus was drawn."),
+    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus)."),
 ]
 Longest = Annotated[
     int | None,

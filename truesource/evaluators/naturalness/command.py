@@ -25,12 +25,11 @@ def command(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Corpus folders, text (one tokenised sentence per line), treebanks, or grammars to sample from;"
-            " NAME=PATH names one.",
+            help="Corpus folders, text, treebanks, or grammars to sample from; NAME=PATH names one.",
         ),
     ],
     reference: Annotated[
-        str, typer.Option("--reference", help="What to compare with: a treebank the grammars have not seen, or text.")
+        str, typer.Option("--reference", help="Treebank that the grammars have not seen, or other text.")
     ],
     settings: NaturalnessSettings,
     oracle: Annotated[
