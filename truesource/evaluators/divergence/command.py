@@ -44,7 +44,7 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
     from truesource.evaluation.divergence.reverse import reverse_divergence
     from truesource.evaluators.divergence.measure import measure
-    from truesource.evaluators.divergence.tables import OF_SAMPLES, group_table, measures_table
+    from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
@@ -63,12 +63,10 @@ def command(
     reverse = {} if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
     found = measure(trained, pcfg, text, settings, lengths=condition, seed=seed, excluded=excluded)
     say_left_out(text[: settings.sentences], pcfg, [], found.impossible.tolist())
-    head = {"model": found.model, "objective": found.objective}
-    of_samples = [{**head, **score.as_record()} for score in reverse.values()]
-    column = {found.model: found.records()}
-    show(measures_table(column, title=f"{found.model} ({found.objective}), {found.contexts:,} contexts"))
-    for by in settings.by:
-        show(group_table(by, column))
+    of_samples = [
+        {"model": found.model, "objective": found.objective, **score.as_record()} for score in reverse.values()
+    ]
+    _show(found, settings)
     if own is not None:
         show(measures_table({found.model: of_samples}, OF_SAMPLES, f"{len(own):,} sentences of {found.model}"))
     main = found.scores.get("kl") or found.scores["kl_infinite"]
@@ -107,6 +105,16 @@ def read_samples(path: Path) -> list[list[str]]:
     if not found:
         raise InputError("the model ended none of these sentences, so there is nothing to compare", path)
     return found
+
+
+def _show(found: ModelDivergence, settings: DivergenceSettings) -> None:
+    from truesource.cli.output import show
+    from truesource.evaluators.divergence.tables import group_table, measures_table
+
+    column = {found.model: found.records()}
+    show(measures_table(column, title=f"{found.model} ({found.objective}), {found.contexts:,} contexts"))
+    for by in settings.by:
+        show(group_table(by, column))
 
 
 def _figure(found: ModelDivergence) -> str:
