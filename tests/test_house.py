@@ -56,6 +56,10 @@ def test_array_types_have_one_file(house: ModuleType) -> None:
     assert defined == ["grammar.arrays"]
 
 
+def test_no_class_name_is_used_twice(house: ModuleType, every: list[Any]) -> None:
+    assert [name for name, n in Counter(house.classes(every)).items() if n > 1] == []
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -121,24 +121,8 @@ def inside_outside(
         pcfg = following
         if folder is not None:
             _save(folder, key, iteration + 1, pcfg, trace)
-    meta = {
-        "estimator": "inside_outside",
-        "start_from": start,
-        "iterations": trace[-1]["iteration"],
-        "tolerance": tolerance,
-        "prior": prior,
-        "sentences": text.size,
-        "tokens": int(text.lengths.sum()),
-        "bracketed": brackets is not None,
-        "impossible_sentences": trace[-1]["impossible"],
-        "log_likelihood_per_token": trace[-1]["log_likelihood"],
-    }
-    if unseen is not None:
-        meta["held_out"] = {
-            "sentences": unseen.size,
-            "impossible_sentences": trace[-1]["held_out_impossible"],
-            "log_likelihood_per_token": trace[-1]["held_out"],
-        }
+    meta = {"estimator": "inside_outside", "start_from": start, "iterations": trace[-1]["iteration"]}
+    meta |= {"tolerance": tolerance, "prior": prior} | _fit(text, brackets is not None, unseen, trace[-1])
     kept = {name: value for name, value in pcfg.meta.items() if name in KEPT}
     return Reestimated(replace(_without_idle_words(pcfg), meta=kept | meta), tuple(trace), converged)
 
@@ -154,6 +138,24 @@ def _check(pcfg: PCFG, iterations: int, tolerance: float, prior: float) -> None:
             "the grammar has classes of unknown words, whose rules sentences of known words would take away; start"
             " from a grammar induced with --lexicon generate"
         )
+
+
+def _fit(text: Text, bracketed: bool, unseen: Text | None, record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the metadata say of the text and its likelihood."""
+    fit: dict[str, Any] = {
+        "sentences": text.size,
+        "tokens": int(text.lengths.sum()),
+        "bracketed": bracketed,
+        "impossible_sentences": record["impossible"],
+        "log_likelihood_per_token": record["log_likelihood"],
+    }
+    if unseen is not None:
+        fit["held_out"] = {
+            "sentences": unseen.size,
+            "impossible_sentences": record["held_out_impossible"],
+            "log_likelihood_per_token": record["held_out"],
+        }
+    return fit
 
 
 def _without_idle_words(pcfg: PCFG) -> PCFG:
