@@ -55,16 +55,8 @@ def sentence_records(
     """
     check_sentences(sentences)
     corrected = excluded if excluded is not None and excluded.exact else None
-    if corrected is not None and distributions:
-        raise InputError(
-            "these sentences leave out those of earlier splits, and full distributions do not; write them to a text"
-            " file to have the distributions of the grammar"
-        )
-    if corrected is not None and variant != "default":
-        raise InputError(
-            "the published masked variant counts derivations several times, so it cannot leave out the sentences of"
-            " earlier splits; write these sentences to a text file to score them by it"
-        )
+    if corrected is not None:
+        _check_excluding(distributions, variant)
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
     if causal:
         if lengths is None:
@@ -88,6 +80,20 @@ def sentence_records(
         for record, following in zip(records, _next(pcfg, sentences, lengths, dtype), strict=True):
             record["next"] = following
     return records
+
+
+def _check_excluding(distributions: bool, variant: Variant) -> None:
+    """Refuse what cannot leave sentences out."""
+    if distributions:
+        raise InputError(
+            "these sentences leave out those of earlier splits, and full distributions do not; write them to a text"
+            " file to have the distributions of the grammar"
+        )
+    if variant != "default":
+        raise InputError(
+            "the published masked variant counts derivations several times, so it cannot leave out the sentences of"
+            " earlier splits; write these sentences to a text file to score them by it"
+        )
 
 
 def _next(

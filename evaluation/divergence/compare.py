@@ -10,6 +10,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
@@ -106,37 +107,42 @@ def compare_distributions(
     oracle = oracle_for(model, pcfg, lengths) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     found = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
-    shared: dict[str, object] = {
-        "objective": model.objective,
+    shared = {**_signed_parts(found, oracle, sentences, excluded, seed), **(signed or {})}
+    return ModelDivergence(
+        model=model.name,
+        objective=model.objective,
+        scores=_scores(found, shared, top, seed),
+        tables={name: _table(found, name, classes, shared, seed) for name in by},
+        reliability=found.reliability,
+        contexts=len(found.values),
+        impossible=found.excluded,
+    )
+
+
+def _signed_parts(
+    found: Contexts, oracle: Oracle, sentences: Sequence[Sequence[str]], excluded: Exclusion | None, seed: int
+) -> dict[str, object]:
+    return {
+        "objective": oracle.objective,
         "given": oracle.condition,
         **disjoint_part(excluded, corrected=False),
-        **frame_parts(ScoringFrame(), model.objective),
+        **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(found.n_sentences - len(found.excluded), seed),
         "sentences": found.n_sentences - len(found.excluded),
         "excluded": len(found.excluded),
         "contexts": len(found.values),
         "data": digest_sentences(sentences),
-        "grammar": pcfg.digest[:8],
-        **(signed or {}),
+        "grammar": oracle.pcfg.digest[:8],
     }
-    tables: dict[str, list[BreakdownRow]] = {}
-    for name in by:
-        if name in found.divided:
-            told = {"classes": classes.origin} if name == "class" else {}
-            tables[name] = by_group(found.divided[name], {**shared, "by": name, **told}, seed)
-        else:
-            key = found.position + 1 if name == "position" else found.length
-            tables[name] = by_context(found, key, {**shared, "by": name}, seed)
-    return ModelDivergence(
-        model=model.name,
-        objective=model.objective,
-        scores=_scores(found, shared, top, seed),
-        tables=tables,
-        reliability=found.reliability,
-        contexts=len(found.values),
-        impossible=found.excluded,
-    )
+
+
+def _table(found: Contexts, by: By, classes: TagClasses, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
+    if by in found.divided:
+        parts = {"classes": classes.origin} if by == "class" else {}
+        return by_group(found.divided[by], {**shared, "by": by, **parts}, seed)
+    key = found.position + 1 if by == "position" else found.length
+    return by_context(found, key, {**shared, "by": by}, seed)
 
 
 def _scores(found: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:

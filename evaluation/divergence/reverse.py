@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
+from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
 from truesource.generator.frame import ScoringFrame
@@ -61,17 +62,7 @@ def reverse_divergence(
     if not samples:
         raise InputError("there are no sentences of the model to compare")
     oracle = oracle_for(model, pcfg, lengths)
-    shared: dict[str, object] = {
-        "objective": "causal",
-        "given": oracle.condition,
-        **frame_parts(ScoringFrame(), "causal"),
-        "vocab": vocabulary_part(oracle),
-        "ci": ci_part(len(samples), seed),
-        "contexts-of": "model",
-        "samples": len(samples),
-        "data": digest_sentences(samples),
-        "grammar": pcfg.digest[:8],
-    }
+    shared = _signed_parts(oracle, samples, seed)
     possible = np.array([len(sample) > 0 for sample in samples])
     words = [oracle.read(sample) for sample in samples if len(sample) > 0]
     if words:
@@ -86,14 +77,7 @@ def reverse_divergence(
     found = measure_contexts(model, oracle, kept)
     paired = found.model - np.log1p(-found.column("special_mass")) - found.truth
     nats = {"unit": "nats/token", "q": "renormalised", "possible": len(kept)}
-    exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
-    columns = {
-        "samples_reverse_kl": Column(found.column("reverse_kl"), exact),
-        "samples_reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
-        "samples_impossible_mass": Column(
-            found.column("impossible_mass"), {"unit": "share", "possible": len(kept), "estimator": "rao-blackwell"}
-        ),
-    }
+    columns = _columns(found, nats)
     if len(kept) == len(samples):
         columns["samples_reverse_kl_paired"] = Column(paired, {**nats, "estimator": "paired"})
     scores |= mean_scores(columns, found.sentence, shared, seed)
@@ -108,6 +92,31 @@ def reverse_divergence(
             parts = {**shared, "ratio": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
             scores["samples_variance_ratio"] = Score("samples_variance_ratio", ratio, signature(parts))
     return scores
+
+
+def _signed_parts(oracle: Oracle, samples: Sequence[Sequence[str]], seed: int) -> dict[str, object]:
+    return {
+        "objective": "causal",
+        "given": oracle.condition,
+        **frame_parts(ScoringFrame(), "causal"),
+        "vocab": vocabulary_part(oracle),
+        "ci": ci_part(len(samples), seed),
+        "contexts-of": "model",
+        "samples": len(samples),
+        "data": digest_sentences(samples),
+        "grammar": oracle.pcfg.digest[:8],
+    }
+
+
+def _columns(found: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
+    """What `mean_scores` takes the means of."""
+    exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
+    share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
+    return {
+        "samples_reverse_kl": Column(found.column("reverse_kl"), exact),
+        "samples_reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
+        "samples_impossible_mass": Column(found.column("impossible_mass"), share),
+    }
 
 
 def _of_possible(gap: FloatArray, tokens: FloatArray, n_samples: int, parts: Mapping[str, object], seed: int) -> Score:

@@ -113,33 +113,9 @@ def learning_dynamics(
     """
     settings = settings or CurveSettings()
     settings.check(pcfg, len(sentences))
-    exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
-    known: _Known | None = None
-    steps: list[int] = []
-    scored: list[BothScored] = []
-    tables: list[dict[str, ExactTable]] = []
-    beside: OracleScores | None = None
-    for step, model in checkpoints:
-        if steps and step <= steps[-1]:
-            raise InputError(f"the steps of checkpoints rise, but {step} comes after {steps[-1]}")
-        if beside is None:
-            beside = oracle_scores(
-                model,
-                pcfg,
-                sentences,
-                lengths=lengths,
-                frame=preset_frame(settings.frame, model.objective),
-                contexts=settings.contexts if settings.frame == "default" else 0,
-                states="class" in settings.by,
-                excluded=excluded,
-            )
-            known = _known(beside, settings)
-        steps.append(step)
-        scored.append(beside.score(step, model, settings.seed))
-        signed = {"model": name, "step": step}
-        tables.append(beside.exact(model, exactly, classes=settings.classes, seed=settings.seed, signed=signed))
-    if beside is None or known is None:
-        raise InputError("there are no checkpoints to compare")
+    beside, known, steps, scored, tables = _score_all(
+        checkpoints, pcfg, sentences, name=name, lengths=lengths, settings=settings, excluded=excluded
+    )
     places, gaps = _together([both.paired for both in scored], sentences)
     left_out = len(places.paired.excluded)
     parts = {
@@ -170,6 +146,47 @@ def learning_dynamics(
         seed=settings.seed,
         parts=parts,
     )
+
+
+def _score_all(
+    checkpoints: Iterable[tuple[int, LanguageModel]],
+    pcfg: PCFG,
+    sentences: Sequence[Sequence[str]],
+    *,
+    name: str,
+    lengths: LengthRange | None,
+    settings: CurveSettings,
+    excluded: Exclusion | None,
+) -> tuple[OracleScores, _Known, list[int], list[BothScored], list[dict[str, ExactTable]]]:
+    """The oracle, what groups need to know, and steps, scores and exact divergences of all checkpoints."""
+    exactly: list[ExactBy] = [by for by in get_args(ExactBy) if by in settings.by]
+    known: _Known | None = None
+    steps: list[int] = []
+    scored: list[BothScored] = []
+    tables: list[dict[str, ExactTable]] = []
+    beside: OracleScores | None = None
+    for step, model in checkpoints:
+        if steps and step <= steps[-1]:
+            raise InputError(f"the steps of checkpoints rise, but {step} comes after {steps[-1]}")
+        if beside is None:
+            beside = oracle_scores(
+                model,
+                pcfg,
+                sentences,
+                lengths=lengths,
+                frame=preset_frame(settings.frame, model.objective),
+                contexts=settings.contexts if settings.frame == "default" else 0,
+                states="class" in settings.by,
+                excluded=excluded,
+            )
+            known = _known(beside, settings)
+        steps.append(step)
+        scored.append(beside.score(step, model, settings.seed))
+        signed = {"model": name, "step": step}
+        tables.append(beside.exact(model, exactly, classes=settings.classes, seed=settings.seed, signed=signed))
+    if beside is None or known is None:
+        raise InputError("there are no checkpoints to compare")
+    return beside, known, steps, scored, tables
 
 
 def _all_of(numbers: Sequence[Int32Array]) -> Int32Array:

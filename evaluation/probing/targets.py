@@ -106,7 +106,7 @@ def word_targets(
         drawn = _drawn_preterminals(language, [seen[i] for i in kept], kept, seed)
         chosen = np.array([column[of_symbol[symbol]] for symbol in drawn], dtype=np.int64)
     sizes = np.array([len(seen[i]) for i in kept], dtype=np.int64)
-    place = np.arange(len(joint)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.concatenate([np.arange(size) for size in sizes])
     words = tuple(word for i in kept for word in seen[i])
     return Targets(
         kind=kind,

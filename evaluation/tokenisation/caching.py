@@ -15,11 +15,11 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.estimate import Document
-from truesource.evaluation.tokenisation.run_estimators import numbered, seed_of
+from truesource.evaluation.tokenisation.run_estimators import check_windows, seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
-from truesource.evaluation.tokenisation.window import check_window, window_part
+from truesource.evaluation.tokenisation.window import window_part
 from truesource.generator.piece_model import TokenisedModel
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
@@ -91,14 +91,12 @@ def caching(
         bootstrap: its seed.
 
     Raises:
-        InputError: pieces reach from one word to the next, so that words have no loss of their own; the tokeniser's
-            canonical tokenisation of a text is longer than what the model reads.
+        InputError: pieces reach from one word to the next, so that words have no loss of their own; the canonical
+            tokenisation of a text is longer than what the model reads.
     """
     if not builder.factorises:
         raise InputError("some pieces reach over white space, so that words have no pieces of their own to compare")
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        with numbered(number):
-            check_window(model, document)
+    check_windows(model, documents)
     totals = np.zeros((len(documents), len(WORDS), len(CASES)))
     counts = np.zeros_like(totals)
     occurrences, types = np.zeros(len(WORDS), dtype=np.int64), np.zeros(len(WORDS), dtype=np.int64)
@@ -112,7 +110,19 @@ def caching(
             totals[row, column], counts[row, column] = losses.total, losses.count
             occurrences[column] += losses.occurrences
             types[column] += losses.types
-    parts: dict[str, object] = {
+    parts = _signed_parts(model, documents, settings, impossible, bootstrap)
+    rows = []
+    for column, words in enumerate(WORDS):
+        signed = signature({**parts, "repeated-words": words})
+        scores = _mean_losses(totals[:, column], counts[:, column], signed, bootstrap)
+        rows.append(CachingRow(words, scores, int(occurrences[column]), int(types[column])))
+    return Caching(model.name, tuple(rows), impossible)
+
+
+def _signed_parts(
+    model: TokenisedModel, documents: Documents, settings: EstimatorSettings, impossible: int, bootstrap: int
+) -> dict[str, object]:
+    return {
         "model": model.name,
         "estimator": "wr",
         "samples": settings.samples,
@@ -127,17 +137,17 @@ def caching(
         "ci": ci_part(len(documents), bootstrap, "document"),
         "data": digest_sentences([[document.text.original] for document in documents.documents]),
     }
-    rows = []
-    for column, words in enumerate(WORDS):
-        scores: dict[Case, Score] = {}
-        if counts[:, column].sum(axis=0).all():
-            intervals = resampled_ratios(totals[:, column], counts[:, column], seed=bootstrap)
-            value = totals[:, column].sum(axis=0) / counts[:, column].sum(axis=0)
-            signed = signature({**parts, "repeated-words": words})
-            for i, case in enumerate(CASES):
-                scores[case] = Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i]))
-        rows.append(CachingRow(words, scores, int(occurrences[column]), int(types[column])))
-    return Caching(model.name, tuple(rows), impossible)
+
+
+def _mean_losses(total: FloatArray, count: FloatArray, signed: str, seed: int) -> dict[Case, Score]:
+    """Means of (D, 3) losses of the documents, by `CASES`; nothing where a case has no words."""
+    if not count.sum(axis=0).all():
+        return {}
+    intervals = resampled_ratios(total, count, seed=seed)
+    value = total.sum(axis=0) / count.sum(axis=0)
+    return {
+        case: Score(f"loss_{case}", float(value[i]), signed, *ends(*intervals[:, i])) for i, case in enumerate(CASES)
+    }
 
 
 @dataclass(frozen=True)

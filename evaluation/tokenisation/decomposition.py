@@ -224,17 +224,7 @@ def decompose(
         raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
     sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
     truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded)
-    altered = np.array([document.text.altered for document in evaluation.documents])
-    possible = np.isfinite(truth)
-    kept = np.flatnonzero(possible & ~altered)
-    impossible = tuple(evaluation.numbers[~possible].tolist())
-    other = tuple(evaluation.numbers[altered & possible].tolist())
-    if len(kept) == 0:
-        raise NothingToMeasureError(
-            f"no sentence is left to set against the truth: the grammar cannot make {len(impossible)} of"
-            f" {len(sentences)}, and the tokeniser alters {len(other)}",
-            "no-common-sentence",
-        )
+    kept, impossible, altered = _common_sentences(evaluation, truth)
     _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
 
     def sums(values: FloatArray) -> FloatArray:
@@ -254,13 +244,28 @@ def decompose(
         variance=variance,
         sentences=tuple(map(tuple, joined)),
         impossible=impossible,
-        altered=other,
+        altered=altered,
         evaluation=evaluation,
         grammar=grammar,
         lengths=lengths,
         per_document=per_document,
         excluded=excluded,
     )
+
+
+def _common_sentences(evaluation: Evaluation, truth: FloatArray) -> tuple[IntArray, tuple[int, ...], tuple[int, ...]]:
+    """Rows of the sentences that model and truth both read; numbers of those impossible for the truth, and altered."""
+    altered = np.array([document.text.altered for document in evaluation.documents])
+    possible = np.isfinite(truth)
+    impossible, other = evaluation.numbers[~possible], evaluation.numbers[altered & possible]
+    kept = np.flatnonzero(possible & ~altered)
+    if len(kept) == 0:
+        raise NothingToMeasureError(
+            f"no sentence is left to set against the truth: the grammar cannot make {len(impossible)} of"
+            f" {len(truth)}, and the tokeniser alters {len(other)}",
+            "no-common-sentence",
+        )
+    return kept, tuple(impossible.tolist()), tuple(other.tolist())
 
 
 def true_log_probs(

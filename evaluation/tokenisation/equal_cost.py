@@ -13,6 +13,7 @@ from truesource.evaluation.tokenisation.documents import Documents
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.estimators.exact import TooManyContextsError
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
+from truesource.evaluation.tokenisation.results import Total
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs, numbered, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.generator.piece_model import TokenisedModel
@@ -171,26 +172,26 @@ def equal_cost(
     truth, finite = reference.log_p[place], np.isfinite(reference.log_p[place])
     if not finite.any():
         raise InputError("no document has a reference value")
-    points = []
-    for run, row in zip(runs, labels, strict=True):
-        error = np.stack([found.log_p(label) - truth for label in row])[:, finite]
-        totals = [found.total(label) for label in row]
-        with np.errstate(over="ignore"):
-            ratio = float(np.exp(error).mean())
-        points.append(
-            CostPoint(
-                model=model.name,
-                estimator=run.estimator,
-                settings=run.settings,
-                bound=totals[0].bound,
-                steps_per_piece=float(np.mean([total.steps_per_piece for total in totals])),
-                error=float(error.mean()),
-                sd=float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(row) > 1 else None,
-                rmse=float(np.sqrt(np.square(error).mean())),
-                ratio=ratio if math.isfinite(ratio) else None,
-                documents=int(finite.sum()),
-                repeats=len(row),
-                reference=reference.how,
-            )
-        )
-    return points
+    errors = [np.stack([found.log_p(label) - truth for label in row])[:, finite] for row in labels]
+    totals = [[found.total(label) for label in row] for row in labels]
+    return [_cost_point(model.name, *each, reference.how) for each in zip(runs, errors, totals, strict=True)]
+
+
+def _cost_point(model: str, run: EstimatorRun, error: FloatArray, totals: Sequence[Total], reference: str) -> CostPoint:
+    """A point from errors of the repeats at each document, (R, N), nats, and totals of the repeats."""
+    with np.errstate(over="ignore"):
+        ratio = float(np.exp(error).mean())
+    return CostPoint(
+        model=model,
+        estimator=run.estimator,
+        settings=run.settings,
+        bound=totals[0].bound,
+        steps_per_piece=float(np.mean([total.steps_per_piece for total in totals])),
+        error=float(error.mean()),
+        sd=float(np.sqrt(error.var(axis=0, ddof=1).mean())) if len(error) > 1 else None,
+        rmse=float(np.sqrt(np.square(error).mean())),
+        ratio=ratio if math.isfinite(ratio) else None,
+        documents=error.shape[1],
+        repeats=len(error),
+        reference=reference,
+    )

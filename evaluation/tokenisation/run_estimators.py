@@ -59,17 +59,10 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
     """
     runs = {ONE_BEST: EstimatorRun(ONE_BEST), **{label: run for label, run in runs.items() if label != ONE_BEST}}
     _check(runs)
-    for number, document in zip(documents.numbers, documents.documents, strict=True):
-        with numbered(number):
-            check_window(model, document)
+    check_windows(model, documents)
     kept: list[int] = []
     estimates: dict[str, list[Estimate]] = {label: [] for label in runs}
-    left_out = [
-        LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True)
-        for text in documents.unreadable
-    ]
-    long = f"the canonical tokenisation has more tokens than the {model.longest} that the model reads"
-    left_out += [LeftOut(number, long) for number in documents.too_long]
+    left_out = _set_aside(model, documents)
     with meter(f"summing over segmentations with {model.name}", total=len(documents)) as progress:
         for i, (number, document) in enumerate(zip(documents.numbers, documents.documents, strict=True)):
             with numbered(number):
@@ -86,28 +79,54 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
         raise InputError(
             f"no document is left to evaluate: all {len(left_out)} are left out, the first because {left_out[0].reason}"
         )
-    parts = {
-        "model": model.name,
-        **({} if model.chosen_before is None else {"before": model.chosen_before}),
-        "eos": "in" if model.around[1] else "out",
-        "documents": len(kept),
-        "left-out": len(left_out),
-        "altered": sum(documents.documents[i].text.altered for i in kept),
-        "pieces": model.pieces.inventory.part,
-        **window_part(model, (documents.documents[i] for i in kept)),
-        "q-scores": digest_scores(documents.documents),
-        "data": digest_sentences([[document.text.original] for document in documents.documents]),
-    }
+    evaluated = tuple(documents.documents[i] for i in kept)
     return Evaluation(
         model=model.name,
-        documents=tuple(documents.documents[i] for i in kept),
+        documents=evaluated,
         numbers=np.array([documents.numbers[i] for i in kept], dtype=np.int64),
         runs=runs,
         estimates={label: tuple(found) for label, found in estimates.items()},
         left_out=tuple(left_out),
-        parts=parts,
+        parts=_signed_parts(model, documents, evaluated, len(left_out)),
         end=bool(model.around[1]),
     )
+
+
+def _signed_parts(
+    model: TokenisedModel, documents: Documents, evaluated: Sequence[Document], left_out: int
+) -> dict[str, object]:
+    return {
+        "model": model.name,
+        **({} if model.chosen_before is None else {"before": model.chosen_before}),
+        "eos": "in" if model.around[1] else "out",
+        "documents": len(evaluated),
+        "left-out": left_out,
+        "altered": sum(document.text.altered for document in evaluated),
+        "pieces": model.pieces.inventory.part,
+        **window_part(model, evaluated),
+        "q-scores": digest_scores(documents.documents),
+        "data": digest_sentences([[document.text.original] for document in documents.documents]),
+    }
+
+
+def check_windows(model: TokenisedModel, documents: Documents) -> None:
+    """Refuse documents whose canonical tokenisation the model cannot read.
+
+    Raises:
+        InputError: it is longer than the model's window; the message says which document.
+    """
+    for number, document in zip(documents.numbers, documents.documents, strict=True):
+        with numbered(number):
+            check_window(model, document)
+
+
+def _set_aside(model: TokenisedModel, documents: Documents) -> list[LeftOut]:
+    """The texts that no estimator can be run on."""
+    long = f"the canonical tokenisation has more tokens than the {model.longest} that the model reads"
+    found = [LeftOut(number, long) for number in documents.too_long]
+    for text in documents.unreadable:
+        found.append(LeftOut(text.number, f"no piece spells {', '.join(text.parts)}", unreadable=True))
+    return found
 
 
 def _check(runs: Mapping[str, EstimatorRun]) -> None:

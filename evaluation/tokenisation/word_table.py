@@ -108,28 +108,7 @@ def word_surprisals(
         marginal.append(-found.log_p)
         known = exact.get(row)
         true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
-    columns = {
-        "surprisal": canonical,
-        "surprisal_marginal": marginal,
-        "surprisal_difference": [own - marginal for own, marginal in zip(canonical, marginal, strict=True)],
-    }
-    if truth is not None:
-        columns["surprisal_truth"] = true
-        columns["surprisal_excess"] = [marginal - known for marginal, known in zip(marginal, true, strict=True)]
-    parts: dict[str, object] = {
-        **evaluation.parts,
-        "estimator": "words/dpf",
-        "b": settings.b,
-        "seed": settings.seed,
-        "candidates": settings.candidates,
-        "particles": settings.particles,
-        "tail": settings.tail,
-        "replicates": settings.replicates,
-        "exact": whole,
-        "eos": "out",
-        "unit": "nats/word",
-        "ci": ci_part(len(evaluation.documents), seed, "document"),
-    }
+    parts = _signed_parts(evaluation, settings, whole, seed)
     if truth is not None:
         parts |= {"grammar": truth.digest[:8], "given": lengths or "none", **disjoint_part(excluded)}
     return WordTable(
@@ -140,8 +119,35 @@ def word_surprisals(
         canonical=np.concatenate(canonical),
         marginal=np.concatenate(marginal),
         truth=np.concatenate(true) if truth is not None else None,
-        scores=_means(columns, signature(parts), seed),
+        scores=_means(_columns(canonical, marginal, None if truth is None else true), signature(parts), seed),
     )
+
+
+def _columns(
+    canonical: Sequence[FloatArray], marginal: Sequence[FloatArray], true: Sequence[FloatArray] | None
+) -> dict[str, Sequence[FloatArray]]:
+    """Surprisals of the words of each text, and their differences, by the name of the score."""
+    columns = {
+        "surprisal": canonical,
+        "surprisal_marginal": marginal,
+        "surprisal_difference": [one - every for one, every in zip(canonical, marginal, strict=True)],
+    }
+    if true is not None:
+        columns["surprisal_truth"] = true
+        columns["surprisal_excess"] = [every - known for every, known in zip(marginal, true, strict=True)]
+    return columns
+
+
+def _signed_parts(evaluation: Evaluation, settings: EstimatorSettings, exact: int, seed: int) -> dict[str, object]:
+    return {
+        **evaluation.parts,
+        "estimator": "words/dpf",
+        **{key: getattr(settings, key) for key in ("b", "seed", "candidates", "particles", "tail", "replicates")},
+        "exact": exact,
+        "eos": "out",
+        "unit": "nats/word",
+        "ci": ci_part(len(evaluation.documents), seed, "document"),
+    }
 
 
 def _exact(

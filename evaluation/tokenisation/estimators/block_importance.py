@@ -55,12 +55,9 @@ def block_importance(model: TokenisedModel, document: Document, settings: Estima
     bound: Bound = "unbiased" if settings.tail or walk.whole else "part"
     return Estimate(
         estimator="block",
-        log_p=found.log_p,
         bound=narrowed(bound, model, document),
-        relative_variance=found.relative_variance,
-        ess=found.ess,
-        max_share=found.max_share,
         log_lower=log_sum(log_p[first]),
         steps=walk.scorer.steps,
         cuts=walk.scored,
+        **vars(found),
     )

@@ -169,6 +169,18 @@ def sum_over_contexts(
                 here = states.context[(low + CHUNK) // len(arcs) :]
                 scorer.keep(np.unique(np.concatenate([here, *(s.context for later in waiting for s in later)])))
                 made = 0
+    return _sum_at_end(scorer, states, back, lattice, budget, visited)
+
+
+def _sum_at_end(
+    scorer: IncrementalScorer,
+    states: States,
+    back: list[tuple[IntArray, IntArray]],
+    lattice: Lattice,
+    budget: Budget,
+    visited: int,
+) -> ExactSum:
+    """What the states of the last position sum to, with the probability that the text ends."""
     at_end = np.empty(len(states))
     for low in range(0, len(states), CHUNK):
         scorer.keep(np.unique(states.context[low:]))

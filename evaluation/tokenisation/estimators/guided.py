@@ -74,12 +74,9 @@ def guided(model: TokenisedModel, document: Document, settings: EstimatorSetting
     found = mean_of_weights(np.concatenate([log_w + ends, np.full(n - len(log_w), -math.inf)]))
     return Estimate(
         estimator="guided",
-        log_p=found.log_p,
         bound=narrowed("unbiased", model, document),
-        relative_variance=found.relative_variance,
-        ess=found.ess,
-        max_share=found.max_share,
         log_lower=log_sum((log_p + ends)[different]),
         steps=scorer.steps,
         cuts=scored,
+        **vars(found),
     )

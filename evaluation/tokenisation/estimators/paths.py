@@ -177,12 +177,9 @@ def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, docume
 def _of_weights(name: str, found: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
     return Estimate(
         estimator=name,
-        log_p=weighted.log_p,
         bound=bound,
-        relative_variance=weighted.relative_variance,
-        ess=weighted.ess,
-        max_share=weighted.max_share,
         log_lower=found.log_lower,
         steps=found.steps,
         cuts=found.distinct,
+        **vars(weighted),
     )
