@@ -15,7 +15,7 @@ from command_line import Command
 from tiny_run import prepare
 
 from truesource.evaluation.probing.experiment import ProbeSettings
-from truesource.evaluators.probing.probe_layers import Task, parse_layers, probe_model
+from truesource.evaluators.probing.measure import Task, parse_layers, probe_model
 from truesource.experiment import build_report, execute, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG

@@ -84,7 +84,7 @@ def command(
     from truesource.evaluation.dynamics.compare import CurveSettings
     from truesource.evaluation.dynamics.findings import findings
     from truesource.evaluation.dynamics.groupings import BY
-    from truesource.evaluators.dynamics.checkpoints import measure_checkpoints, sampled_trees
+    from truesource.evaluators.dynamics.measure import measure_checkpoints, sampled_trees
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_json, write_text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.tag_classes import PENN, read_classes
 from truesource.evaluation.dynamics.compare import CurveSettings
 from truesource.evaluation.dynamics.findings import findings
-from truesource.evaluators.dynamics.checkpoints import measure_checkpoints, sampled_trees
+from truesource.evaluators.dynamics.measure import measure_checkpoints, sampled_trees
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.run.inputs import of_model

@@ -77,7 +77,7 @@ def command(
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences, warn_of_other_grammar
     from truesource.evaluation.probing.experiment import ProbeSettings
-    from truesource.evaluators.probing.probe_layers import Task, parse_layers, probe_model
+    from truesource.evaluators.probing.measure import Task, parse_layers, probe_model
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.files import write_json, write_text
     from truesource.grammar.pcfg import PCFG

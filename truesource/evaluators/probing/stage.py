@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.probing.experiment import ProbeSettings
-from truesource.evaluators.probing.probe_layers import Task, probe_model
+from truesource.evaluators.probing.measure import Task, probe_model
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json
