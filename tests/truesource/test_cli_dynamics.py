@@ -107,20 +107,23 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_every_snapshot_is_measured_and_everything_is_written(name: str, here: Path, command: Command) -> None:
     found = command(
-        *CALL, name, "corpus", "--oracle", "toy.npz", "--by", "depth,length", "--json", "d.json", "--figure", "d.svg"
+        *CALL,
+        name,
+        "corpus",
+        "--oracle",
+        "toy.npz",
+        "--by",
+        "class,depth,length",
+        "--json",
+        "d.json",
+        "--figure",
+        "d.svg",
     )
     assert (found.code, found.err) == (0, "")
     assert found.last.startswith("Wrote d.json and d.svg. Next: truesource evaluate divergence")
-    for text in (
-        "by class",
-        "by depth",
-        "by length",
-        "half gone from",
-        "part of KL",
-        "Furthest from the truth at the end",
-    ):
+    for text in ("nouns", "constituents above", "words in sentence", "Furthest from the truth at the end"):
         assert text in found.out
-    assert "by position" not in found.out
+    assert "position" not in found.out
     records = json.loads((here / "d.json").read_text(encoding="utf-8"))
     assert {r["step"] for r in records if "step" in r} == set(STEPS)
     assert {r["by"] for r in records} == {"all", "class", "length", "depth"}
@@ -196,7 +199,7 @@ def test_only_what_is_asked_for_is_measured(here: Path, command: Command) -> Non
     PCFG.from_text("S -> S S 0.5 | NN 0.5\nNN -> dog 0.5 | cat 0.5").save(here / "critical.npz")
     (here / "text.txt").write_text("dog cat\ncat\ndog dog cat\n", encoding="utf-8")
     call = (*CALL, "gpt2", "text.txt", "--oracle", "critical.npz", "--contexts", 0)
-    assert command(*call).code == 0  # no word has a frequency under this grammar
+    assert command(*call, "--by", "class").code == 0  # no word has a frequency under this grammar
     found = command(*call, "--by", "frequency")
     assert found.code == 2
     assert "infinite" in found.err
@@ -206,16 +209,13 @@ def test_there_is_no_exact_divergence_of_another_frame(here: Path, command: Comm
     call = (*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
     found = command(*call, "--frame", "paper", "--json", "d.json")
     assert found.code == 0
-    assert found.err.count("No exact KL: it is of all positions, and --frame paper leaves some out") == 1
+    assert found.err.count("No exact KL") == 1
     assert "over all tokens it cannot" not in found.out
     assert not any(r["name"] == "kl" for r in json.loads((here / "d.json").read_text(encoding="utf-8")))
-    for options, message in (
-        (("--contexts", 0), "--contexts is 0"),
-        (("--frame", "paper"), "--frame paper leaves some out"),
-    ):
+    for options, message in ((("--contexts", 0), "--measure"), (("--frame", "paper"), "in the frame paper")):
         refused = command(*call, *options, "--measure", "kl", "--figure", "d.svg")
         assert refused.code == 2
-        assert "there is no exact KL to draw" in refused.err
+        assert "there is no exact KL" in refused.err
         assert message in refused.err
         assert not (here / "d.svg").exists()
 
@@ -339,34 +339,33 @@ def test_the_words_of_the_section_go_by_tags_and_frame(finished: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(FinishedRun, "of_models", lambda *given: {"m": {**record, **changes}})
             content = DYNAMICS.section(run)
-        assert [row["low"] for row in content[0]["rows"]].count(None) == 1
+        assert [row.cells[2].ends for row in content[0]["table"].rows].count(None) == 1
         return " ".join(render(DYNAMICS.template, finished, section=content).split())
 
     own = page()
-    assert "the mean over all tokens is at most 0" in own
-    assert "shared out among them by its exact posterior" in own
-    assert "lowest and highest in 95% of the resamples of sentences" in own
+    assert "minus the divergence" in own
+    assert "exact posterior" in own
     other = page(tags="paper", frame="paper")
-    assert "at most 0" not in other
+    assert "minus the divergence" not in other
     assert "causal: sentence ends, first words and unknown words" in other
-    assert "shared out" not in other
+    assert "exact posterior" not in other
     assert "in the derivation that the sentence was sampled with" in other
 
 
 def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
     record = json.loads((finished / "runs" / "toy" / "dynamics" / "network.json").read_text(encoding="utf-8"))
     for measure in ("mean", "median", "kl"):
-        drawn = ElementTree.fromstring(dynamics_figure(record, measure))
+        drawn = ElementTree.fromstring(dynamics_figure({**record, "measure": measure}))
         assert "nouns" in "".join(drawn.itertext())
     some = {**record, "curves": {"all": record["curves"]["all"]}}
     assert "all tokens" in "".join(ElementTree.fromstring(curves_figure(0, some)).itertext())
     with pytest.raises(InputError, match=r"there is no exact KL.* of network to draw"):
-        dynamics_figure({**record, "curves": {"class": without_kl(record["curves"]["class"])}}, "kl")
+        dynamics_figure({**record, "measure": "kl", "curves": {"class": without_kl(record["curves"]["class"])}})
     assert "constituents above the word (expected)" in (places_figure(0, record) or "")
     drawn_tags = places_figure(0, {**record, "tags": "drawn"}) or ""
     assert "constituents above the word" in drawn_tags
     assert "(expected)" not in drawn_tags
-    only = "".join(ElementTree.fromstring(dynamics_figure(record, only=["verbs"])).itertext())
+    only = "".join(ElementTree.fromstring(dynamics_figure({**record, "only": ["verbs"]})).itertext())
     assert "verbs" in only
     assert "nouns" not in only
 
@@ -377,6 +376,8 @@ def test_figures_draw_the_kinds_of_records_there_are(finished: Path) -> None:
         ("evaluation.dynamics={by: [tag]}", "evaluation.dynamics.by"),
         ("evaluation.dynamics={tags: best}", "evaluation.dynamics.tags"),
         ("evaluation.dynamics={threshold: 0}", "evaluation.dynamics.threshold"),
+        ("evaluation.dynamics={measure: kl, contexts: 0}", "evaluation.dynamics: measure"),
+        ("evaluation={frame: paper, dynamics: {measure: kl}}", "evaluation.dynamics.measure"),
         ("models=[{name: plain, training: {max_steps: 2}}]", "needs a model with snapshots"),
     ],
 )

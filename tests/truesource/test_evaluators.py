@@ -135,14 +135,18 @@ name: toy
 treebank: {files: bank.mrg, held_out: 0.4}
 grammar: {method: relative_frequency}
 corpus: {lengths: 2..9, splits: {train: 120, dev: 20, eval: 40}}
-models: [{name: net, model: {architecture: ngram}}]
+models:
+  - {name: net, model: {architecture: ngram}}
+  - {name: gpt2, model: {dim: 8, heads: 2, layers: 1}, training: {max_steps: 2, snapshots: log}}
 evaluation:
   naturalness: {sentences: 100, variant: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
+  dynamics: {sentences: 30, contexts: 40, by: [class, depth], measure: median}
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
+GPT2 = MODEL.replace("/net ", "/gpt2 ")
 #: by evaluator: what its stage leaves, and the verb that measures the same
 SAME = {
     "naturalness": (
@@ -159,6 +163,10 @@ SAME = {
     "pplu": (
         "pplu/net.json",
         f"{MODEL} --unigram train --smoothing 1 --reduce --split-words dog,the --beta 0.3 --rank 2",
+    ),
+    "dynamics": (
+        "dynamics/gpt2.json",
+        f"{GPT2} --sentences 30 --contexts 40 --by class,depth --measure median",
     ),
 }
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,12 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, read_classes, tags_of
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.dynamics.averages import Members, group_means
-from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
+from truesource.evaluation.dynamics.compare import learning_dynamics
 from truesource.evaluation.dynamics.derivations import drawn_structure, expected_structure, tree_structure
 from truesource.evaluation.dynamics.findings import findings
 from truesource.evaluation.dynamics.groupings import BY, By
 from truesource.evaluation.dynamics.milestones import Crossings, stays_below
+from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.measures.bootstrap import REPLICATES
 from truesource.generator.corpus import Corpus
@@ -91,18 +93,18 @@ def shares(sentence: list[str]) -> tuple[list[dict[str, float]], list[float]]:
     return tags, depth
 
 
-def measured(objective: Objective = "causal", **options: object) -> Dynamics:
+def measured(objective: Objective = "causal", contexts: int = 2000, **options: Any) -> Dynamics:
     """Three checkpoints."""
     made = ((step, checkpoint(x, objective)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
-    given = CurveSettings(seed=3, **options)  # type: ignore[arg-type]
-    return learning_dynamics(made, TAGGED, SENTENCES, name="toy", lengths=LENGTHS, settings=given)
+    given = CurveSettings(contexts=contexts)
+    return learning_dynamics(made, TAGGED, SENTENCES, name="toy", lengths=LENGTHS, settings=given, seed=3, **options)
 
 
 def measured_on(sentences: Sequence[list[str]], **options: object) -> Dynamics:
     """The same of some sentences, without the exact divergence."""
     made = ((step, checkpoint(x)) for step, x in ((0, 1.5), (4, 0.8), (16, 0.1)))
-    given = CurveSettings(seed=3, contexts=0, **options)  # type: ignore[arg-type]
-    return learning_dynamics(made, TAGGED, sentences, name="toy", lengths=LENGTHS, settings=given)
+    given = CurveSettings(contexts=0, **options)  # type: ignore[arg-type]
+    return learning_dynamics(made, TAGGED, sentences, name="toy", lengths=LENGTHS, settings=given, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -164,10 +166,14 @@ def test_what_is_wrong_with_the_groups_is_said_before_a_model_is_scored(by: By) 
 
     critical = PCFG.from_text("S -> S S 0.5 | a 0.5")
     labelled = TagClasses({"S": "s", "A": "a"}, "x", complete=True)
-    odd = CurveSettings(by=(by,), tags="paper", trees=[Tree("ODD", ("a",))], classes=labelled)
+    odd = CurveSettings(by=(by,), tags="paper")
+    trees = [Tree("ODD", ("a",))]
+    never: Any = Never(1.0)
     message = "miss the tag 'ODD'" if by == "class" else "infinite"
     with pytest.raises(InputError, match=message):
-        learning_dynamics([(0, Never(1.0))], critical, [["a"]], name="m", lengths=None, settings=odd)  # type: ignore[list-item]
+        learning_dynamics(
+            [(0, never)], critical, [["a"]], name="m", lengths=None, settings=odd, classes=labelled, trees=trees
+        )
 
 
 def test_tags_of_drawn_derivations_have_the_posterior() -> None:
@@ -192,8 +198,9 @@ def test_the_sampled_trees_give_their_own_tags(tmp_path: Path) -> None:
     assert [found.labels[k] for k in found.tags.argmax(axis=1)] == [tag for tag, _ in plain]
     assert found.depth.tolist() == [above for _, above in plain]
     models = [(0, checkpoint(0.5))]
-    given = CurveSettings(tags="paper", trees=trees, by=("class",), contexts=0)
-    curves = learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given).curves["class"]
+    given = CurveSettings(tags="paper", by=("class",), contexts=0)
+    found = learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given, trees=trees)
+    curves = found.curves["class"]
     for name, tokens in zip(curves.names, curves.tokens, strict=True):
         assert tokens == (len(sentences) if name == "(end)" else sum(CLASSES[tag] == name for tag, _ in plain))
 
@@ -404,9 +411,19 @@ def shifted(loss: dict[str, list[float]], sentences: Sequence[list[str]], frame:
     trees = [
         Tree("S", tuple(Tree({"a": "NN", "b": "VB", "c": "DT", "d": "XX"}[w], (w,)) for w in s)) for s in sentences
     ]
-    given_ = CurveSettings(tags="paper", trees=trees, by=("all", "class", "length"), frame=frame, classes=OWN)
+    given_ = CurveSettings(tags="paper", by=("class", "length"))
     models = [(step, Shifted(c)) for c, step in enumerate((0, 8))]
-    return learning_dynamics(models, TAGGED, sentences, name="m", lengths=LENGTHS, settings=given_)  # type: ignore[arg-type]
+    return learning_dynamics(
+        models,  # type: ignore[arg-type]
+        TAGGED,
+        sentences,
+        name="m",
+        lengths=LENGTHS,
+        settings=given_,
+        classes=OWN,
+        trees=trees,
+        frame=frame,
+    )
 
 
 OWN = TagClasses({"NN": "nouns", "VB": "verbs", "DT": "articles", "XX": "others", "JJ": "others"}, "own", complete=True)
@@ -519,10 +536,7 @@ def test_records_name_checkpoint_and_group_and_their_signatures_differ(causal: D
     [
         ([], {}, "no checkpoints"),
         ([4, 4], {}, "4 comes after 4"),
-        ([1], {"by": ("tag",)}, "got tag"),
-        ([1], {"tags": "best"}, "not 'best'"),
-        ([1], {"tags": "paper"}, "give them, or 'drawn'"),
-        ([1], {"threshold": 0.0}, "above 0, got 0.0"),
+        ([1], {"settings": CurveSettings(tags="paper")}, "give them, or 'drawn'"),
         ([1], {"classes": TagClasses({"NN": "n", "VB": "v"}, "x", complete=True)}, "miss the tag 'DT' \\(and 1 more"),
     ],
 )
@@ -534,7 +548,7 @@ def test_what_cannot_be_measured_is_refused(steps: list[int], options: dict[str,
             SENTENCES,
             name="m",
             lengths=LENGTHS,
-            settings=CurveSettings(**options),  # type: ignore[arg-type]
+            **options,  # type: ignore[arg-type]
         )
 
 
@@ -604,8 +618,8 @@ def test_penn_tags_have_the_seven_published_classes_and_others_their_own() -> No
 def test_all_tokens_together_have_the_divergence_of_a_plain_comparison(seed: int) -> None:
     rng = np.random.default_rng(seed)
     model = checkpoint(float(rng.uniform(0, 2)))
-    given_ = CurveSettings(by=("all",), seed=seed)
-    found = learning_dynamics([(0, model)], TAGGED, SENTENCES, name="m", lengths=LENGTHS, settings=given_)
+    given_ = CurveSettings(by=())
+    found = learning_dynamics([(0, model)], TAGGED, SENTENCES, name="m", lengths=LENGTHS, settings=given_, seed=seed)
     alone = compare_distributions(model, TAGGED, SENTENCES, lengths=LENGTHS, seed=seed).scores["kl_paired"]
     score = found.score("all", 0, 0, "log_ratio")
     assert score is not None

@@ -30,27 +30,26 @@ PLACES = {
 SMALL = 0.002  #: groups with a smaller share of the tokens are not drawn by place
 
 
-def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] = ()) -> str:
+def dynamics_figure(record: Record) -> str:
     """All panels in one ``<svg>``.
 
     Args:
-        record: of `truesource.evaluation.dynamics.table.Dynamics.as_record`.
-        measure: a key of `MEASURES`.
-        only: classes to show; all by default.
+        record: as `truesource.evaluators.dynamics.measure.report_record`; in those of earlier versions, the mean of all
+            classes is shown.
 
     Raises:
         InputError: there are no values of the measure.
     """
-    by = curves_of(record)
-    places = _measured(record, measure)
+    by, measure = curves_of(record), _measure(record)
+    places = _measured(record)
     if by and not np.isfinite(_rows(record["curves"][by][measure]["value"])).any():
         raise InputError(f"there is no {MEASURES[measure].partition(',')[0]} of {record['model']} to draw")
     parts: list[tuple[float, Callable[[Any], None]]] = []
     if by:
-        parts.append((4.3, lambda part: _curves(part, record, measure, only)))
-        parts.append((0.9 + 0.36 * len(_shown(record, by, only)), lambda part: _bars(part, record, only)))
+        parts.append((4.3, lambda part: _curves(part, record)))
+        parts.append((0.9 + 0.36 * len(_shown(record, by)), lambda part: _bars(part, record)))
     if places:
-        parts.append((2.9 * ((len(places) + 1) // 2), lambda part: _places(part, record, places, measure)))
+        parts.append((2.9 * ((len(places) + 1) // 2), lambda part: _places(part, record, places)))
     heights = [height for height, _ in parts]
     with figure(9.6, sum(heights), "dynamics") as drawn:
         rows: Any = drawn.subfigures(len(parts), 1, height_ratios=heights, squeeze=False)
@@ -59,27 +58,27 @@ def dynamics_figure(record: Record, measure: str = "mean", only: Sequence[str] =
         return to_svg(drawn, "dynamics", f"Learning dynamics of {record['model']}")
 
 
-def curves_figure(number: int, record: Record, measure: str = "mean") -> str:
+def curves_figure(number: int, record: Record) -> str:
     """The curve of every class on a logarithmic axis of steps, as ``<svg>``."""
     with figure(9.6, 4.3, f"learning{number}") as drawn:
-        _curves(drawn, record, measure, ())
+        _curves(drawn, record)
         return to_svg(drawn, f"learning{number}", f"Divergence of {record['model']} from the truth while it learns")
 
 
 def bars_figure(number: int, record: Record) -> str:
     """Every class at the last checkpoint, with intervals, as ``<svg>``."""
-    with figure(9.6, 0.9 + 0.36 * len(record["curves"][curves_of(record)]["names"]), f"classes{number}") as drawn:
-        _bars(drawn, record, ())
+    with figure(9.6, 0.9 + 0.36 * len(_shown(record, curves_of(record))), f"classes{number}") as drawn:
+        _bars(drawn, record)
         return to_svg(drawn, f"classes{number}", f"Divergence of {record['model']} by class of word at the end")
 
 
-def places_figure(number: int, record: Record, measure: str = "mean") -> str | None:
+def places_figure(number: int, record: Record) -> str | None:
     """By length, position, frequency and depth at the last checkpoints, as ``<svg>``; None where none was measured."""
-    places = _measured(record, measure)
+    places = _measured(record)
     if not places:
         return None
     with figure(9.6, 2.9 * ((len(places) + 1) // 2), f"places{number}") as drawn:
-        _places(drawn, record, places, measure)
+        _places(drawn, record, places)
         return to_svg(drawn, f"places{number}", f"Divergence of {record['model']} by place and frequency")
 
 
@@ -88,8 +87,13 @@ def curves_of(record: Record) -> str:
     return next((by for by in ("class", "all") if by in record["curves"]), "")
 
 
-def _shown(record: Record, by: str, only: Sequence[str]) -> list[int]:
-    names = record["curves"][by]["names"]
+def _measure(record: Record) -> str:
+    """A key of `MEASURES`."""
+    return str(record.get("measure", "mean"))
+
+
+def _shown(record: Record, by: str) -> list[int]:
+    names, only = record["curves"][by]["names"], record.get("only") if by == "class" else ()
     return [g for g, name in enumerate(names) if not only or name in only]
 
 
@@ -101,8 +105,9 @@ def _name(name: str) -> str:
     return "sentence ends" if name == END else name
 
 
-def _measured(record: Record, measure: str) -> list[str]:
+def _measured(record: Record) -> list[str]:
     """What there are values of at the last checkpoint."""
+    measure = _measure(record)
     found = {by: record["curves"][by] for by in PLACES if by in record["curves"]}
     return [by for by, curves in found.items() if any(x is not None for x in curves[measure]["value"][-1])]
 
@@ -120,13 +125,13 @@ def _ends(curves: Record, measure: str) -> tuple[FloatArray, FloatArray | None, 
     return _rows(found["value"]), _rows(found["low"]), _rows(found["high"])
 
 
-def _curves(drawn: Any, record: Record, measure: str, only: Sequence[str]) -> None:
-    by = curves_of(record)
+def _curves(drawn: Any, record: Record) -> None:
+    by, measure = curves_of(record), _measure(record)
     curves = record["curves"][by]
     steps = np.array(record["steps"], dtype=np.float64)
     x = np.log1p(steps)
     value, low, high = _ends(curves, measure)
-    shown = _shown(record, by, only)
+    shown = _shown(record, by)
     whole, near = drawn.subplots(1, 2, width_ratios=(1.0, 1.15))
     for axes in (whole, near):
         axes.axhline(0.0, color=TRUTH, linewidth=1.5, zorder=1)
@@ -136,7 +141,7 @@ def _curves(drawn: Any, record: Record, measure: str, only: Sequence[str]) -> No
             axes.plot(x, value[:, g], color=colour, linestyle=dash, linewidth=1.7, marker="o", markersize=2.6)
             if low is not None and high is not None:
                 axes.fill_between(x, low[:, g], high[:, g], color=colour, alpha=0.16, linewidth=0)
-        if by == "class" and "all" in record["curves"] and not only:
+        if by == "class" and "all" in record["curves"] and not record.get("only"):
             total = _ends(record["curves"]["all"], measure)[0][:, 0]
             axes.plot(x, total, color="#111827", linewidth=2.6, alpha=0.85)
         axes.grid(axis="y")
@@ -156,7 +161,7 @@ def _curves(drawn: Any, record: Record, measure: str, only: Sequence[str]) -> No
     whole.set_title("the whole training", fontsize=9.5, color=QUIET)
     near.set_title("its end, enlarged", fontsize=9.5, color=QUIET)
     labels = [(value[-1, g], _name(curves["names"][g]), _colour(curves["names"][g], g)) for g in shown]
-    if by == "class" and "all" in record["curves"] and not only:
+    if by == "class" and "all" in record["curves"] and not record.get("only"):
         labels.append((_ends(record["curves"]["all"], measure)[0][-1, 0], "all tokens", "#111827"))
     labels.append((0.0, "the truth", TRUTH))
     _label_ends(near, x[-1], [(float(y), text, colour) for y, text, colour in labels if np.isfinite(y)])
@@ -197,13 +202,13 @@ def _step_axis(axes: Any, steps: FloatArray) -> None:
     axes.set_xlabel("training step (logarithmic)")
 
 
-def _bars(drawn: Any, record: Record, only: Sequence[str]) -> None:
+def _bars(drawn: Any, record: Record) -> None:
     by = curves_of(record)
     curves = record["curves"][by]
     value, low, high = _ends(curves, "mean")
     median = _rows(curves["median"]["value"])[-1]
     exact = -_rows(curves["kl"]["value"])[-1]
-    order = sorted(_shown(record, by, only), key=lambda g: value[-1, g])
+    order = sorted(_shown(record, by), key=lambda g: value[-1, g])
     axes = drawn.subplots()
     axes.axvline(0.0, color=TRUTH, linewidth=1.5)
     for y, g in enumerate(order):
@@ -232,7 +237,8 @@ def _bars(drawn: Any, record: Record, only: Sequence[str]) -> None:
     axes.legend(loc="lower left", frameon=True, facecolor="white", edgecolor="none")
 
 
-def _places(drawn: Any, record: Record, places: Sequence[str], measure: str) -> None:
+def _places(drawn: Any, record: Record, places: Sequence[str]) -> None:
+    measure = _measure(record)
     panels = drawn.subplots((len(places) + 1) // 2, min(2, len(places)), squeeze=False).ravel()
     for axes in panels[len(places) :]:
         axes.set_visible(False)

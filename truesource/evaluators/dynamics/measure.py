@@ -1,53 +1,111 @@
-"""Measures the checkpoints of a trained model: what the verb and the stage share."""
+"""What the verb and the stage measure: all checkpoints of a trained model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.exclusion import Exclusion
-from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynamics
+from truesource.evaluation.core.tag_classes import PENN, read_classes, tags_of
+from truesource.evaluation.divergence.groups import END
+from truesource.evaluation.dynamics.compare import learning_dynamics
+from truesource.evaluation.dynamics.findings import findings
 from truesource.evaluation.dynamics.table import Dynamics
+from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.generator.corpus import Corpus
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
-from truesource.grammar.pcfg import PCFG
 from truesource.grammar.progress import track
-from truesource.grammar.tree import Tree
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.language_model import LanguageModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
 
 
-def sampled_trees(corpus: Path, split: str, most: int | None) -> list[Tree]:
-    """The derivations that the first sentences of a corpus were sampled with.
-
-    Raises:
-        InputError: this is no corpus folder, or it was sampled without trees.
-    """
-    if not (corpus / "record.json").is_file():
-        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
-    return list(islice(Corpus.load(corpus).trees(split), most))
-
-
-def measure_checkpoints(
+def measure(
     folder: Path,
     pcfg: PCFG,
+    corpus: Path,
+    split: str,
     sentences: Sequence[Sequence[str]],
+    settings: DynamicsSettings,
     *,
     name: str,
     lengths: LengthRange | None,
-    settings: CurveSettings,
+    frame: str,
+    seed: int,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
     """Measure all snapshots of a model folder, the model itself last.
 
+    Args:
+        folder: of the model.
+        pcfg: the grammar that the sentences were sampled from.
+        corpus: that the sentences are from, for the derivations that they were sampled with.
+        split: of the corpus.
+        sentences: to measure on, before ``settings.sentences`` limits them.
+        settings: what to measure.
+        name: of the model.
+        lengths: the length condition of the sentences.
+        frame: which positions count.
+        seed: of the bootstrap and of ``tags="drawn"``.
+        excluded: what the sentences leave out.
+
     Raises:
-        InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`.
+        InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`; there is no
+            class of a name in ``settings.only``, or no exact divergence to show.
     """
     from truesource.lmtrain.snapshots import checkpoints
 
-    settings.check(pcfg, len(sentences))
-    found = checkpoints(folder)
-    from truesource.lmtrain.models import load_model  # torch, after the quick checks
+    some, found = sentences[: settings.sentences], checkpoints(folder)
+    classes = PENN if settings.classes is None else read_classes(settings.classes)
+    if settings.measure == "kl" and frame != "default":
+        raise InputError(f"there is no exact KL divergence in the frame {frame}, which leaves out positions")
+    if settings.only:
+        names = (*classes.table(tags_of(pcfg))[0], END)
+        unknown = [group for group in settings.only if group not in names]
+        if unknown:
+            raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
 
-    models = ((step, load_model(path)) for step, path in track(found, "checkpoints", len(found)))
-    return learning_dynamics(models, pcfg, sentences, name=name, lengths=lengths, settings=settings, excluded=excluded)
+    def models() -> Iterator[tuple[int, LanguageModel]]:
+        from truesource.lmtrain.models import load_model  # torch, after the quick checks
+
+        for step, path in track(found, "checkpoints", len(found)):
+            yield step, load_model(path)
+
+    return learning_dynamics(
+        models(),
+        pcfg,
+        some,
+        name=name,
+        lengths=lengths,
+        settings=settings,
+        classes=classes,
+        trees=sampled_trees(corpus, split, len(some)) if settings.tags == "paper" else None,
+        frame=frame,
+        seed=seed,
+        excluded=excluded,
+    )
+
+
+def sampled_trees(corpus: Path, split: str, number: int) -> list[Tree]:
+    """The derivations that the first sentences of a corpus were sampled with.
+
+    Raises:
+        InputError: this is not a corpus folder, or it was sampled without trees.
+    """
+    if not (corpus / "record.json").is_file():
+        raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
+    return list(islice(Corpus.load(corpus).trees(split), number))
+
+
+def report_record(found: Dynamics, settings: DynamicsSettings) -> dict[str, Any]:
+    """What tables and figures are made from: curves, findings, and what of them is shown.
+
+    Where a model has no exact divergence, its figures show the mean.
+    """
+    shown = "mean" if settings.measure == "kl" and not found.contexts else settings.measure
+    return {**found.as_record(), "measure": shown, "only": list(settings.only), "findings": findings(found)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
@@ -26,3 +26,5 @@ class DynamicsRecord(TypedDict):
     signature: str
     curves: Any
     findings: Any
+    measure: NotRequired[str]
+    only: NotRequired[list[str]]

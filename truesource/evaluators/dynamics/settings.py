@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from truesource.evaluation.dynamics.derivations import Tags
-from truesource.grammar.settings import Settings
+from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.run.config import RunConfig
 
+CurveMeasure = Literal["mean", "median", "kl"]
 
-class DynamicsSettings(Settings):
-    """What models with snapshots learn when, beside the truth; see docs/dynamics.md."""
 
-    by: list[Literal["class", "length", "position", "frequency", "depth"]] = Field(
-        ["class", "length", "position", "frequency", "depth"], min_length=1
+class DynamicsSettings(CurveSettings):
+    """What models with snapshots learn when; see docs/dynamics.md."""
+
+    classes: Path | None = Field(None, description="File that maps tags to classes (default: Penn Treebank tags).")
+    only: tuple[str, ...] = Field((), description="Classes to show in tables and figures (default: all).")
+    measure: CurveMeasure = Field(
+        "mean", description="What figures show: mean or median of ln Q - ln P, or the exact KL divergence."
     )
-    tags: Tags = "expected"  #: posterior shares of each token, or tags of one derivation: ``paper`` or ``drawn``
-    classes: str | None = None  #: file that maps tags to classes, relative to the configuration; None: Penn tags
-    threshold: float = Field(0.2, gt=0.0, allow_inf_nan=False)  #: nats a token below which a class counts as learned
-    contexts: int = Field(2000, ge=0)  #: positions for the exact divergence, about; 0: none
-    sentences: int | None = Field(None, ge=2)  #: the first so many of the split; None: as all of the evaluation
+    sentences: int | None = Field(None, ge=2, description="Number of sentences to use, from the first (default: all).")
+
+    @model_validator(mode="after")
+    def _measured(self) -> Self:
+        if self.measure == "kl" and not self.contexts:
+            raise ValueError("measure: there is no exact KL divergence with contexts 0")
+        return self
 
 
 def check(config: RunConfig) -> None:
     """Refuse a configuration without what the evaluator needs, by a ValueError."""
     if not any(model.keeps_snapshots for model in config.models):
         raise ValueError("evaluation.dynamics needs a model with snapshots; set its training.snapshots to log")
-    if config.evaluation.of(DynamicsSettings).tags == "paper" and not config.corpus.trees:
+    settings, frame = config.evaluation.of(DynamicsSettings), config.evaluation.frame
+    if settings.tags == "paper" and not config.corpus.trees:
         raise ValueError("evaluation.dynamics.tags: paper needs corpus.trees; or take tags: drawn")
+    if settings.measure == "kl" and frame != "default":
+        raise ValueError(f"evaluation.dynamics.measure: there is no exact KL divergence in the frame {frame}")

@@ -1,0 +1,31 @@
+"""How the checkpoints of a model are compared with the truth."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from truesource.evaluation.dynamics.derivations import Tags
+from truesource.grammar.settings import Settings
+
+CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
+
+
+class CurveSettings(Settings):
+    """Which curves there are, and when a group counts as learned."""
+
+    by: tuple[CurvesBy, ...] = Field(
+        ("class", "length", "position", "frequency", "depth"),
+        description="Group tokens by class, sentence length, position, word frequency, depth in the tree.",
+    )
+    tags: Tags = Field(
+        "expected",
+        description="Tags of a word: expected (posterior), paper (its tree), drawn (a tree of the posterior).",
+    )
+    threshold: float = Field(
+        0.2, gt=0.0, allow_inf_nan=False, description="Distance from the truth, nats a token, that counts as learned."
+    )
+    contexts: int = Field(
+        2000, ge=0, description="Approximate number of positions for the exact KL divergence; 0: none."
+    )
