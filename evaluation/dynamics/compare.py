@@ -72,9 +72,7 @@ def learning_dynamics(
     seed: int = 0,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
-    """Measure every checkpoint of one model against the exact truth.
-
-    The truth is computed once, and one model is held at a time.
+    """Measure every checkpoint of one model against the exact truth, which is computed once; one model is in memory.
 
     Args:
         checkpoints: steps, rising, with models of one objective and one vocabulary.
@@ -87,13 +85,11 @@ def learning_dynamics(
         trees: derivation of each sentence with treebank labels, for the tags ``paper``.
         frame: which positions count, see `truesource.generator.frame.preset_frame`.
         seed: of the bootstrap, and of the derivations for the tags ``drawn``.
-        excluded: what the sentences leave out, as `core.comparison.compare` has it. Log ratios are then those to
-            the truth that leaves it out too; ``kl`` stays that to the grammar, with ``disjoint:uncorrected``.
+        excluded: what the sentences leave out; so does the truth then, except for ``kl`` (``disjoint:uncorrected``).
 
     Raises:
-        InputError: derivations are missing, the classes miss a tag of the grammar; there are no checkpoints, their
-            steps do not rise, they differ in objective or vocabulary; no sentence is possible for all of them and the
-            truth.
+        InputError: derivations are missing, the classes miss a tag; there are no checkpoints, their steps do not rise,
+            they differ in objective or vocabulary; no sentence is possible for all of them and the truth.
     """
     settings = settings or CurveSettings()
     _check(settings, classes, trees, pcfg, len(sentences))

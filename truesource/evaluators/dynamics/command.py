@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
+from truesource.cli.options import Condition, Figure, Force, FrameName, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 
@@ -23,10 +23,7 @@ def command(
     oracle: OracleGrammar,
     settings: DynamicsSettings,
     split: SplitName = "eval",
-    frame: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="Which positions count; paper: all but ends, first words and <unk>."),
-    ] = "default",
+    frame: FrameName = "default",
     lengths: Condition = None,
     seed: Seed = 1,
     json: Json = None,
@@ -70,7 +67,7 @@ def command(
     if settings.contexts and frame != "default":
         echo(f"No exact KL divergence: the frame {frame} leaves out positions", err=True)
     record = report_record(found, settings)
-    for by in [by for by in found.curves if by != "all"] or ["all"]:
+    for by in [by for by in record["curves"] if by != "all"] or ["all"]:
         show(groups_table(record, by))
     _say(found, record["findings"])
     files.finish(

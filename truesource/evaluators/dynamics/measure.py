@@ -41,18 +41,8 @@ def measure(
 ) -> Dynamics:
     """Measure all snapshots of a model folder, the model itself last.
 
-    Args:
-        folder: of the model.
-        pcfg: the grammar that the sentences were sampled from.
-        corpus: that the sentences are from, for the derivations that they were sampled with.
-        split: of the corpus.
-        sentences: to measure on, before ``settings.sentences`` limits them.
-        settings: what to measure.
-        name: of the model.
-        lengths: the length condition of the sentences.
-        frame: which positions count.
-        seed: of the bootstrap and of ``tags="drawn"``.
-        excluded: what the sentences leave out.
+    ``corpus`` and ``split`` have the derivations of the sentences; the other arguments are those of
+    `evaluation.dynamics.compare.learning_dynamics`.
 
     Raises:
         InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`; there is no

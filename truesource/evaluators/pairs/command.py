@@ -17,13 +17,8 @@ from truesource.evaluation.pairs.settings import PairSettings
 def command(
     oracle: Annotated[Path, typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.")],
     settings: PairSettings,
-    model: Annotated[
-        Path | None,
-        typer.Argument(help="Folder of a trained model; without it, pairs are only made.", show_default=False),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write the pairs to this file: JSON lines.")
-    ] = None,
+    model: Annotated[Path | None, typer.Argument(help="Trained model; without it, pairs are only made.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the pairs to this file.")] = None,
     lengths: Lengths = "6..25",
     seed: Seed = 1,
     json: Json = None,
