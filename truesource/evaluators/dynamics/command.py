@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, FrameName, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
+from truesource.cli.options import (
+    Condition,
+    Figure,
+    Force,
+    FrameName,
+    Json,
+    OracleGrammar,
+    Seed,
+    SplitName,
+    TextOrCorpus,
+)
 from truesource.cli.settings import with_options
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 
