@@ -217,7 +217,7 @@ def test_model_significantly_below_the_bound_raises_an_alarm(run):
     write_json(run / "results.json", results)
     html = page(run)
     assert 'class="answer alarm"' in html
-    assert "causal-small (0.900 [0.880, 0.930]) lies significantly below the bound" in inner_text(html)
+    assert "causal-small (0.900 [0.880, 0.930]) is significantly below the bound" in inner_text(html)
     assert "No model is significantly below" not in html
 
 
@@ -233,7 +233,7 @@ def test_everything_optional_may_be_absent(run):
     shutil.rmtree(run / "scores")
     shutil.rmtree(run / "models")
     text = inner_text(page(run))
-    assert "none: the grammar was given" in text
+    assert "none: the grammar was read from a file" in text
     assert "This run has no record of its training." in text
     assert "This run has no per-token scores of models." in text
     assert "How it was induced" not in text
@@ -244,7 +244,7 @@ def test_without_models_it_says_so(run, rows):
     results = json.loads((run / "results.json").read_text())
     write_json(run / "results.json", [r for r in results if r["model"] == "oracle" and rows != "none"])
     text = inner_text(page(run))
-    assert "No language model was trained in this run, so there is nothing to compare" in text
+    assert "This run trained no language model, so there is nothing to compare" in text
     assert ("Nothing was scored" in text) == (rows == "none")
 
 

@@ -151,6 +151,11 @@ def shown_split(run: FinishedRun) -> str:
     return wanted if wanted in run.corpus.splits else list(run.corpus.splits)[-1]
 
 
+def whole_sentences(run: FinishedRun) -> bool:
+    """Whether the evaluation counts the positions that training counts: all words and the end of each sentence."""
+    return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
+
+
 def _present(path: Path) -> Path:
     if not path.is_file():
         raise InputError("the run is incomplete, this file is missing; run the experiment again", path)

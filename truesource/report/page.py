@@ -14,7 +14,7 @@ from truesource.chain.scores.section import section as scores
 from truesource.grammar.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, render
-from truesource.report.finished_run import FinishedRun, read_run
+from truesource.report.finished_run import FinishedRun, read_run, whole_sentences
 from truesource.report.part import Part
 from truesource.report.unmeasured import unmeasured
 
@@ -57,7 +57,7 @@ def write_page(run: Path, evaluators: Sequence[Evaluator]) -> Path:
 
 
 def _parts(run: FinishedRun, evaluators: Sequence[Evaluator]) -> list[Part]:
-    overview = {"sizes": run.pcfg.sizes(), "table": result_table(run)}
+    overview = {"sizes": run.pcfg.sizes(), "table": result_table(run), "ends": whole_sentences(run)}
     chain = [make(run) for make in (grammar, corpus, training, scores, tokens)]
     notes = unmeasured(run, evaluators)
     measured = [

@@ -140,7 +140,7 @@ def below_bound(models: Sequence[Record]) -> list[Record]:
 def answer(models: Sequence[Record]) -> list[str]:
     """What came out, a sentence each; the first says what no model is needed for when there are none."""
     if not models:
-        return ["No language model was trained in this run, so there is nothing to compare with the truth yet."]
+        return ["This run trained no language model, so there is nothing to compare with the truth yet."]
     sentences = []
     for objective in ("causal", "masked"):
         row = best(models, objective)
@@ -163,23 +163,23 @@ def verdict(models: Sequence[Record]) -> str:
     wrong = below_bound(models)
     if wrong:
         names = listed([f"{row['model']} ({interval(row, 'relative_ppl')})" for row in wrong])
-        verb = "lies" if len(wrong) == 1 else "lie"
+        verb = "is" if len(wrong) == 1 else "are"
         return (
             f"Warning: {names} {verb} significantly below the bound. No model can predict better than the truth "
-            "on average, so something is wrong: the model was given more than the truth was (such as the evaluation "
-            "sentences themselves, or a limit on length that the bound does not know of), or there is a mistake in "
-            "the scoring. Do not use these numbers before it is found."
+            "on average, so something is wrong: the model had more information than the truth (such as the evaluation "
+            "sentences, or a length limit that the bound does not include), or the scoring has a mistake. Find it "
+            "before you use these numbers."
         )
     lower = [row["model"] for row in models if row["relative_ppl"] < 1.0 - PERFECT]
     noise = (
-        f" {listed(lower)} {'lies' if len(lower) == 1 else 'lie'} slightly below 1, but the interval contains 1: "
+        f" {listed(lower)} {'is' if len(lower) == 1 else 'are'} slightly below 1, but the interval contains 1: "
         "this is sampling noise."
         if lower
         else ""
     )
     return (
-        "No model is significantly below its bound, as it must be: nothing predicts better than the truth on average, "
-        f"and a value clearly below 1 would have meant a mistake.{noise}"
+        "No model is significantly below its bound, as expected: nothing predicts better than the truth on average. "
+        f"A value clearly below 1 would indicate a mistake.{noise}"
     )
 
 

@@ -5,25 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from truesource.chain.scores import figures
-from truesource.report.finished_run import FinishedRun, Record
+from truesource.report.finished_run import FinishedRun, Record, whole_sentences
 from truesource.report.part import Part
 
 
 def section(run: FinishedRun) -> Part:
     """The training curve of each model."""
-    content = {"curves": _curves(run), "bounded": _bounded(run)}
+    content = {"curves": _curves(run), "bounded": whole_sentences(run)}
     return Part("training", "Training", Path(__file__).with_name("section.html.j2"), content)
 
 
 def _curves(run: FinishedRun) -> list[tuple[Record, str]]:
     drawn = []
     for number, row in enumerate(run.models):
-        figure = figures.curve_figure(number, run.metrics.get(row["model"], ()), row, bounded=_bounded(run))
+        figure = figures.curve_figure(number, run.metrics.get(row["model"], ()), row, bounded=whole_sentences(run))
         if figure is not None:
             drawn.append((row, figure))
     return drawn
-
-
-def _bounded(run: FinishedRun) -> bool:
-    """Whether training and evaluation count the same positions, so that the bound is one of the training curves."""
-    return bool(run.config.get("evaluation", {}).get("frame", "default") == "default")
