@@ -1,13 +1,15 @@
-"""How text is drawn from a model: one object that says everything which could change its distribution."""
+"""How text is sampled from a model: one object with everything that could change its distribution."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from truesource.grammar.errors import InputError
+from truesource.grammar.records import explain
+from truesource.grammar.settings import Settings
 
 Sampling = Literal["ancestral", "nucleus", "top_k", "typical", "eta", "epsilon"]
 Beams = Literal["beam_sampling", "beam_sampling_fairseq", "beam_sampling_hf", "beam"]
@@ -26,12 +28,16 @@ _NEEDED = {
     "eta": ("eta", 0.0003),
     "epsilon": ("epsilon", 0.0003),
 }
-#: what each setting of a beam is when it is not given; (5, Meister & Cotterell 2021)
-_OF_BEAMS: dict[str, Any] = {"beams": 5, "length_penalty": 1.0, "keep": "best"}
 
 
-@dataclass(frozen=True)
-class Decoding:
+def _defaults(scheme: object) -> dict[str, Any]:
+    """The settings of a scheme that need not be given; those of beams are as in Meister & Cotterell (2021)."""
+    if scheme in SAMPLING:
+        return {"temperature": 1.0}
+    return {"beams": 5, "length_penalty": 1.0, "keep": "best"} | ({"dedupe": True} if scheme == "beam_sampling" else {})
+
+
+class Decoding(Settings):
     """A decoding scheme with its settings; those that do not belong to the scheme are refused, not ignored.
 
     Token by token, each sentence by itself (``p`` is the model's distribution of the next token with ``<pad>``,
@@ -66,51 +72,47 @@ class Decoding:
     token that was one too many.
 
     Raises:
-        InputError: a setting is missing, out of range, or not one of the scheme.
+        ValidationError: a setting is missing, out of range, or not one of the scheme.
     """
 
-    scheme: Scheme = "ancestral"
-    temperature: float | None = None  #: above 0; 1 where a scheme takes it and it is not given
-    top_p: float | None = None  #: above 0, at most 1
-    top_k: int | None = None  #: 1 or more
-    typical_p: float | None = None  #: above 0, at most 1
-    eta: float | None = None  #: above 0, below 1
-    epsilon: float | None = None  #: above 0, below 1
-    beams: int | None = None  #: 1 or more; 5 where a scheme takes it and it is not given
-    length_penalty: float | None = None  #: 0 or more; 1 likewise
-    keep: Keep | None = None  #: ``best`` likewise
-    dedupe: bool | None = None  #: of ``beam_sampling`` only, True where it is not given
-    max_tokens: int | None = None  #: words of a sentence; None: what the model takes, see `within`
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    def __post_init__(self) -> None:
-        if self.scheme not in (*SAMPLING, *BEAMS):
-            raise InputError(f"unknown decoding {self.scheme!r}; there are {', '.join((*SAMPLING, *BEAMS))}")
+    scheme: Scheme = Field("ancestral", description="Decoding scheme.")
+    temperature: float | None = Field(
+        None, gt=0, description="Schemes without beams: temperature, applied before truncation (default: 1)."
+    )
+    top_p: float | None = Field(None, gt=0, le=1, description="Scheme nucleus: mass of the smallest set kept.")
+    top_k: int | None = Field(None, ge=1, description="Scheme top_k: number of most probable tokens kept.")
+    typical_p: float | None = Field(None, gt=0, le=1, description="Scheme typical: mass of the locally typical set.")
+    eta: float | None = Field(None, gt=0, lt=1, description="Scheme eta: the parameter eta, such as 0.0003.")
+    epsilon: float | None = Field(None, gt=0, lt=1, description="Scheme epsilon: smallest probability of a token kept.")
+    beams: int | None = Field(None, ge=1, description="Schemes with beams: number of hypotheses (default: 5).")
+    length_penalty: float | None = Field(
+        None, ge=0, description="Schemes with beams: exponent of the length that divides a score (default: 1)."
+    )
+    keep: Keep | None = Field(None, description="Schemes with beams: hypotheses kept of each beam (default: best).")
+    dedupe: bool | None = Field(None, description="Scheme beam_sampling: merge equal candidates (default: yes).")
+    max_tokens: int | None = Field(
+        None, ge=1, description="Maximum number of words in a sentence (default: the model's limit, or 200)."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        given = {name: value for name, value in values.items() if value is not None}
+        return {**_defaults(given.get("scheme", "ancestral")), **given}
+
+    @model_validator(mode="after")
+    def _settings_are_those_of_the_scheme(self) -> Self:
         needed, example = _NEEDED.get(self.scheme, (None, None))
         if needed is not None and getattr(self, needed) is None:
-            raise InputError(f"{self.scheme} decoding needs {needed}, such as {example}")
-        defaults = {"temperature": 1.0} if self.scheme in SAMPLING else dict(_OF_BEAMS)
-        if self.scheme == "beam_sampling":
-            defaults["dedupe"] = True
-        for name, value in defaults.items():
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, value)
-        allowed = {"scheme", "max_tokens", needed, *defaults}
-        for field in fields(self):
-            if field.name not in allowed and getattr(self, field.name) is not None:
-                raise InputError(f"{field.name} is no setting of {self.scheme} decoding; leave it out")
-        self._check_ranges()
-
-    def _check_ranges(self) -> None:
-        for name in ("top_p", "typical_p"):
-            _check(name, getattr(self, name), "above 0 and at most 1", lambda x: 0.0 < x <= 1.0)
-        for name in ("eta", "epsilon"):
-            _check(name, getattr(self, name), "above 0 and below 1", lambda x: 0.0 < x < 1.0)
-        _check("temperature", self.temperature, "above 0", lambda x: 0.0 < x < math.inf)
-        _check("length_penalty", self.length_penalty, "0 or more", lambda x: 0.0 <= x < math.inf)
-        for name in ("top_k", "beams", "max_tokens"):
-            _check(name, getattr(self, name), "a whole number from 1 on", lambda x: x >= 1 and x == int(x))
-        if self.keep not in (None, *get_args(Keep)):
-            raise InputError(f"keep is best or all, got {self.keep!r}")
+            raise ValueError(f"the scheme {self.scheme} needs {needed}, such as {example}")
+        foreign = self.as_record().keys() - {"scheme", "max_tokens", needed, *_defaults(self.scheme)}
+        if foreign:
+            raise ValueError(f"the scheme {self.scheme} has no setting {min(foreign)}; remove it")
+        return self
 
     # -- what follows from it -----------------------------------------------------------------------------
 
@@ -138,37 +140,29 @@ class Decoding:
             InputError: ``max_tokens`` is more than the model takes.
         """
         if self.max_tokens is None:
-            return replace(self, max_tokens=UNLIMITED if longest is None else longest)
+            return self.model_copy(update={"max_tokens": UNLIMITED if longest is None else longest})
         if longest is not None and self.max_tokens > longest:
             raise InputError(f"max_tokens is {self.max_tokens}, but the model takes 1 to {longest} words")
         return self
 
     def as_record(self) -> dict[str, Any]:
         """The settings of the scheme, for a JSON file; `from_record` reads them."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return self.model_dump(exclude_none=True)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Decoding:
-        """The decoding that ``record`` tells of.
+        """The scheme with the settings of a record.
 
         Raises:
-            InputError: it tells of something else.
+            InputError: a setting is unknown, missing, out of range, or not one of the scheme.
         """
-        unknown = set(record) - {field.name for field in fields(cls)}
-        if unknown:
-            raise InputError(f"a decoding has no {', '.join(sorted(unknown))}")
-        return cls(**record)
+        try:
+            return cls.model_validate(record)
+        except ValidationError as error:
+            raise InputError(explain(error)) from error
 
     def __str__(self) -> str:
         """The signature, such as ``nucleus|temperature:1|top_p:0.9|max_tokens:127``."""
         settings = {name: value for name, value in self.as_record().items() if name != "scheme"}
         parts = [f"{k}:{v:g}" if isinstance(v, float) else f"{k}:{str(v).lower()}" for k, v in settings.items()]
         return "|".join([self.scheme, *parts])
-
-
-def _check(name: str, value: Any, wanted: str, holds: Any) -> None:
-    if value is None:
-        return
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and math.isfinite(value) and holds(value)):
-        raise InputError(f"{name} is {wanted}, got {value!r}")

@@ -27,7 +27,7 @@ from truesource.lmtrain.decoding.sample_builder import make_samples
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import CausalModel
 
-NUCLEUS = Decoding("nucleus", top_p=0.9)
+NUCLEUS = Decoding(scheme="nucleus", top_p=0.9)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_a_killed_run_goes_on(samples: SampleFolder, model: Path, tmp_path: Path
             done.append(write(*args))
             return done[-1]
         sample_builder._Drawing.write = killed
-        sample_builder.make_samples({str(model)!r}, 130, Decoding("nucleus", top_p=0.9), {str(tmp_path / "s")!r},
+        sample_builder.make_samples({str(model)!r}, 130, Decoding(scheme="nucleus", top_p=0.9), {str(tmp_path / "s")!r},
                                     seed=3, shard_size=40)
     """
     env = {**os.environ, "PYTHONPATH": str(Path.cwd())}
@@ -178,7 +178,7 @@ def test_a_changed_model_does_not_go_on(model: Path, tmp_path: Path, monkeypatch
 
 
 def test_all_hypotheses_of_a_beam_are_told_apart(model: Path, tmp_path: Path) -> None:
-    decoding = Decoding("beam_sampling_fairseq", beams=3, keep="all")
+    decoding = Decoding(scheme="beam_sampling_fairseq", beams=3, keep="all")
     made = make_samples(model, 70, decoding, tmp_path / "s", seed=1, shard_size=30)
     assert made is not None
     assert made.n_sentences == len(made.sentences()) == 70
@@ -194,7 +194,7 @@ def test_bad_input(model: Path, samples: SampleFolder, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="max_tokens is 10, but the model takes 1 to 9 words"):
         make_samples(model, 5, Decoding(max_tokens=10), new, seed=1)
     with pytest.raises(InputError, match="beam search draws nothing"):
-        make_samples(model, 2, Decoding("beam"), new, seed=1)
+        make_samples(model, 2, Decoding(scheme="beam"), new, seed=1)
     with pytest.raises(InputError, match="a seed is a whole number"):
         make_samples(model, 2, NUCLEUS, new, seed=-1)
     with pytest.raises(InputError, match="no such model folder"):

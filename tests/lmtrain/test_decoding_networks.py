@@ -98,8 +98,11 @@ def test_a_stepper_goes_on_as_the_network_reads(architecture: str) -> None:
     "decoding",
     [
         Decoding(),
-        Decoding("nucleus", top_p=0.8, temperature=0.8),
-        *(Decoding(scheme, beams=3) for scheme in ("beam_sampling", "beam_sampling_fairseq", "beam_sampling_hf")),
+        Decoding(scheme="nucleus", top_p=0.8, temperature=0.8),
+        *(
+            Decoding(scheme=scheme, beams=3)
+            for scheme in ("beam_sampling", "beam_sampling_fairseq", "beam_sampling_hf")
+        ),
     ],
     ids=str,
 )
@@ -117,7 +120,7 @@ def test_log_probabilities_are_the_scores_of_the_model(decoding: Decoding) -> No
 
 def test_beams_are_wider_than_the_memory_allows_only_in_batches() -> None:
     model = random_model("gpt2")
-    decoding = Decoding("beam_sampling", beams=4, max_tokens=4)
+    decoding = Decoding(scheme="beam_sampling", beams=4, max_tokens=4)
     few, many = (draw(model, 10, decoding, seed=1, rows=rows) for rows in (1, 10_000))
     assert few.contexts > 10
     assert len(few.sentences) == len(many.sentences) == 10
@@ -141,7 +144,7 @@ def ours(drawn: Decoded) -> list[tuple[tuple[str, ...], bool]]:
 @pytest.mark.parametrize("penalty", [1.0, 0.0, 2.0])
 @pytest.mark.parametrize("beams", [1, 2, 4])
 def test_beam_search_is_that_of_transformers(beams: int, penalty: float) -> None:
-    decoding = Decoding("beam", beams=beams, length_penalty=penalty, keep="all")
+    decoding = Decoding(scheme="beam", beams=beams, length_penalty=penalty, keep="all")
     expected = theirs(BARE.generate(1, beams, sampled=False, penalty=penalty, keep=beams))
     assert ours(draw(BARE, beams, decoding, seed=0)) == expected
 
@@ -152,7 +155,7 @@ def test_sampling_from_beams_has_the_law_of_transformers(penalty: float) -> None
     n = 3000
     set_seed(0)
     expected = Counter(theirs(BARE.generate(n, 3, sampled=True, penalty=penalty)))
-    decoding = Decoding("beam_sampling_hf", beams=3, length_penalty=penalty)
+    decoding = Decoding(scheme="beam_sampling_hf", beams=3, length_penalty=penalty)
     found = Counter(ours(draw(BARE, n, decoding, seed=1)))
     common = [outcome for outcome, count in (expected + found).items() if count >= 20]
     table = np.array([[counts[outcome] for outcome in common] for counts in (expected, found)])

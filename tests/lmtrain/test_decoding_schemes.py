@@ -105,13 +105,13 @@ def truncated(decoding: Decoding) -> Law:
         Decoding(max_tokens=3),
         Decoding(max_tokens=1),
         Decoding(temperature=0.6, max_tokens=3),
-        Decoding("nucleus", top_p=0.7, max_tokens=3),
-        Decoding("nucleus", top_p=0.85, temperature=1.7, max_tokens=3),
-        Decoding("top_k", top_k=2, max_tokens=3),
-        Decoding("typical", typical_p=0.6, max_tokens=3),
-        Decoding("typical", typical_p=0.6, temperature=2.0, max_tokens=3),
-        Decoding("eta", eta=0.4, max_tokens=3),
-        Decoding("epsilon", epsilon=0.25, max_tokens=3),
+        Decoding(scheme="nucleus", top_p=0.7, max_tokens=3),
+        Decoding(scheme="nucleus", top_p=0.85, temperature=1.7, max_tokens=3),
+        Decoding(scheme="top_k", top_k=2, max_tokens=3),
+        Decoding(scheme="typical", typical_p=0.6, max_tokens=3),
+        Decoding(scheme="typical", typical_p=0.6, temperature=2.0, max_tokens=3),
+        Decoding(scheme="eta", eta=0.4, max_tokens=3),
+        Decoding(scheme="epsilon", epsilon=0.25, max_tokens=3),
     ],
     ids=str,
 )
@@ -128,7 +128,7 @@ def test_samples_follow_the_law_of_the_scheme(decoding: Decoding) -> None:
 @pytest.mark.parametrize("dedupe", [True, False])
 def test_beam_sampling_follows_its_enumerated_law(penalty: float, keep: str, dedupe: bool) -> None:
     beams = paper_beams(toy, EOS, 3, 2, penalty, dedupe=dedupe)
-    decoding = Decoding("beam_sampling", beams=2, length_penalty=penalty, keep=keep, dedupe=dedupe, max_tokens=3)
+    decoding = Decoding(scheme="beam_sampling", beams=2, length_penalty=penalty, keep=keep, dedupe=dedupe, max_tokens=3)
     assert_beams(decoding, beams)
 
 
@@ -136,7 +136,7 @@ def test_beam_sampling_follows_its_enumerated_law(penalty: float, keep: str, ded
 @pytest.mark.parametrize("keep", ["best", "all"])
 def test_sampling_from_beams_follows_its_enumerated_law(penalty: float, keep: str) -> None:
     beams = hf_beams(toy, EOS, 3, 2, penalty)
-    decoding = Decoding("beam_sampling_hf", beams=2, length_penalty=penalty, keep=keep, max_tokens=3)
+    decoding = Decoding(scheme="beam_sampling_hf", beams=2, length_penalty=penalty, keep=keep, max_tokens=3)
     assert_beams(decoding, beams)
 
 
@@ -159,12 +159,12 @@ def assert_beams(decoding: Decoding, beams: Mapping[tuple[Outcome, ...], float])
 
 @pytest.mark.parametrize("penalty", [1.0, 0.0])
 def test_fairseq_returns_the_best_of_independent_sentences(penalty: float) -> None:
-    decoding = Decoding("beam_sampling_fairseq", beams=3, length_penalty=penalty, max_tokens=3)
+    decoding = Decoding(scheme="beam_sampling_fairseq", beams=3, length_penalty=penalty, max_tokens=3)
     assert_follows(outcomes(draw(ToyModel(toy), 6000, decoding, seed=3)), best_of(toy, EOS, 3, 3, penalty))
 
 
 def test_all_of_the_hypotheses_of_fairseq_are_plain_samples() -> None:
-    decoding = Decoding("beam_sampling_fairseq", beams=3, keep="all", max_tokens=3)
+    decoding = Decoding(scheme="beam_sampling_fairseq", beams=3, keep="all", max_tokens=3)
     drawn = draw(ToyModel(toy), 6000, decoding, seed=4)
     assert_follows(outcomes(drawn), ancestral(toy, EOS, 3))
     assert Counter(Counter(drawn.group.tolist()).values()) == {3: 2000}
@@ -193,20 +193,22 @@ def test_beam_search_finds_the_best_sentences() -> None:
     """Wide enough to forget nothing, it sorts all sentences; and nothing is drawn."""
     texts = sorted(ancestral(toy, EOS, 3).items(), key=lambda item: -item[1])
     ended = [outcome for outcome, _ in texts if outcome[1]][:3]
-    drawn = draw(ToyModel(toy), 3, Decoding("beam", beams=16, keep="all", length_penalty=0.0, max_tokens=9), seed=1)
+    drawn = draw(
+        ToyModel(toy), 3, Decoding(scheme="beam", beams=16, keep="all", length_penalty=0.0, max_tokens=9), seed=1
+    )
     assert outcomes(drawn) == ended
     with pytest.raises(InputError, match="beam search draws nothing: it gives 1"):
-        draw(ToyModel(toy), 2, Decoding("beam", max_tokens=3), seed=1)
+        draw(ToyModel(toy), 2, Decoding(scheme="beam", max_tokens=3), seed=1)
 
 
 @pytest.mark.parametrize(
     "decoding",
     [
         Decoding(max_tokens=2),
-        Decoding("nucleus", top_p=0.8, temperature=1.5, max_tokens=2),
-        *(Decoding(s, beams=3, keep="all", max_tokens=2) for s in ("beam_sampling", "beam_sampling_hf")),
-        Decoding("beam_sampling_fairseq", beams=3, max_tokens=2),
-        Decoding("beam", beams=2, max_tokens=2),
+        Decoding(scheme="nucleus", top_p=0.8, temperature=1.5, max_tokens=2),
+        *(Decoding(scheme=s, beams=3, keep="all", max_tokens=2) for s in ("beam_sampling", "beam_sampling_hf")),
+        Decoding(scheme="beam_sampling_fairseq", beams=3, max_tokens=2),
+        Decoding(scheme="beam", beams=2, max_tokens=2),
     ],
     ids=str,
 )
@@ -240,7 +242,7 @@ def test_what_is_never_drawn_leaves_the_rest_in_proportion() -> None:
 
 @pytest.mark.parametrize("scheme", ["ancestral", "beam_sampling", "beam_sampling_hf", "beam_sampling_fairseq"])
 def test_one_seed_gives_the_same_text(scheme: str) -> None:
-    decoding = Decoding(scheme, beams=None if scheme == "ancestral" else 2, max_tokens=3)
+    decoding = Decoding(scheme=scheme, beams=None if scheme == "ancestral" else 2, max_tokens=3)
     one, two = (draw(ToyModel(toy), 200, decoding, seed=8, rows=50) for _ in range(2))
     assert one.sentences == two.sentences
     assert one.sentences != draw(ToyModel(toy), 200, decoding, seed=9, rows=50).sentences

@@ -289,7 +289,7 @@ def test_decoding_schemes_run_on_it() -> None:
         if best == EOS or len(text) == 20:
             break
         text.append(best)
-    greedy = draw(model, 2, Decoding("top_k", top_k=1, max_tokens=20), seed=0)
+    greedy = draw(model, 2, Decoding(scheme="top_k", top_k=1, max_tokens=20), seed=0)
     assert greedy.sentences == [text, text]
     one = [len(s) for s in draw(model, 3000, Decoding(), seed=1).sentences]
     two = [len(s) for s in model.sample(3000, seed=2).sentences]

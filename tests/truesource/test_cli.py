@@ -140,7 +140,7 @@ BAD = [
     ("bound toy.npz text.txt --json new --lengths 9", ["6..25 (inclusive) or none, got '9'"]),
     ("bound toy.npz text.txt --no-causal --no-masked", ["leave nothing to measure"]),
     ("bound toy.npz text.txt --next", ["--next needs --json FILE"]),
-    ("bound toy.npz text.txt --shard 0/2", ["--shard needs -o FOLDER"]),
+    ("bound toy.npz text.txt --shard 0/2", ["--shard, --workers and --scheduler need -o FOLDER"]),
     ("bound toy.npz text.txt --workers 2", ["--workers and --scheduler need -o FOLDER"]),
     ("bound toy.npz text.txt -o new --workers 2 --scheduler tcp://a:1", ["give --workers or --scheduler, not both"]),
     ("bound toy.npz text.txt -o new --scheduler missing", ["there is no such scheduler file", "missing"]),
@@ -375,7 +375,7 @@ def test_parse_writes_brackets(here: Path, command: Command) -> None:
     (here / "mixed.txt").write_text("man walks\nzebra walks\nthe dog sees\ndog dog\n", encoding="utf-8")
     code, out, err = command("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg")
     assert code == 0
-    assert err == "2 of 4 sentences cannot be made by the grammar and read (): lines 2, 4\n"
+    assert err == "2 of 4 sentences cannot be made by the grammar, their trees are (): lines 2, 4\n"
     assert out == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt\n"
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [
         "(S (NP (N man)) (VP (V walks)))", "()", "(S (NP (D the) (N dog)) (VP (V sees)))", "()"
@@ -592,7 +592,7 @@ def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: C
     (here / "gold.mrg").write_text("\n".join((first, third, wrong)), encoding="utf-8")
     arguments = ("parse", "toy.npz", "mixed.txt", "-o", "trees.mrg", "--method", method, "--gold", "gold.mrg")
     code, out, err = command(*arguments)
-    assert (code, err) == (0, "1 of 3 sentences cannot be made by the grammar and read (): line 2\n")
+    assert (code, err) == (0, "1 of 3 sentences cannot be made by the grammar, their trees are (): line 2\n")
     # gold has 4, 5 and 3 brackets; of 4, none and 3 one is wrong: the X
     assert out.splitlines()[0] == (
         "labelled F1 63.16% (precision 85.71%, recall 50.00%), exact match 33.33%, tags 53.85%,"

@@ -155,7 +155,7 @@ def test_samples_as_text(here: Path, command: Command) -> None:
 def test_samples_as_a_folder(here: Path, command: Command) -> None:
     make = ("generate", "gpt2", "-n", 40, "--max-tokens", 3)
     assert command(*make, "-o", "own").code == 0
-    assert command(*make, "-o", "nucleus", "--decoding", "nucleus", "--top-p", 0.9).code == 0
+    assert command(*make, "-o", "nucleus", "--scheme", "nucleus", "--top-p", 0.9).code == 0
     assert command(*make, "-o", "hot", "--temperature", 2).code == 0
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz", "--samples", "own", "--json", "d.json")
     assert found.code == 0

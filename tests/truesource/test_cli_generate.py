@@ -33,18 +33,18 @@ def here(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_samples_of_a_model(here: Path, command: Command) -> None:
-    done = command("generate", "gpt2", "-n", 300, "--decoding", "nucleus", "--top-p", 0.9, "-o", "samples/")
+    done = command("generate", "gpt2", "-n", 300, "--scheme", "nucleus", "--top-p", 0.9, "-o", "samples/")
     assert done.code == 0, done.err
     samples = SampleFolder.load(here / "samples")
     assert samples.n_sentences == 300
     assert str(samples.decoding) == "nucleus|temperature:1|top_p:0.9|max_tokens:9"
-    assert f"decoding   {samples.decoding}" in done.out
+    assert f"decoding    {samples.decoding}" in done.out
     cut = 300 - samples.n_finished
     assert 0 < cut < 300
-    assert re.search(rf"cut        {cut} of 300 sentences .* mean length of the others \d", done.out)
-    assert re.search(r"special    0\.\d+ of the probability, never drawn", done.out)
+    assert re.search(rf"unfinished  {cut} of 300 sentences .* mean length of the others \d", done.out)
+    assert re.search(r"special     0\.\d+ of the probability, never sampled", done.out)
     assert re.fullmatch(r"Wrote samples: 300 sentences, [\d,]+ tokens\. Next: truesource evaluate .*", done.last)
-    again = command("generate", "gpt2", "-n", 300, "--decoding", "nucleus", "--top-p", 0.9, "-o", "samples/")
+    again = command("generate", "gpt2", "-n", 300, "--scheme", "nucleus", "--top-p", 0.9, "-o", "samples/")
     assert (again.code, "will not overwrite" in again.err) == (2, True)
 
 
@@ -61,7 +61,7 @@ def test_every_option_reaches_the_decoding(here: Path, command: Command) -> None
     }
     signatures = {}
     for scheme, options in calls.items():
-        done = command("generate", "gpt2", "-n", 20, "--decoding", scheme, *options.split(), "-o", scheme)
+        done = command("generate", "gpt2", "-n", 20, "--scheme", scheme, *options.split(), "-o", scheme)
         assert done.code == 0, done.err
         signatures[scheme] = str(SampleFolder.load(here / scheme).decoding)
     assert signatures == {
@@ -107,15 +107,15 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("gpt2 -n 0", "cannot draw 0 sentences"),
-        ("gpt2 --decoding nucleus", "nucleus decoding needs top_p, such as 0.9"),
-        ("gpt2 --decoding nucleus --top-p 0", "top_p is above 0 and at most 1, got 0.0"),
-        ("gpt2 --decoding nucleus --top-p 1.5", "top_p is above 0 and at most 1, got 1.5"),
-        ("gpt2 --top-p .9", "top_p is no setting of ancestral decoding"),
-        ("gpt2 --no-dedupe", "dedupe is no setting of ancestral"),
-        ("gpt2 --decoding magic", "magic"),
+        ("gpt2 -n 0", "--number"),
+        ("gpt2 --scheme nucleus", "the scheme nucleus needs top_p, such as 0.9"),
+        ("gpt2 --scheme nucleus --top-p 0", "--top-p: Input should be greater than 0"),
+        ("gpt2 --scheme nucleus --top-p 1.5", "--top-p"),
+        ("gpt2 --top-p .9", "the scheme ancestral has no setting top_p"),
+        ("gpt2 --no-dedupe", "the scheme ancestral has no setting dedupe"),
+        ("gpt2 --scheme magic", "magic"),
         ("gpt2 --max-tokens 10", "max_tokens is 10, but the model takes 1 to 9 words"),
-        ("gpt2 --decoding beam -n 2", "beam search draws nothing"),
+        ("gpt2 --scheme beam -n 2", "beam search draws nothing"),
         ("gpt2 --shard 2/2", "a shard is written i/n"),
         ("bert", "this is a masked model"),
         ("missing", "no such model folder"),

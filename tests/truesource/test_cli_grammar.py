@@ -53,7 +53,7 @@ def test_help_reads_well(verb: str, command: Command, monkeypatch: pytest.Monkey
     assert code == 0
     text = " ".join(out.replace("│", " ").split())
     wanted = {
-        "convert": ["--from", "--to", "--start", "--normalise", "npz, text, nltk, berkeley or earleyx", "NAME.lexicon"],
+        "convert": ["--from", "--to", "--start", "--normalise", "berkeley, earleyx, nltk, npz, text", "NAME.lexicon"],
         "inspect": ["[text]", "--lengths", "--split", "unknown words, impossible sentences", "is a problem"],
     }[verb]
     for part in wanted:
@@ -104,7 +104,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ("convert toy.txt new --to xml", ["no grammar format 'xml'", "npz, text, nltk, berkeley, earleyx"]),
+        ("convert toy.txt new --to xml", ["no grammar format 'xml'", "berkeley, earleyx, nltk, npz, text"]),
         ("convert toy.txt new --from xml", ["no grammar format 'xml'"]),
         ("convert toy.txt new --from earleyx", ["expecting a rule such as VP->[V NP] : 0.6", "toy.txt:1"]),
         ("convert toy.txt new --from nltk", ["brackets", "toy.txt:1"]),
@@ -126,7 +126,7 @@ def test_start_and_format_are_taken_from_the_options(here: Path, command: Comman
         ("inspect toy.txt absent.txt", ["there is no such file"]),
         ("inspect toy.txt gap.txt", ["an empty line", "gap.txt:2"]),
         ("inspect toy.txt text.txt --lengths six", ["written 6..25"]),
-        ("inspect toy.txt --lengths 1..2", ["--lengths needs a TEXT"]),
+        ("inspect toy.txt --lengths 1..2", ["--lengths conditions a TEXT"]),
         ("inspect cycle.txt text.txt --lengths 0..2", ["1 <= low <= high"]),
     ],
 )
@@ -158,7 +158,7 @@ def test_inspect_reports_how_much_of_a_text_is_covered(here: Path, command: Comm
     assert "unknown words: 3 tokens (37.50%), 2 types (40.00%): zebra (2), yak (1)" in rows
     assert "sentences the grammar cannot make: 2: lines 2, 4" in rows
     mean = (math.log(0.3 * 0.25) + math.log(0.2 * 0.6)) / 2
-    assert f"mean log probability of the others: {mean:.4f} nats a sentence" in rows
+    assert f"mean log probability of the others: {mean:.4f} nats per sentence" in rows
     assert rows[-1].startswith("No problem found. Wrote found.json. Next: ")
     found = json.loads((here / "found.json").read_text(encoding="utf-8"))
     assert found["left_recursive"] == 1
@@ -170,7 +170,7 @@ def test_inspect_reports_how_much_of_a_text_is_covered(here: Path, command: Comm
 def test_inspect_conditions_on_lengths(here: Path, command: Command) -> None:
     rows = command("inspect", "toy.npz", "text.txt", "--lengths", "2..2").out.splitlines()
     assert "sentences the grammar cannot make with 2..2 tokens: 3: lines 2, 3, 4" in rows
-    assert f"mean log probability of the others: {math.log(0.5**2 / 0.7**2):.4f} nats a sentence" in rows
+    assert f"mean log probability of the others: {math.log(0.5**2 / 0.7**2):.4f} nats per sentence" in rows
 
 
 def test_inspect_of_a_text_with_nothing_in_common(here: Path, command: Command) -> None:
@@ -193,7 +193,7 @@ def test_a_symbol_without_rules_is_no_word_where_words_are_quoted(command: Comma
         " quote those that are words, and give rules to the others"
     ]
     assert "No problem found" not in out
-    assert "mend g.txt" in out
+    assert "correct g.txt" in out
     assert json.loads((here / "g.json").read_text())["unquoted"] == ["Vt"]
     for call in (["sample", "g.txt", "-n", 5, "-o", "c"], ["convert", "g.txt", "g.npz"]):
         code, _, err = command(*call)

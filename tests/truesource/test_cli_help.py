@@ -29,8 +29,6 @@ VERBS: dict[str, Callable[..., Any]] = {
 }  #: by how they are called
 #: verbs whose help is yet to be rewritten
 UNREVISED = {
-    *("induce", "sample", "train", "score"),
-    *("demo", "run", "parse", "bound", "generate", "report", "convert", "vary", "inspect", "cite"),
     *(f"evaluate {name}" for name in ("divergence", "tokenisation", "tendencies", "pairs")),
     *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice", "scaling")),
 }

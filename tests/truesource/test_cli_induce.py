@@ -117,7 +117,7 @@ def test_lexicon_parse_reads_unseen_words(method: str, here: Path, command: Comm
 def test_lexicon_generate_cannot_parse_unseen_words(here: Path, command: Command) -> None:
     assert command("induce", "bank.mrg", "-o", "new.npz", "--cycles", 1).code == 0
     _, _, err = command("parse", "new.npz", "text.txt", "-o", "trees.mrg")
-    assert err == "2 of 3 sentences cannot be made by the grammar and read (): lines 1, 2\n"
+    assert err == "2 of 3 sentences cannot be made by the grammar, their trees are (): lines 1, 2\n"
 
 
 def test_the_trace_has_a_line_for_every_iteration(here: Path, command: Command) -> None:
@@ -228,7 +228,7 @@ def test_a_sentence_too_long_for_the_memory_reads_empty(
     code, out, err = command("parse", "s.npz", "long.txt", "-o", "t.mrg", "--method", way)
     assert code == 0
     assert err.startswith("sentence 2 has 401 tokens: its chart needs ")
-    assert err.endswith("; it reads ()\n")
+    assert err.endswith("; its tree is ()\n")
     assert "Wrote t.mrg: 2 trees" in out
     lines = (here / "t.mrg").read_text(encoding="utf-8").splitlines()
     assert lines[1] == "()"
@@ -246,7 +246,7 @@ def test_long_sentences_are_left_out_of_the_score(here: Path, command: Command) 
     code, out, err = command("parse", "new.npz", "text.txt", "-o", "t.mrg", "--gold", "gold.mrg", "--longest", 2)
     assert (code, err) == (0, "")
     rows = out.splitlines()
-    assert rows[0] == "2 sentences of more than 2 words read ()"
+    assert rows[0] == "2 sentences of more than 2 words skipped, trees are ()"
     assert rows[1].endswith("1 sentences, 0 without a parse")
     assert (here / "t.mrg").read_text(encoding="utf-8").splitlines()[::2] == ["()", "()"]
 

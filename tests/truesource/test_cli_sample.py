@@ -202,7 +202,7 @@ def test_words_with_blanks_do_not_become_text(here: Path, command: Command) -> N
     assert command("sample", "sp.npz", "-n", 60, "-o", "sp", "--lengths", "1..4", "--split", "eval=1").code == 0
     code, _, err = command("convert", "sp", "sp.txt", "--split", "eval")
     assert code == 2
-    assert "the word 'New York' holds white space" in err
+    assert "the word 'New York' contains white space" in err
     assert not (here / "sp.txt").exists()
 
 
@@ -214,4 +214,4 @@ def test_options_of_grammars_are_refused_for_corpora(option: tuple[object, ...],
     (here / "folder").mkdir()
     code, _, err = command("convert", "folder", "t.mrg", *option)
     assert code == 2
-    assert f"{option[0]}: for grammars, and this is a corpus folder" in err
+    assert f"this is a corpus folder, but {option[0]} applies to grammars only" in err

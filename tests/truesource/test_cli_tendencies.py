@@ -192,7 +192,7 @@ def test_bad_input_is_one_sentence(arguments: tuple[str, ...], message: str, her
 
 def test_sentences_of_one_beam_are_refused(here: Path, command: Command) -> None:
     save_model(here / "model")
-    drawn = ("generate", "model", "-n", 12, "--decoding", "beam_sampling", "--beams", 3, "--keep", "all", "-o", "kept")
+    drawn = ("generate", "model", "-n", 12, "--scheme", "beam_sampling", "--beams", 3, "--keep", "all", "-o", "kept")
     assert command(*drawn).code == 0
     found = command(*CALL, "kept", "--reference", "b.txt")
     assert found.code == 2

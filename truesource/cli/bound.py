@@ -2,184 +2,189 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
+from pydantic import Field, model_validator
 
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
+from truesource.cli.settings import with_options
+from truesource.grammar.errors import InputError
+from truesource.grammar.settings import Settings
+
+if TYPE_CHECKING:
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 
+class BoundSettings(Settings):
+    """What `truesource bound` scores, and which positions count."""
+
+    causal: bool = Field(True, description="Score each word given the words before it.")
+    masked: bool = Field(True, description="Score each word given all other words.")
+    next: bool = Field(False, description="Also write all next-word distributions to --json; small inputs only.")
+    precision: Literal["float64", "float32"] = Field(
+        "float64", description="Number type; float32 is faster and accurate to 1e-4 nats per token."
+    )
+    frame: Literal["default", "paper"] = Field(
+        "default", description="Positions that count; paper: no ends, first words or unknown words."
+    )
+    vocabulary: Path | None = Field(None, description="Known words for --frame paper: JSON, or one word per line.")
+    masked_variant: Literal["default", "paper"] = Field(
+        "default", description="Masked scores; paper: as in Jumelet and Zuidema (2023), for comparison only."
+    )
+    token_scores: Path | None = Field(
+        None, description="Published token scores (Jumelet and Zuidema 2023), instead of a grammar."
+    )
+
+    @model_validator(mode="after")
+    def _settings_go_together(self) -> Self:
+        if self.vocabulary is not None and self.frame != "paper":
+            raise ValueError("--vocabulary needs --frame paper, which leaves out unknown words")
+        if not self.causal and not self.masked:
+            raise ValueError("--no-causal and --no-masked together leave nothing to measure; use only one of them")
+        return self
+
+
+@with_options(BoundSettings)
 def command(
-    grammar: Annotated[Path | None, typer.Argument(help="A grammar: .npz or text.")] = None,
+    grammar: Annotated[Path | None, typer.Argument(help="Grammar file: .npz, or text in any format.")] = None,
     corpus: Annotated[
-        Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence a line.")
+        Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")
     ] = None,
-    causal: Annotated[bool, typer.Option("--causal/--no-causal", help="Next token given its left context.")] = True,
-    masked: Annotated[bool, typer.Option("--masked/--no-masked", help="Token given all others.")] = True,
+    *,
+    settings: BoundSettings,
     lengths: Condition = None,
+    longest: Longest = None,
     split: SplitName = "eval",
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for the scores of every token, in parts; a stopped call goes on."),
+        Path | None, typer.Option("-o", "--output", help="Folder for the scores of all tokens; resumable.")
     ] = None,
     shard: Shard = None,
     workers: Workers = 1,
     scheduler: Scheduler = None,
-    next_: Annotated[
-        bool, typer.Option("--next", help="With --json, also P(word | left context) of every word; small inputs only.")
-    ] = False,
-    precision: Annotated[
-        Literal["float64", "float32"], typer.Option(help="float32 is faster, and within 1e-4 nats a token.")
-    ] = "float64",
-    longest: Longest = None,
-    frame: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="Which positions count; paper: no ends, no first words (causal), no unknown words."),
-    ] = "default",
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(help="With --frame paper: the known words, as a JSON object or list, or one a line."),
-    ] = None,
-    masked_variant: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="paper: masked scores as Jumelet and Zuidema (2023) define them; for comparison only."),
-    ] = "default",
-    token_scores: Annotated[
-        Path | None,
-        typer.Option(
-            help="In place of a grammar and a corpus: token scores as Jumelet and Zuidema (2023) release them."
-        ),
-    ] = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
     """Score sentences exactly: the perplexity that no model can beat in the long run.
 
-    The causal bound counts the end of each sentence; the masked bound is a pseudo-perplexity. Large sets are scored
-    in parts: with -o, by --workers, by the workers of a --scheduler, or by the jobs of a --shard.
-    --frame paper, --vocabulary, --masked-variant and --token-scores reproduce published numbers (docs/published.md).
+    The causal bound includes sentence ends; the masked bound is a pseudo-perplexity. With -o, large corpora are scored
+    in parts, by several --workers, a Dask cluster (--scheduler) or several jobs (--shard).
+
+    Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.cli.claims import claim_files, hold
-    from truesource.cli.inputs import (
-        list_lines,
-        read_sentences,
-        truth_of,
-    )
+    from truesource.cli.inputs import read_sentences, truth_of
     from truesource.cli.lengths import announce_long, at_most
-    from truesource.evaluation.core.exact_bound import bound_records, sentence_records
+    from truesource.cli.output import OutputFiles, json_of
+    from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.published import read_words
-    from truesource.evaluation.core.scores_on_disk import score_in_parts
     from truesource.evaluation.measures.bootstrap import FEWEST
-    from truesource.evaluation.measures.paired import unknown_words, words_missing
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.files import write_json
-    from truesource.grammar.parallel import Share
-    from truesource.grammar.parallel import Workers as Hands
     from truesource.grammar.pcfg import PCFG
 
-    if vocabulary is not None and frame != "paper":
-        raise InputError("--vocabulary needs --frame paper, which leaves out the words that are not in it")
-    words = None if vocabulary is None else read_words(vocabulary)
-    claim_files(json, force=force)
-    if token_scores is not None:
+    words = None if settings.vocabulary is None else read_words(settings.vocabulary)
+    files = OutputFiles(json=json, force=force)
+    if settings.token_scores is not None:
         if grammar is not None or corpus is not None:
-            raise InputError("--token-scores takes the place of a grammar and a corpus; leave those out")
-        _published(token_scores, frame, words, json)
+            raise InputError("--token-scores replaces the grammar and the corpus; remove those arguments")
+        _published(settings.token_scores, settings.frame, words, files)
         return
     if grammar is None or corpus is None:
         raise InputError("name a grammar and a corpus; truesource bound --help shows how")
-    if not causal and not masked:
-        raise InputError("--no-causal and --no-masked together leave nothing to measure")
-    if next_ and json is None:
-        raise InputError("--next needs --json FILE to write the distributions to")
-    if output is None:
-        if shard is not None:
-            raise InputError("--shard needs -o FOLDER, where the jobs leave their parts")
-        if workers > 1 or scheduler is not None:
-            raise InputError("--workers and --scheduler need -o FOLDER, where the parts go; without, one process works")
-    hands = Hands(workers, scheduler)
-    if next_ and output is not None:
-        raise InputError("--next is for small inputs; leave -o out")
-    if output is not None and shard is None:
-        hold(output)
+    if settings.next and json is None:
+        raise InputError("--next needs --json FILE for the distributions; add it")
+    if settings.next and output is not None:
+        raise InputError("--next is for small inputs, which need no -o; remove -o")
+    score = _scoring(settings, output, shard, workers, scheduler)
     pcfg = PCFG.load(grammar)
-    sentences, drawn = read_sentences(corpus, split)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
-    excluded = truth_of(corpus, split, pcfg, drawn, condition)
-    share = None if shard is None else Share.parse(shard)
+    sentences, sampled = read_sentences(corpus, split)
+    condition = sampled if lengths is None else LengthRange.parse(lengths)
+    excluded = truth_of(corpus, split, pcfg, sampled, condition)
     sentences, longer = at_most(sentences, longest)
-    announce_long(pcfg, sentences, condition, masked=masked, dtype=precision)
-    if output is None:
-        scores = sentence_records(
-            pcfg,
-            sentences,
-            lengths=condition,
-            causal=causal,
-            masked=masked,
-            distributions=next_,
-            dtype=precision,
-            excluded=excluded,
-            variant=masked_variant,
-        )
-    else:
-        found = score_in_parts(
-            pcfg,
-            sentences,
-            output,
-            lengths=condition,
-            causal=causal,
-            masked=masked,
-            dtype=precision,
-            share=share,
-            workers=hands,
-            excluded=excluded,
-            variant=masked_variant,
-        )
-        if found is None:
-            echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last to end prints the bounds.")
-            return
-        scores = found
+    announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)
+    records = score(pcfg, sentences, lengths=condition, excluded=excluded)
+    if records is None:
+        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
+        return
     summary = bound_records(
         pcfg,
-        scores,
+        records,
         lengths=condition,
         excluded=excluded,
-        frame=frame,
+        frame=settings.frame,
         vocabulary=words,
-        variant=masked_variant,
+        variant=settings.masked_variant,
         left_out=longer,
     )
-    left_out = [number for number, record in enumerate(scores, start=1) if not record["possible"]]
-    if left_out:
-        what = "cannot be made by the grammar" + ("" if condition is None else f" with {condition} tokens")
-        unknown = unknown_words(pcfg, (scores[number - 1]["tokens"] for number in left_out))
-        why = f" ({words_missing(unknown)})" if unknown else ""
-        echo(f"{len(left_out)} of {len(scores)} sentences {what}, left out: {list_lines(left_out)}{why}", err=True)
-    for score in summary:
-        echo(str(score))
+    _say_impossible(pcfg, records, condition)
+    for bound in summary:
+        echo(str(bound))
     if summary and summary[0].low is None:
         echo(f"Fewer than {FEWEST} possible sentences: too few for intervals.", err=True)
-    wrote = "Nothing written; --json FILE keeps the numbers of every token" if output is None else f"Wrote {output}"
-    if json is not None:
-        write_json(json, {"sentences": scores, "summary": [score.as_record() for score in summary]})
-        wrote = f"Wrote {json}" if output is None else f"Wrote {output} and {json}"
-    echo(f"{wrote}. Next: truesource score MODEL {corpus} --oracle {grammar}")
+    files.finish(
+        f"truesource score MODEL {corpus} --oracle {grammar}",
+        folder=output,
+        json=json_of({"sentences": records, "summary": [bound.as_record() for bound in summary]}),
+    )
 
 
-def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, json: Path | None) -> None:
+def _scoring(
+    settings: BoundSettings, output: Path | None, shard: str | None, workers: int, scheduler: str | None
+) -> Callable[..., list[dict[str, Any]] | None]:
+    """How sentences are scored: at once, or in parts that are kept in a folder."""
+    from functools import partial
+
+    from truesource.cli.claims import hold
+    from truesource.evaluation.core.exact_bound import sentence_records
+    from truesource.evaluation.core.scores_on_disk import score_in_parts
+    from truesource.grammar.parallel import Share
+    from truesource.grammar.parallel import Workers as Hands
+
+    how = {
+        "causal": settings.causal,
+        "masked": settings.masked,
+        "dtype": settings.precision,
+        "variant": settings.masked_variant,
+    }
+    if output is None:
+        if shard is not None or workers > 1 or scheduler is not None:
+            raise InputError("--shard, --workers and --scheduler need -o FOLDER for the parts they write")
+        return partial(sentence_records, distributions=settings.next, **how)
+    share = None if shard is None else Share.parse(shard)
+    hands = Hands(workers, scheduler)
+    if share is None:
+        hold(output)
+    return partial(score_in_parts, folder=output, share=share, workers=hands, **how)
+
+
+def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
+    """Say on stderr which sentences have probability 0."""
+    from truesource.cli.inputs import list_lines
+    from truesource.evaluation.measures.paired import unknown_words, words_missing
+
+    impossible = [number for number, record in enumerate(records, start=1) if not record["possible"]]
+    if impossible:
+        within = "" if condition is None else f" with {condition} tokens"
+        unknown = unknown_words(pcfg, (records[number - 1]["tokens"] for number in impossible))
+        why = f" ({words_missing(unknown)})" if unknown else ""
+        echo(
+            f"{len(impossible)} of {len(records)} sentences cannot be made by the grammar{within}, left out:"
+            f" {list_lines(impossible)}{why}",
+            err=True,
+        )
+
+
+def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, files: OutputFiles) -> None:
     """Print (and write) the perplexity of token scores that others have published."""
+    from truesource.cli.output import json_of
     from truesource.evaluation.core.published import published_bound, read_published
     from truesource.generator.frame import preset_frame
-    from truesource.grammar.files import write_json
 
     scores = read_published(path)
-    found = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)
-    echo(str(found))
-    wrote = "Nothing written; --json FILE keeps these numbers"
-    if json is not None:
-        write_json(json, {"summary": [found.as_record()]})
-        wrote = f"Wrote {json}"
-    echo(f"{wrote}. Next: truesource cite")
+    bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)
+    echo(str(bound))
+    files.finish("truesource cite", json=json_of({"summary": [bound.as_record()]}))

@@ -42,7 +42,10 @@ WORKS = (
 
 
 def command() -> None:
-    """Print what a paper that uses truesource should cite."""
+    """List the publications that a paper which uses truesource should cite.
+
+    Example: truesource cite
+    """
     from importlib.metadata import version
 
     echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")

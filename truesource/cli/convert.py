@@ -6,99 +6,84 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import Field
 
 from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
+from truesource.cli.settings import option_name, with_options
 from truesource.grammar.formats import names
+from truesource.grammar.settings import Settings
 
 FORMATS = ", ".join(names())
 
 
+class ConversionSettings(Settings):
+    """How `truesource convert` reads, changes and writes a grammar."""
+
+    from_: str | None = Field(None, description=f"Format of the source: {FORMATS} (default: detected).")
+    to: str | None = Field(None, description=f"Format to write: {FORMATS} (default: npz or text, by name).")
+    start: str | None = Field(None, description="Start symbol (default: that of the source).")
+    normalise: bool = Field(False, description="Divide the weights of each symbol's rules by their sum.")
+    level: int | None = Field(None, ge=0, description="Project a split-merge grammar to this number of splits.")
+    prune: float | None = Field(None, description="Remove rules with a lower probability and report the cost.")
+
+
+@with_options(ConversionSettings)
 def command(
     source: Annotated[
         Path,
-        typer.Argument(
-            help="Grammar: .npz, our text or NLTK's, EarleyX text, or one of a Berkeley pair NAME.grammar and"
-            " NAME.lexicon, or NAME (.gz too). Or a corpus folder."
-        ),
+        typer.Argument(help="Grammar file, corpus folder, or NAME of NAME.grammar and NAME.lexicon (Berkeley)."),
     ],
     target: Annotated[
-        Path,
-        typer.Argument(
-            help="File to write: .npz, or text under any other name (packed if .gz). For Berkeley text, NAME of both."
-            " Of a corpus, its trees as Penn brackets, or its sentences in a .txt file."
-        ),
+        Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
     ],
-    source_format: Annotated[
-        str | None, typer.Option("--from", help=f"Format of the source: {FORMATS}. Default: found from its content.")
-    ] = None,
-    target_format: Annotated[
-        str | None, typer.Option("--to", help=f"Format to write: {FORMATS}. Default: npz for .npz, else text.")
-    ] = None,
-    start: Annotated[str | None, typer.Option("--start", help="Start symbol, in place of the source's own.")] = None,
-    normalise: Annotated[
-        bool,
-        typer.Option(
-            "--normalise",
-            help="Take the numbers of a text as weights: divide them by each symbol's sum (always so for Berkeley and"
-            " EarleyX text).",
-        ),
-    ] = False,
-    level: Annotated[
-        int | None,
-        typer.Option(min=0, help="Of a split-merge grammar, the coarser one of so many splits; 0 is without any."),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option("--prune", help="Drop rules less probable than this, mend the rest, and say what it cost."),
-    ] = None,
+    settings: ConversionSettings,
     split: SplitName = "train",
     symbols: Annotated[
-        bool, typer.Option("--symbols", help="Trees of a corpus with the grammar's own symbols, not treebank labels.")
+        bool, typer.Option("--symbols", help="Write the grammar's symbols into the trees of a corpus, not labels.")
     ] = False,
-    binarised: Annotated[bool, typer.Option("--binarised", help="Trees of a corpus with their @ nodes.")] = False,
+    binarised: Annotated[bool, typer.Option("--binarised", help="Keep the @ nodes in the trees of a corpus.")] = False,
     force: Force = False,
 ) -> None:
-    """Convert a grammar from one format to another; make it coarser, or smaller. Trees of a corpus as brackets.
+    """Convert a grammar to another format, or write the trees or sentences of a corpus as text.
 
-    A corpus folder gives the Penn brackets of one of its splits, one tree a line.
+    Numbers in Berkeley and EarleyX text are always normalised.
+
+    Example: truesource convert grammar.npz grammar.txt
     """
-    if source.is_dir():
-        from truesource.cli.corpus_text import write_corpus
-        from truesource.grammar.errors import InputError
-
-        of_grammars = {
-            "--from": source_format,
-            "--to": target_format,
-            "--start": start,
-            "--normalise": normalise or None,
-            "--level": level,
-            "--prune": threshold,
-        }
-        given = [name for name, value in of_grammars.items() if value is not None]
-        if given:
-            raise InputError(f"{', '.join(given)}: for grammars, and this is a corpus folder; leave out", source)
-        write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
+    if not source.is_dir():
+        convert_grammar(source, target, settings, force=force)
         return
+    from truesource.cli.corpus_text import write_corpus
+    from truesource.grammar.errors import InputError
+
+    given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
+    if given:
+        raise InputError(f"this is a corpus folder, but {given} applies to grammars only; remove it", source)
+    write_corpus(source, target, split, symbols=symbols, binarised=binarised, force=force)
+
+
+def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *, force: bool) -> None:
+    """Write a grammar in another format, perhaps coarser or smaller."""
     from truesource.cli.claims import claim_files
     from truesource.grammar.formats import format_of, save_grammar, target_files
     from truesource.grammar.pcfg import PCFG
 
-    for name in (source_format, target_format):
+    for name in (settings.from_, settings.to):
         if name is not None:
             format_of(name)
-    files = target_files(target, target_format)
+    files = target_files(target, settings.to)
     outputs = claim_files(*files, force=force)
-    pcfg = PCFG.load(source, normalise=normalise, format=source_format, start=start)
-    if level is not None:
+    pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
+    if settings.level is not None:
         from truesource.grammar.estimate import project
 
-        pcfg = project(pcfg, level)
-    if threshold is not None:
+        pcfg = project(pcfg, settings.level)
+    if settings.prune is not None:
         from truesource.grammar.estimate import prune
 
-        pcfg, cost = prune(pcfg, threshold)
+        pcfg, cost = prune(pcfg, settings.prune)
         echo(str(cost))
     with outputs.together():
-        save_grammar(pcfg, target, force=True, format=target_format)
+        save_grammar(pcfg, target, force=True, format=settings.to)
     echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")

@@ -11,11 +11,11 @@ from truesource.grammar.errors import InputError
 
 
 def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
-    """Write one split: Penn brackets a line, or sentences where the name of ``target`` ends in ``.txt``; packed if .gz.
+    """Write one split: Penn bracketings, or sentences if the name of ``target`` ends in ``.txt``; compressed if .gz.
 
     Raises:
-        InputError: there is no such corpus or split, it has no trees, a word of a sentence holds white space, at which
-            text is cut into words, or ``target`` cannot be written.
+        InputError: there is no such corpus or split, it has no trees, a word of a sentence contains white space, or
+            ``target`` cannot be written.
     """
     from truesource.cli.claims import claim_files
     from truesource.generator.corpus import Corpus
@@ -27,7 +27,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
     n = corpus.n_sentences(split)
     plain = target.name.removesuffix(".gz").endswith(".txt")
     if plain and (symbols or binarised):
-        raise InputError("--symbols and --binarised are for trees; a .txt file gets the sentences alone", target)
+        raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
     lines: Iterable[str]
     if plain:
         lines = (_line(sentence, target) for sentence in corpus.sentences(split))
@@ -49,5 +49,8 @@ def _line(sentence: list[str], target: Path) -> str:
 
     for word in sentence:
         if split_words(word) != [word]:
-            raise InputError(f"the word {word!r} holds white space, at which text is cut into words", target)
+            raise InputError(
+                f"the word {word!r} contains white space, which separates words in text; write trees (.mrg) instead",
+                target,
+            )
     return " ".join(sentence)

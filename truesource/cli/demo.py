@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from truesource.cli.options import Runs
+from truesource.cli.options import Rebuild, Runs
 
 
 def command(
     runs: Runs = Path("runs"),
-    force: Annotated[
-        bool, typer.Option("--force", help="Make every stage again, also those that are up to date.")
-    ] = False,
+    force: Rebuild = False,
 ) -> None:
-    """Run the whole chain on the embedded English grammar, in a few minutes on two cores.
+    """Run the whole chain on the embedded English grammar; it takes a few minutes on two cores.
 
-    The same as `truesource run` on the packaged demo.yaml.
+    This is `truesource run` with the packaged demo.yaml.
+
+    Example: truesource demo
     """
     from truesource.cli import run
     from truesource.embedded import data_folder

@@ -1,4 +1,4 @@
-"""`truesource inspect`: the grammar doctor."""
+"""`truesource inspect`: whether a grammar is sound, and how much of a text it covers."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Json, SplitName
+from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import Coverage
+    from truesource.grammar.diagnostics import Diagnosis
 
 MOST = 10  #: unknown words listed
 
 
 def command(
-    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text of any format.")],
+    grammar: Grammar,
     text: Annotated[
-        Path | None, typer.Argument(help="Also look at this corpus folder, or text with one tokenised sentence a line.")
+        Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")
     ] = None,
-    lengths: Annotated[
-        str | None, typer.Option(help="Lengths to condition TEXT on, such as 6..25, or none; default: as it was drawn.")
-    ] = None,
+    lengths: Condition = None,
     split: SplitName = "eval",
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Examine a grammar: sizes, consistency, expected length, entropy, cycles, symbols of no use.
+    """Check a grammar: sizes, consistency, mean length, entropy, cycles, useless symbols.
 
-    With TEXT also how much of it the grammar knows: unknown words, impossible sentences, mean log probability.
-    A line that starts with ! is a problem.
+    With TEXT, also report its coverage: unknown words, impossible sentences, mean log probability. A line that starts
+    with ! is a problem.
+
+    Example: truesource inspect grammar.npz corpus/
     """
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences
@@ -45,38 +46,39 @@ def command(
 
     claim_files(json, force=force)
     if text is None and lengths is not None:
-        raise InputError("--lengths needs a TEXT to look at")
+        raise InputError("--lengths conditions a TEXT; add TEXT or remove --lengths")
     condition = None if lengths is None else LengthRange.parse(lengths)
-    sentences, drawn = ([], None) if text is None else read_sentences(text, split)
+    sentences, sampled = ([], None) if text is None else read_sentences(text, split)
     pcfg = PCFG.load(grammar, lenient=True)
-    found = diagnose(pcfg)
-    echo(f"symbols {found.symbols:,}, words {found.words:,}")
-    echo(f"rules: {found.binary:,} binary, {found.unary:,} unary, {found.lexical:,} lexical")
-    echo(f"total mass {found.total_mass:.9f}, spectral radius {found.spectral_radius:.6f}")
-    if found.mean_length is not None and found.derivational_entropy is not None:
-        echo(
-            f"mean length {found.mean_length:.3f} tokens,"
-            f" derivational entropy {found.derivational_entropy:.3f} nats a sentence"
-        )
-    echo(_cycles("unary cycles", found.unary_cyclic, found.unary_cycle_groups, found.unary_cycle))
-    echo(_cycles("left recursion", found.left_recursive, found.left_recursive_groups, found.left_cycle))
-    record = found.as_dict()
+    diagnosis = diagnose(pcfg)
+    _show_grammar(diagnosis)
+    record = diagnosis.as_dict()
     if text is not None:
-        seen = coverage(pcfg, sentences, lengths=drawn if lengths is None else condition)
-        _show(seen, drawn if lengths is None else condition)
+        condition = sampled if lengths is None else condition
+        seen = coverage(pcfg, sentences, lengths=condition)
+        _show_coverage(seen, condition)
         record["coverage"] = seen.as_dict()
-    for problem in found.problems:
+    for problem in diagnosis.problems:
         echo(f"! {problem}")
-    wrote = "" if found.problems else "No problem found. "
+    wrote = "" if diagnosis.problems else "No problem found. "
     if json is not None:
         write_json(json, record)
         wrote += f"Wrote {json}. "
-    step = (
-        f"mend {grammar}, then inspect it again"
-        if is_serious(found)
-        else f"truesource sample {grammar} -n 100000 -o corpus/"
-    )
-    echo(f"{wrote}Next: {step}")
+    sample = f"truesource sample {grammar} -n 100000 -o corpus/"
+    echo(f"{wrote}Next: {f'correct {grammar}, then inspect it again' if is_serious(diagnosis) else sample}")
+
+
+def _show_grammar(diagnosis: Diagnosis) -> None:
+    echo(f"symbols {diagnosis.symbols:,}, words {diagnosis.words:,}")
+    echo(f"rules: {diagnosis.binary:,} binary, {diagnosis.unary:,} unary, {diagnosis.lexical:,} lexical")
+    echo(f"total mass {diagnosis.total_mass:.9f}, spectral radius {diagnosis.spectral_radius:.6f}")
+    if diagnosis.mean_length is not None and diagnosis.derivational_entropy is not None:
+        echo(
+            f"mean length {diagnosis.mean_length:.3f} tokens,"
+            f" derivational entropy {diagnosis.derivational_entropy:.3f} nats per sentence"
+        )
+    echo(_cycles("unary cycles", diagnosis.unary_cyclic, diagnosis.unary_cycle_groups, diagnosis.unary_cycle))
+    echo(_cycles("left recursion", diagnosis.left_recursive, diagnosis.left_recursive_groups, diagnosis.left_cycle))
 
 
 def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> str:
@@ -87,8 +89,7 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
     return f"{what}: {some}, such as {' -> '.join(example)}"
 
 
-def _show(seen: Coverage, lengths: LengthRange | None) -> None:
-    """Lines on the coverage of a text."""
+def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
     from truesource.cli.inputs import list_lines
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
@@ -102,4 +103,4 @@ def _show(seen: Coverage, lengths: LengthRange | None) -> None:
     where = f": {list_lines(seen.impossible)}" if seen.impossible else ""
     echo(f"sentences the grammar cannot make{within}: {len(seen.impossible):,}{where}")
     if seen.mean_log_prob is not None:
-        echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats a sentence")
+        echo(f"mean log probability of the others: {seen.mean_log_prob:.4f} nats per sentence")

@@ -9,11 +9,11 @@ import typer
 
 from truesource.grammar.conventions import Name
 
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed; one seed gives the same bytes everywhere.")
-]
-Lengths = Annotated[str, typer.Option("--lengths", help="Sentence lengths, such as 6..25 (inclusive), or none.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
+Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]
+Grammar = Annotated[Path, typer.Argument(help="Grammar file: .npz, or text in any format.")]
+Lengths = Annotated[str, typer.Option("--lengths", help="Range of sentence lengths, such as 6..25, or none.")]
 Convention = Annotated[
     Name,
     typer.Option(
@@ -23,28 +23,21 @@ Convention = Annotated[
 ]
 Heads = Annotated[
     Path | None,
-    typer.Option(
-        "--heads",
-        help="Heads for head-initial and head-final, a line each: 'VP -> *V NP', or 'VP: V Aux'. They go before those"
-        " of the grammar (%head).",
-    ),
+    typer.Option("--heads", help="File of head rules, such as 'VP -> *V NP', for head-initial and head-final."),
 ]
 Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the numbers to this JSON file.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this JSON file.")]
 Condition = Annotated[
     str | None,
     typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus)."),
 ]
 Longest = Annotated[
     int | None,
-    typer.Option("--longest", min=1, help="Leave out sentences of more words: time grows as the cube of the length."),
+    typer.Option("--longest", min=1, help="Skip longer sentences; time grows with the cube of the length."),
 ]
 Before = Annotated[
     str | None,
-    typer.Option(
-        "--before",
-        help="What comes before a text, for models without a token for the beginning: eos, or a token of theirs.",
-    ),
+    typer.Option("--before", help="Token to put first, for models without a start token: eos, or a token."),
 ]
 FirstSentences = Annotated[
     int | None, typer.Option("--sentences", min=2, help="Number of sentences to use, from the first.")
@@ -58,10 +51,11 @@ Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the res
 Plot = Figure
 OracleGrammar = Annotated[Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from.")]
 TextOrCorpus = Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this one is made in RUNS/NAME.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, help="Processes; the bytes do not depend on it.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
+Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, help="Number of processes; results do not depend on it.")]
 Scheduler = Annotated[
     str | None,
-    typer.Option("--scheduler", help="Work on a running Dask cluster: its address, or the scheduler's file."),
+    typer.Option("--scheduler", help="Use a running Dask cluster: its address, or its scheduler file."),
 ]
-Shard = Annotated[str | None, typer.Option("--shard", help="Only a share of the files: 0/4 is the first of four jobs.")]
+Shard = Annotated[str | None, typer.Option("--shard", help="Do one job's share of the work: 0/4 is the first of 4.")]

@@ -42,14 +42,15 @@ class OutputFiles:
                 contents[name](self._files[name])
         return [str(file) for name, file in self._files.items() if name in contents]
 
-    def finish(self, then: str, **contents: Callable[[Path], None]) -> None:
+    def finish(self, then: str, *, folder: Path | None = None, **contents: Callable[[Path], None]) -> None:
         """Write what was asked for, and say what was written and what to do next.
 
         Args:
             then: the next command.
+            folder: what is written already.
             contents: as `write`.
         """
-        wrote = self.write(**contents)
+        wrote = [*([] if folder is None else [str(folder)]), *self.write(**contents)]
         done = f"Wrote {' and '.join(wrote)}" if wrote else "Nothing written; --json FILE keeps these numbers"
         echo(f"{done}. Next: {then}")
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force
+from truesource.cli.options import Convention, Force, Grammar
+
+if TYPE_CHECKING:
+    from truesource.grammar.inference.batch import TooLongError
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
 
 
 class ParseMethod(StrEnum):
@@ -21,98 +28,128 @@ class ParseMethod(StrEnum):
 
 
 def command(
-    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text.")],
-    text: Annotated[Path, typer.Argument(help="Text, one tokenised sentence a line.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Penn bracketings to write.")],
+    grammar: Grammar,
+    text: Annotated[Path, typer.Argument(help="Text with one tokenised sentence per line.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the Penn bracketings.")],
     method: Annotated[
         ParseMethod,
-        typer.Option(
-            help="Most probable derivation, most probable rules (best for split grammars),"
-            " or most correct spans expected."
-        ),
+        typer.Option(help="Criterion: most probable derivation, rules (best for split grammars), or spans."),
     ] = ParseMethod.VITERBI,
     gold: Annotated[
-        Path | None, typer.Option(help="Treebank with the trees of the same sentences: print labelled F1.")
+        Path | None, typer.Option(help="Treebank with trees of the same sentences, to report labelled F1.")
     ] = None,
     convention: Convention = "penn",
     longest: Annotated[
-        int | None, typer.Option(min=1, help="Leave sentences of more words unparsed, and out of the F1.")
+        int | None, typer.Option(min=1, help="Skip sentences with more words, also when computing F1.")
     ] = None,
     force: Force = False,
 ) -> None:
-    """Write the best tree of every sentence, with treebank labels; () where the grammar has none.
+    """Write the best tree of every sentence, with treebank labels; () if there is none.
 
-    A sentence whose chart does not fit the memory of the machine reads (), too.
-    Words the grammar does not know are read by their form, if it was induced with --lexicon parse.
+    A sentence also gets () if its chart does not fit into memory. Unknown words are handled by their form if the
+    grammar was induced with --lexicon parse.
+
+    Example: truesource parse grammar.npz text.txt -o trees.mrg --method max-rule
     """
     from itertools import compress
 
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import list_lines, show_reading
+    from truesource.evaluation.measures.brackets import compare_brackets
     from truesource.generator.text import read_sentences
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import write_text
-    from truesource.grammar.inference.batch import TooLongError
-    from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
-    from truesource.grammar.inference.posterior import posterior, tables
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.progress import track
-    from truesource.grammar.surface import surface
-    from truesource.grammar.tree import Tree
-    from truesource.grammar.treebank import Normalisation, Treebank, splice
-    from truesource.grammar.unknown import put_words, read_words
-
-    def best(sentence: list[str]) -> Tree:
-        return put_words(best_of_known(read_words(pcfg, sentence)), sentence)
-
-    def best_of_known(sentence: list[str]) -> Tree:
-        if method is ParseMethod.VITERBI:
-            return surface(pcfg.viterbi(sentence)[0], pcfg)
-        found = posterior(pcfg, sentence)
-        return splice((max_rule_tree if method is ParseMethod.MAX_RULE else max_span_tree)(found)[0])
 
     if gold is None and convention != "penn":
-        raise InputError("--convention: of the trees that --gold names; leave it out")
+        raise InputError("--convention applies to the trees of --gold; add --gold or remove --convention")
     claim_files(output, force=force)
     pcfg = PCFG.load(grammar)
-    if method is not ParseMethod.VITERBI:
-        tables(pcfg.exact)  # a grammar that has no unary closure fails here, not at every sentence
     sentences = read_sentences(text)
-    wanted = None if gold is None else Treebank.read(gold, Normalisation(convention=convention))
+    wanted = None if gold is None else _read_gold(gold, convention, text, len(sentences))
+    made = parse_all(pcfg, sentences, method, longest)
+    write_text(output, "".join(f"{tree or '()'}\n" for tree in made.trees))
+    made.report(longest)
     if wanted is not None:
-        show_reading(wanted)
-    if wanted is not None and len(wanted) != len(sentences):
-        raise InputError(
-            f"{len(wanted):,} gold trees for the {len(sentences):,} sentences of {text}; give as many", gold
-        )
-    trees: list[Tree | None] = []
-    large: dict[int, TooLongError] = {}
-    short = [longest is None or len(sentence) <= longest for sentence in sentences]
-    for number, (sentence, taken) in enumerate(
-        zip(track(sentences, "parse", len(sentences)), short, strict=True), start=1
-    ):
-        try:
-            trees.append(best(sentence) if taken else None)
-        except TooLongError as error:
-            trees.append(None)
-            large[number] = TooLongError(error.tokens, error.needed, number)
-        except InputError:
-            trees.append(None)
-    write_text(output, "".join(f"{tree or '()'}\n" for tree in trees))
-    for too_long in large.values():
-        echo(f"{too_long}; it reads ()", err=True)
-    failed = [
-        i
-        for i, (tree, taken) in enumerate(zip(trees, short, strict=True), start=1)
-        if taken and tree is None and i not in large
-    ]
-    if failed:
-        what = "cannot be made by the grammar and read ()"
-        echo(f"{len(failed)} of {sum(short)} sentences {what}: {list_lines(failed)}", err=True)
-    if longest is not None:
-        echo(f"{len(short) - sum(short)} sentences of more than {longest} words read ()")
-    if wanted is not None:
-        from truesource.evaluation.measures.brackets import compare_brackets
+        echo(str(compare_brackets(list(compress(wanted, made.short)), list(compress(made.trees, made.short)))))
+    trees = sum(tree is not None for tree in made.trees)
+    echo(f"Wrote {output}: {trees:,} trees. Next: truesource bound {grammar} {text}")
 
-        echo(str(compare_brackets(list(compress(wanted.trees, short)), list(compress(trees, short)))))
-    echo(f"Wrote {output}: {sum(short) - len(failed) - len(large):,} trees. Next: truesource bound {grammar} {text}")
+
+@dataclass(frozen=True)
+class Parses:
+    """The best trees of sentences, None where there is none, and why."""
+
+    trees: list[Tree | None]
+    short: list[bool]  #: whether a sentence is short enough to be parsed
+    too_long: list[TooLongError]  #: of sentences whose chart does not fit into memory
+    impossible: list[int]  #: numbers of sentences that the grammar cannot make, from 1
+
+    def report(self, longest: int | None) -> None:
+        """Print which sentences have no tree."""
+        from truesource.cli.inputs import list_lines
+
+        for error in self.too_long:
+            echo(f"{error}; its tree is ()", err=True)
+        if self.impossible:
+            which = f"{len(self.impossible)} of {sum(self.short)} sentences cannot be made by the grammar"
+            echo(f"{which}, their trees are (): {list_lines(self.impossible)}", err=True)
+        if longest is not None:
+            echo(f"{len(self.short) - sum(self.short)} sentences of more than {longest} words skipped, trees are ()")
+
+
+def parse_all(pcfg: PCFG, sentences: Sequence[list[str]], method: ParseMethod, longest: int | None) -> Parses:
+    """The best trees of sentences of up to ``longest`` words."""
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.inference.batch import TooLongError
+    from truesource.grammar.inference.posterior import tables
+    from truesource.grammar.progress import track
+
+    if method is not ParseMethod.VITERBI:
+        tables(pcfg.exact)  # a grammar without unary closure fails here, not at every sentence
+    made = Parses([], [longest is None or len(sentence) <= longest for sentence in sentences], [], [])
+    for number, sentence in enumerate(track(sentences, "parse", len(sentences)), start=1):
+        tree = None
+        try:
+            tree = best_tree(pcfg, sentence, method) if made.short[number - 1] else None
+        except TooLongError as error:
+            made.too_long.append(TooLongError(error.tokens, error.needed, number))
+        except InputError:
+            made.impossible.append(number)
+        made.trees.append(tree)
+    return made
+
+
+def best_tree(pcfg: PCFG, sentence: list[str], method: ParseMethod) -> Tree:
+    """The best tree of a sentence, with treebank labels.
+
+    Raises:
+        InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
+    """
+    from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
+    from truesource.grammar.inference.posterior import posterior
+    from truesource.grammar.surface import surface
+    from truesource.grammar.treebank import splice
+    from truesource.grammar.unknown import put_words, read_words
+
+    known = read_words(pcfg, sentence)
+    if method is ParseMethod.VITERBI:
+        tree = surface(pcfg.viterbi(known)[0], pcfg)
+    else:
+        best = max_rule_tree if method is ParseMethod.MAX_RULE else max_span_tree
+        tree = splice(best(posterior(pcfg, known))[0])
+    return put_words(tree, sentence)
+
+
+def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
+    from truesource.cli.inputs import show_reading
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.treebank import Normalisation, Treebank
+
+    bank = Treebank.read(gold, Normalisation(convention=convention))
+    show_reading(bank)
+    if len(bank) != sentences:
+        raise InputError(
+            f"the treebank has {len(bank):,} trees, but {text} has {sentences:,} sentences; both need the same number",
+            gold,
+        )
+    return list(bank.trees)

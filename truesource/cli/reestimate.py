@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import echo
 from truesource.grammar.outputs import Outputs
 
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
+    from truesource.grammar.estimate.rule_counts import Brackets
+
+Text = list[list[str]]
 
 
 def reestimate(
@@ -24,37 +27,27 @@ def reestimate(
     trace: Path | None,
     outputs: Outputs,
 ) -> None:
-    """Inside-outside EM over the sentences of one of ``unbracketed`` (none known) and ``brackets`` (a treebank).
+    """Inside-outside EM over sentences without trees (``unbracketed``) or with the brackets of a treebank.
 
     ``held_out`` is more of the same kind: text or a corpus folder (its split dev), or a treebank.
     """
     import shutil
 
-    from truesource.cli.inputs import read_sentences, show_reading
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.estimate.inside_outside import inside_outside
-    from truesource.grammar.estimate.rule_counts import tree_brackets
     from truesource.grammar.files import digest_json, write_json_lines
     from truesource.grammar.formats import save_grammar
     from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.treebank import Normalisation, Treebank
 
     start = PCFG.load(start_from)
-    known = others = None
+    known: Brackets | None = None
     if unbracketed is not None:
-        sentences, _ = read_sentences(unbracketed, "train")
-        if held_out is not None:
-            others, _ = read_sentences(Path(held_out), "dev")
+        sentences, others = _read_text(unbracketed, held_out)
     else:
-        normalise = Normalisation(convention=convention)
-        bank = Treebank.read(str(brackets), normalise)
-        show_reading(bank)
-        sentences, known = bank.sentences(), [tree_brackets(tree) for tree in bank]
-        if held_out is not None:
-            others = Treebank.read(held_out, normalise).sentences()
-    call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # others never meet its checkpoint
+        sentences, known, others = _read_brackets(str(brackets), convention, held_out)
+    call = digest_json([start.digest, sentences, known, others, iterations])[:12]  # each call has its own
     checkpoint = output.with_name(f".{output.name}.{call}.checkpoint")
-    found = inside_outside(
+    fitted = inside_outside(
         start,
         sentences,
         brackets=known,
@@ -63,22 +56,44 @@ def reestimate(
         held_out=others,
         checkpoint=checkpoint,
     )
-    for record in found.trace:
-        echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
-    if found.trace[-1]["impossible"]:
-        echo(f"{found.trace[-1]['impossible']:,} of {len(sentences):,} sentences are impossible: left out")
-    if others is not None:
-        last = found.trace[-1]
-        value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
-        echo(
-            f"held out: {value} nats per token; {last['held_out_impossible']:,} of {len(others):,} sentences are"
-            " impossible and left out"
-        )
-    require_consistent(found.pcfg)
+    _report(fitted.trace, len(sentences), None if others is None else len(others))
+    require_consistent(fitted.pcfg)
     with outputs.together():
-        save_grammar(found.pcfg, output, force=True)
+        save_grammar(fitted.pcfg, output, force=True)
         if trace is not None:
-            write_json_lines(trace, found.trace)
+            write_json_lines(trace, fitted.trace)
     shutil.rmtree(checkpoint, ignore_errors=True)
     following = f"truesource bound {output} {unbracketed}" if unbracketed else f"truesource inspect {output}"
-    echo(f"Wrote {output}: {found.pcfg!r}. Next: {following}")
+    echo(f"Wrote {output}: {fitted.pcfg!r}. Next: {following}")
+
+
+def _read_text(path: Path, held_out: str | None) -> tuple[Text, Text | None]:
+    from truesource.cli.inputs import read_sentences
+
+    return read_sentences(path, "train")[0], None if held_out is None else read_sentences(Path(held_out), "dev")[0]
+
+
+def _read_brackets(path: str, convention: Name, held_out: str | None) -> tuple[Text, Brackets, Text | None]:
+    from truesource.cli.inputs import show_reading
+    from truesource.grammar.estimate.rule_counts import tree_brackets
+    from truesource.grammar.treebank import Normalisation, Treebank
+
+    normalise = Normalisation(convention=convention)
+    bank = Treebank.read(path, normalise)
+    show_reading(bank)
+    others = None if held_out is None else Treebank.read(held_out, normalise).sentences()
+    return bank.sentences(), [tree_brackets(tree) for tree in bank], others
+
+
+def _report(trace: tuple[dict[str, Any], ...], sentences: int, held_out: int | None) -> None:
+    for record in trace:
+        echo(f"iteration {record['iteration']}: {record['log_likelihood']:.6f} nats per token")
+    last = trace[-1]
+    if last["impossible"]:
+        echo(f"{last['impossible']:,} of {sentences:,} sentences are impossible: left out")
+    if held_out is not None:
+        value = "no" if last["held_out"] is None else f"{last['held_out']:.6f}"
+        echo(
+            f"held out: {value} nats per token; {last['held_out_impossible']:,} of {held_out:,} sentences are"
+            " impossible and left out"
+        )

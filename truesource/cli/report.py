@@ -1,4 +1,4 @@
-"""`truesource report`: the HTML report of a run, made again."""
+"""`truesource report`: the HTML report of a run, rebuilt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from truesource.cli.console import echo
 
 
 def command(run: Annotated[Path, typer.Argument(help="Run folder, such as runs/demo.")]) -> None:
-    """Make the HTML report of a finished run again, over the old one."""
+    """Rebuild the HTML report of a finished run; the old one is replaced.
+
+    Example: truesource report runs/demo
+    """
     from truesource.cli.claims import hold
     from truesource.experiment import build_report
 

@@ -8,20 +8,20 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Runs
+from truesource.cli.options import Overrides, Rebuild, Runs
 
 
 def command(
     config: Annotated[Path, typer.Argument(help="YAML configuration; data/demo.yaml is a documented example.")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a key: --set corpus.lengths=4..30")] = None,
+    set_: Overrides = None,
     runs: Runs = Path("runs"),
-    force: Annotated[
-        bool, typer.Option("--force", help="Make every stage again, also those that are up to date.")
-    ] = False,
+    force: Rebuild = False,
 ) -> None:
     """Run an experiment: treebank, grammar, corpus, models, comparison, report.
 
-    Stages whose inputs have not changed are skipped; after Ctrl-C or a kill the same command goes on.
+    Stages with unchanged inputs are skipped. An interrupted run continues when the command is repeated.
+
+    Example: truesource run data/demo.yaml --set corpus.lengths=4..30
     """
     from truesource.experiment import execute, load_config
 

@@ -68,8 +68,8 @@ def from_options(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 
 
 def option_name(field: str) -> str:
-    """``--most-prefixes`` for ``most_prefixes``."""
-    return f"--{field.replace('_', '-')}"
+    """``--most-prefixes`` for ``most_prefixes``, ``--from`` for ``from_``."""
+    return f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
@@ -85,7 +85,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
         kind, default, optional = list[str], None, True
         bounds["metavar"] = "NAME=VALUE"
     elif kind is bool:
-        flag = f"{flag}/--no-{flag[2:]}" if default else flag
+        flag = flag if default is False else f"{flag}/--no-{flag[2:]}"
     elif kind in (int, float):
         bounds["min"] = next((bound.ge for bound in field.metadata if isinstance(bound, Ge)), None)
         bounds["max"] = next((bound.le for bound in field.metadata if isinstance(bound, Le)), None)

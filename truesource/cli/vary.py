@@ -1,4 +1,4 @@
-"""`truesource vary`: grammars that differ from one in a controlled way, and by how much."""
+"""`truesource vary`: controlled variants of a grammar, and their divergence from it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import console, echo
-from truesource.cli.options import Force, Heads, Json, Lengths
+from truesource.cli.options import Force, Grammar, Heads, Json, Lengths
 
 if TYPE_CHECKING:
     from truesource.grammar.variants import Change, GrammarMeasures, Variant
 
 
 def command(
-    grammar: Annotated[Path, typer.Argument(help="A grammar: .npz or text of any format.")],
+    grammar: Grammar,
     variant: Annotated[
         list[str],
-        typer.Option(
-            "--variant",
-            help="A change, any number of times: mirror=NP+VP, head-initial=all, head-final=all (order of children),"
-            " zipf=1.2, sharpen=1.5 (words of each class), temperature=0.8 (all rules), 'ablate=NP -> NP PP',"
-            " vocabulary=5000, collapse=5000 (rest reads <unk>). Commas make several in a row: mirror=all,zipf=1.2.",
-        ),
+        typer.Option("--variant", help="Change to make, such as mirror=all or mirror=NP,zipf=1.2; repeatable."),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for original.npz and the variants.")],
     heads: Heads = None,
@@ -32,10 +27,13 @@ def command(
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Make controlled variants of a grammar, with their exact divergence from it.
+    """Make controlled variants of a grammar, and compute their exact KL divergence from it.
 
-    P is the original and Q the variant. KL is that of derivations in nats per token, given the lengths; that of
-    sentences is at most as large. Where one of them cannot make what the other makes, it is infinite and left out.
+    Changes: mirror=NP+VP, head-initial=all, head-final=all (order of children); zipf=1.2, sharpen=1.5 (words of each
+    class); temperature=0.8 (all rules); 'ablate=NP -> NP PP'; vocabulary=5000, collapse=5000 (other words become
+    <unk>). KL is that of derivations, an upper bound for that of sentences.
+
+    Example: truesource vary grammar.npz --variant mirror=all --variant zipf=1.2,temperature=0.8 -o variants/
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.conditioning import LengthRange
@@ -76,7 +74,7 @@ def command(
 
 
 def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
-    """The changes, those of the order of children with the heads of a file.
+    """The changes; those of the order of children use the head rules of a file.
 
     Raises:
         InputError: a change or the file cannot be read, or none of the changes needs heads.
@@ -86,7 +84,7 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
     from truesource.grammar.variants import parse_variant
 
     if heads is not None and not any("head-" in text for text in texts):
-        raise InputError("--heads: for the changes head-initial and head-final; leave it out")
+        raise InputError("--heads is used by the changes head-initial and head-final only; add one or remove --heads")
     given = None if heads is None else HeadRules.read(heads)
     return [parse_variant(text, given) for text in texts]
 
@@ -107,7 +105,7 @@ def print_table(original: GrammarMeasures, variants: Sequence[Variant]) -> None:
     console().print(table)
     for v in variants:
         reasons = [("KL(P||Q)", v.divergence.forward_reason), ("KL(Q||P)", v.divergence.backward_reason)]
-        lines = [f"no {what}: {reason}" for what, reason in reasons if reason is not None]
+        lines = [f"{what} is missing: {reason}" for what, reason in reasons if reason is not None]
         if lines and v.rule_map.bijective:
             lines.append("derivations correspond one to one" + _aligned(v))
         elif lines and v.aligned is not v.divergence:
@@ -142,7 +140,7 @@ def _aligned(v: Variant) -> str:
         for what, value in (("KL(P||Q)", v.aligned.forward_per_token), ("KL(Q||P)", v.aligned.backward_per_token))
         if value is not None
     ]
-    return f", and so compared {', '.join(parts)}" if parts else ""
+    return f"; along them {', '.join(parts)}" if parts else ""
 
 
 def _figures(m: GrammarMeasures) -> tuple[str, ...]:

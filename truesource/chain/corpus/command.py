@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from truesource.grammar.parallel import Workers as AtWork
     from truesource.grammar.pcfg import PCFG
 
-NAME = "sample"
-Shares = Annotated[str, typer.Option("--split", help="Shares of the splits.")]
-
 
 @with_options(SampleSettings)
 def command(

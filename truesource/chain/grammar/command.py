@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from truesource.grammar.outputs import Outputs
     from truesource.grammar.pcfg import PCFG
 
-NAME = "induce"
-
 
 class Method(StrEnum):
     """How the grammar is estimated."""
@@ -36,11 +34,11 @@ Treebank_ = Annotated[
 ]
 Grammar = Annotated[Path, typer.Option("-o", "--output", help="Grammar file to write (.npz, or text).")]
 How = Annotated[
-    Method | None, typer.Option(help="Estimator; parent adds the parent's label to each phrase. [default: split-merge]")
+    Method | None, typer.Option(help="Estimator; parent adds the parent's label to each phrase (default: split-merge).")
 ]
-Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles. [default: 5]")]
+Cycles = Annotated[int | None, typer.Option(min=0, help="Number of split-merge cycles (default: 5).")]
 Lexicon = Annotated[
-    str | None, typer.Option(help="Lexicon: generate, or parse, which covers unknown words. [default: generate]")
+    str | None, typer.Option(help="Lexicon: generate, or parse, which covers unknown words (default: generate).")
 ]
 HeldOut = Annotated[str | None, typer.Option(help="More data of the same kind, to report the likelihood of.")]
 Unbracketed = Annotated[
@@ -48,7 +46,7 @@ Unbracketed = Annotated[
 ]
 Brackets = Annotated[str | None, typer.Option(help="Instead of a treebank: use the brackets of trees; ignore labels.")]
 StartFrom = Annotated[Path | None, typer.Option(help="Grammar that --unbracketed or --brackets re-estimates.")]
-Iterations = Annotated[int | None, typer.Option(min=1, help="Maximum EM iterations with --start-from. [default: 50]")]
+Iterations = Annotated[int | None, typer.Option(min=1, help="Maximum EM iterations with --start-from (default: 50).")]
 TraceFile = Annotated[Path | None, typer.Option(help="JSON Lines file: a record for each EM iteration.")]
 
 

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 
-NAME = "train"
-
 
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
-    model: Annotated[str, typer.Option(help=f"What to train: {', '.join(names())}.")] = DEFAULT,
+    model: Annotated[str, typer.Option(metavar="|".join(names()), help="Architecture.")] = DEFAULT,
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
     oracle: Annotated[

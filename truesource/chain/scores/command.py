@@ -10,8 +10,6 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Before, Condition, Force, Json, Longest, OracleGrammar, SplitName, TextOrCorpus
 
-NAME = "score"
-
 
 def command(
     model: Annotated[Path, typer.Argument(help="Model folder: trained here, or any causal or masked checkpoint.")],

@@ -258,7 +258,7 @@ def _drawn(folder: Path, n: int, seed: int) -> tuple[str, list[list[str]], tuple
     model = load_model(folder)
     if model.objective != "causal":
         raise InputError("a masked model has no distribution over sentences to draw from", folder)
-    drawn = draw(cast("StepwiseModel", model), n, Decoding("ancestral"), seed=seed)
+    drawn = draw(cast("StepwiseModel", model), n, Decoding(), seed=seed)
     text = [s for s, finished in zip(drawn.sentences, drawn.finished, strict=True) if finished and s]
     if len(text) < n:
         echo(f"{n - len(text):,} of {n:,} sentences of {model.name} were cut or empty and are left out", err=True)
