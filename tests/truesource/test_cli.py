@@ -540,14 +540,16 @@ def test_the_help_lists_all_verbs_and_starts_with_the_demo(command: Command) -> 
     assert all(f" {verb} " in out for verb in VERBS)
 
 
-def test_the_help_of_train_lists_the_architectures_and_presets(command: Command) -> None:
+def test_the_help_of_train_lists_the_architectures_and_presets(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from truesource.lmtrain.architectures import names
     from truesource.lmtrain.presets import PRESETS
 
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 400)
     _, out, _ = command("train", "--help")
-    listed = " ".join(out.replace("│", " ").split())
-    assert f"What to train: {', '.join(names())}." in listed
-    assert all(f"{preset}: " in listed for preset in PRESETS)
+    assert "|".join(names()) in out
+    assert all(preset in out for preset in PRESETS)
 
 
 def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, command: Command) -> None:
@@ -618,6 +620,6 @@ def test_parse_unbinarises_and_projects(method: str, here: Path, command: Comman
 def test_parse_wants_a_gold_tree_for_each_sentence(here: Path, command: Command) -> None:
     code, _, err = command("parse", "toy.npz", "text.txt", "-o", "trees.mrg", "--gold", "bank.mrg")
     assert code == 2
-    assert "3 gold trees for the 2 sentences of text.txt" in err
+    assert "the treebank has 3 trees, but text.txt has 2 sentences" in err
     assert not (here / "trees.mrg").exists()
     assert "is not one of" in command("parse", "toy.npz", "text.txt", "-o", "trees.mrg", "--method", "best").err

@@ -144,7 +144,7 @@ def _scoring(
     from truesource.grammar.parallel import Share
     from truesource.grammar.parallel import Workers as Hands
 
-    how = {
+    how: dict[str, Any] = {
         "causal": settings.causal,
         "masked": settings.masked,
         "dtype": settings.precision,
