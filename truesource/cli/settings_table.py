@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from truesource.chain.corpus.config import SampleSettings
+from truesource.cli.bound import BoundSettings
 from truesource.cli.console import echo
+from truesource.cli.convert import ConversionSettings
 from truesource.cli.settings import option_name
 from truesource.evaluators import EVALUATORS
 from truesource.grammar.settings import Settings
+from truesource.lmtrain.decoding.settings import Decoding
 
 HEAD = """\
 # Settings and their defaults
@@ -19,6 +22,13 @@ of an evaluator is written below its name, such as `evaluation: {divergence: {to
 `truesource evaluate divergence --top-k 5`. `evaluation: {divergence: true}` takes the defaults below. On the command
 line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
 """
+#: settings of other verbs, and where a configuration has them
+OTHERS = {
+    "sample": (SampleSettings, "; `trees` and `shard_size` are keys of `corpus` too"),
+    "generate": (Decoding, "; entries of `evaluation.tendencies.schemes` have the same keys"),
+    "bound": (BoundSettings, ""),
+    "convert": (ConversionSettings, ", for grammars"),
+}
 
 
 def page() -> str:
@@ -26,8 +36,8 @@ def page() -> str:
     parts = [HEAD]
     for evaluator in EVALUATORS:
         parts.append(f"## evaluate {evaluator.name}\n\n{evaluator.summary}\n\n{table(evaluator.settings)}")
-    sample = "## sample\n\nOptions of `truesource sample`; `trees` and `shard_size` are keys of `corpus` too.\n"
-    parts.append(f"{sample}\n{table(SampleSettings)}")
+    for verb, (kind, text) in OTHERS.items():
+        parts.append(f"## {verb}\n\nOptions of `truesource {verb}`{text}.\n\n{table(kind)}")
     return "\n".join(parts)
 
 
