@@ -23,7 +23,7 @@ of an evaluator is written below its name, such as `evaluation: {divergence: {to
 line, lists are written with commas, and files are relative to the working folder; in a configuration, to its own.
 """
 #: settings of other verbs, and where a configuration has them
-OTHERS = {
+OTHERS: dict[str, tuple[type[Settings], str]] = {
     "sample": (SampleSettings, "; `trees` and `shard_size` are keys of `corpus` too"),
     "generate": (Decoding, "; entries of `evaluation.tendencies.schemes` have the same keys"),
     "bound": (BoundSettings, ""),
