@@ -41,12 +41,6 @@ def test_no_modules_import_each_other(house: ModuleType, every: list[Any]) -> No
     assert [part for part in nx.strongly_connected_components(graph) if len(part) > 1] == []
 
 
-def test_no_two_classes_have_one_name(house: ModuleType) -> None:
-    names = Counter(house.classes(code(house, ROOT)))
-    assert len(names) > 300
-    assert [name for name, n in names.items() if n > 1] == []
-
-
 def test_array_types_have_one_file(house: ModuleType) -> None:
     defined = [
         module.name

@@ -170,7 +170,7 @@ def bound_records(
             frame=preset_frame(frame, objective),
             vocabulary=vocabulary,
             seed=seed,
-            given=str(lengths or "none") if objective == "causal" else "length",
+            condition=str(lengths or "none") if objective == "causal" else "length",
             impossible=len(records) - len(kept),
             excluded=excluded,
             parts={
@@ -191,7 +191,7 @@ def bound_of_rows(
     frame: ScoringFrame,
     vocabulary: Collection[str] | None,
     seed: int,
-    given: str,
+    condition: str,
     impossible: int = 0,
     excluded: Exclusion | None = None,
     parts: Mapping[str, object],
@@ -205,7 +205,7 @@ def bound_of_rows(
         frame: which positions count.
         vocabulary: words outside it are unknown; None: none is.
         seed: of the bootstrap.
-        given: what the scores are conditioned on, for the signature.
+        condition: what the scores are conditioned on, for the signature.
         impossible: sentences that are not among ``rows``, for the signature.
         excluded: what the text leaves out, for the signature.
         parts: further parts of the signature.
@@ -227,7 +227,7 @@ def bound_of_rows(
     if known is not None:
         published["vocab"] = f"{len(known)}/{digest_sentences([sorted(known)])}"
     listed = {
-        "given": given,
+        "given": condition,
         **disjoint_part(excluded),
         "eos": "in" if with_end else "out",
         **published,

@@ -140,6 +140,6 @@ def published_bound(
         frame=frame,
         vocabulary=None if vocabulary is None else frozenset(map(_respelled, vocabulary)),
         seed=seed,
-        given="published",
+        condition="published",
         parts={"data": digest_sentences(scores.sentences), "grammar": "unknown"},
     )

@@ -28,12 +28,12 @@ class BreakdownRow:
     scores: dict[str, Score]  #: none of a group where nothing is finite
 
 
-def by_context(found: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
+def by_context(measured: Contexts, key: IntArray, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
     """Means over the contexts of each value of ``key`` (T,), with intervals where enough sentences have some."""
-    values = np.stack([found.column(name) for name in MEASURES], axis=1)
+    values = np.stack([measured.column(name) for name in MEASURES], axis=1)
     finite = np.isfinite(values)
     keys, inverse = np.unique(key, return_inverse=True)
-    row = np.cumsum(np.diff(found.sentence, prepend=-1) != 0) - 1
+    row = np.cumsum(np.diff(measured.sentence, prepend=-1) != 0) - 1
     size = (int(row[-1]) + 1, len(keys), len(MEASURES))
     total, count = np.zeros(size), np.zeros(size)
     np.add.at(total, (row, inverse), np.where(finite, values, 0.0))

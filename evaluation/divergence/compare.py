@@ -106,21 +106,21 @@ def compare_distributions(
         raise InputError("the truth was kept about other sentences; compare on those")
     oracle = oracle_for(model, pcfg, lengths) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
-    found = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
-    shared = {**_signed_parts(found, oracle, sentences, excluded, seed), **(signed or {})}
+    measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
+    shared = {**_signed_parts(measured, oracle, sentences, excluded, seed), **(signed or {})}
     return ModelDivergence(
         model=model.name,
         objective=model.objective,
-        scores=_scores(found, shared, top, seed),
-        tables={name: _table(found, name, classes, shared, seed) for name in by},
-        reliability=found.reliability,
-        contexts=len(found.values),
-        impossible=found.excluded,
+        scores=_scores(measured, shared, top, seed),
+        tables={name: _table(measured, name, classes, shared, seed) for name in by},
+        reliability=measured.reliability,
+        contexts=len(measured.values),
+        impossible=measured.excluded,
     )
 
 
 def _signed_parts(
-    found: Contexts, oracle: Oracle, sentences: Sequence[Sequence[str]], excluded: Exclusion | None, seed: int
+    measured: Contexts, oracle: Oracle, sentences: Sequence[Sequence[str]], excluded: Exclusion | None, seed: int
 ) -> dict[str, object]:
     return {
         "objective": oracle.objective,
@@ -128,50 +128,52 @@ def _signed_parts(
         **disjoint_part(excluded, corrected=False),
         **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),
-        "ci": ci_part(found.n_sentences - len(found.excluded), seed),
-        "sentences": found.n_sentences - len(found.excluded),
-        "excluded": len(found.excluded),
-        "contexts": len(found.values),
+        "ci": ci_part(measured.n_sentences - len(measured.excluded), seed),
+        "sentences": measured.n_sentences - len(measured.excluded),
+        "excluded": len(measured.excluded),
+        "contexts": len(measured.values),
         "data": digest_sentences(sentences),
         "grammar": oracle.pcfg.digest[:8],
     }
 
 
-def _table(found: Contexts, by: By, classes: TagClasses, shared: Mapping[str, object], seed: int) -> list[BreakdownRow]:
-    if by in found.divided:
+def _table(
+    measured: Contexts, by: By, classes: TagClasses, shared: Mapping[str, object], seed: int
+) -> list[BreakdownRow]:
+    if by in measured.divided:
         parts = {"classes": classes.origin} if by == "class" else {}
-        return by_group(found.divided[by], {**shared, "by": by, **parts}, seed)
-    key = found.position + 1 if by == "position" else found.length
-    return by_context(found, key, {**shared, "by": by}, seed)
+        return by_group(measured.divided[by], {**shared, "by": by, **parts}, seed)
+    key = measured.position + 1 if by == "position" else measured.length
+    return by_context(measured, key, {**shared, "by": by}, seed)
 
 
-def _scores(found: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
+def _scores(measured: Contexts, shared: Mapping[str, object], top: int, seed: int) -> dict[str, Score]:
     """All that is measured over the whole corpus."""
     nats, share = {"unit": "nats/token"}, {"unit": "share"}
     exact = {**nats, "contexts-of": "truth", "estimator": "rao-blackwell", "may": "infinite"}
     within = {**exact, "q": "renormalised"}
     columns = {
-        "kl": Column(found.column("kl"), exact),
-        "kl_paired": Column(found.truth - found.model, {**exact, "estimator": "paired"}),
-        "reverse_kl": Column(found.column("reverse_kl"), within),
-        "reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**within, "q": "given-possible"}),
+        "kl": Column(measured.column("kl"), exact),
+        "kl_paired": Column(measured.truth - measured.model, {**exact, "estimator": "paired"}),
+        "reverse_kl": Column(measured.column("reverse_kl"), within),
+        "reverse_kl_possible": Column(measured.column("reverse_kl_possible"), {**within, "q": "given-possible"}),
     }
     for name in _PLAIN:
         unit = nats if name in ("js", "entropy_truth", "entropy_model") else share
-        columns[name] = Column(found.column(name), {**unit, "contexts-of": "truth", "estimator": "rao-blackwell"})
-    columns["top_k_overlap"] = Column(found.column("top_k_overlap"), {**share, "contexts-of": "truth", "k": top})
-    scores = mean_scores(columns, found.sentence, shared, seed)
-    plain, exactly = found.truth - found.model, found.column("kl")
+        columns[name] = Column(measured.column(name), {**unit, "contexts-of": "truth", "estimator": "rao-blackwell"})
+    columns["top_k_overlap"] = Column(measured.column("top_k_overlap"), {**share, "contexts-of": "truth", "k": top})
+    scores = mean_scores(columns, measured.sentence, shared, seed)
+    plain, exactly = measured.truth - measured.model, measured.column("kl")
     if np.isfinite(plain).all() and np.isfinite(exactly).all():
-        counts = found.per_sentence(np.ones(len(found.values)))
-        ratio = variance_ratio(found.per_sentence(plain), found.per_sentence(exactly), counts)
+        counts = measured.per_sentence(np.ones(len(measured.values)))
+        ratio = variance_ratio(measured.per_sentence(plain), measured.per_sentence(exactly), counts)
         if ratio is not None:
             scores["variance_ratio"] = Score(
                 "variance_ratio", ratio, signature({**shared, "ratio": "kl_paired/kl", "unit": "ratio"})
             )
     errors = {
-        "calibration_error": (found.reliability.error, f"lnq/{len(found.reliability.bins)}"),
-        "calibration_error_top": (found.reliability.top_error, f"confidence/{len(found.reliability.top)}"),
+        "calibration_error": (measured.reliability.error, f"lnq/{len(measured.reliability.bins)}"),
+        "calibration_error_top": (measured.reliability.top_error, f"confidence/{len(measured.reliability.top)}"),
     }
     for name, (value, bins) in errors.items():
         parts = {**shared, **share, "contexts-of": "truth", "bins": bins, "outcomes": "exact"}

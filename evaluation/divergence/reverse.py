@@ -74,20 +74,22 @@ def reverse_divergence(
     if not possible.any():
         return scores
     kept = [sample for sample, fine in zip(samples, possible, strict=True) if fine]
-    found = measure_contexts(model, oracle, kept)
-    paired = found.model - np.log1p(-found.column("special_mass")) - found.truth
+    measured = measure_contexts(model, oracle, kept)
+    paired = measured.model - np.log1p(-measured.column("special_mass")) - measured.truth
     nats = {"unit": "nats/token", "q": "renormalised", "possible": len(kept)}
-    columns = _columns(found, nats)
+    columns = _columns(measured, nats)
     if len(kept) == len(samples):
         columns["samples_reverse_kl_paired"] = Column(paired, {**nats, "estimator": "paired"})
-    scores |= mean_scores(columns, found.sentence, shared, seed)
+    scores |= mean_scores(columns, measured.sentence, shared, seed)
     parts = {**shared, **nats, "q": "given-possible-sentence", "estimator": "paired"}
     scores["samples_reverse_kl_of_possible"] = _of_possible(
-        found.per_sentence(paired), found.per_sentence(np.ones(len(paired))), len(samples), parts, seed
+        measured.per_sentence(paired), measured.per_sentence(np.ones(len(paired))), len(samples), parts, seed
     )
     if "samples_reverse_kl" in scores and "samples_reverse_kl_paired" in scores:
-        counts = found.per_sentence(np.ones(len(paired)))
-        ratio = variance_ratio(found.per_sentence(paired), found.per_sentence(found.column("reverse_kl")), counts)
+        counts = measured.per_sentence(np.ones(len(paired)))
+        ratio = variance_ratio(
+            measured.per_sentence(paired), measured.per_sentence(measured.column("reverse_kl")), counts
+        )
         if ratio is not None:
             parts = {**shared, "ratio": "samples_reverse_kl_paired/samples_reverse_kl", "unit": "ratio"}
             scores["samples_variance_ratio"] = Score("samples_variance_ratio", ratio, signature(parts))
@@ -108,14 +110,14 @@ def _signed_parts(oracle: Oracle, samples: Sequence[Sequence[str]], seed: int) -
     }
 
 
-def _columns(found: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
+def _columns(measured: Contexts, nats: Mapping[str, object]) -> dict[str, Column]:
     """What `mean_scores` takes the means of."""
     exact = {**nats, "estimator": "rao-blackwell", "may": "infinite"}
     share = {"unit": "share", "possible": nats["possible"], "estimator": "rao-blackwell"}
     return {
-        "samples_reverse_kl": Column(found.column("reverse_kl"), exact),
-        "samples_reverse_kl_possible": Column(found.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
-        "samples_impossible_mass": Column(found.column("impossible_mass"), share),
+        "samples_reverse_kl": Column(measured.column("reverse_kl"), exact),
+        "samples_reverse_kl_possible": Column(measured.column("reverse_kl_possible"), {**exact, "q": "given-possible"}),
+        "samples_impossible_mass": Column(measured.column("impossible_mass"), share),
     }
 
 

@@ -15,19 +15,19 @@ from truesource.grammar.arrays import FloatArray
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 
 
-def findings(found: Dynamics) -> list[str]:
+def findings(dynamics: Dynamics) -> list[str]:
     """A few sentences: where the model stands, on what it is furthest from the truth, what it learned first.
 
     Groups that are small, or stand in too few sentences for an interval, are passed over. What two groups differ in is
     called chance where the 95% interval of the difference, of the same resamples, has 0 in it.
     """
     said = []
-    if (whole := found.curves.get("all")) is not None:
-        said.append(_whole(found, whole))
-    if (classes := found.curves.get("class")) is not None and len(kept := _of_size(classes)) > 1:
-        said += [_furthest(found, classes, kept), *_order(found, classes, kept), *_above(found, classes, kept)]
+    if (whole := dynamics.curves.get("all")) is not None:
+        said.append(_whole(dynamics, whole))
+    if (classes := dynamics.curves.get("class")) is not None and len(kept := _of_size(classes)) > 1:
+        said += [_furthest(dynamics, classes, kept), *_order(dynamics, classes, kept), *_above(dynamics, classes, kept)]
     for by, what in (("frequency", "word frequency"), ("depth", "depth"), ("length", "sentence length")):
-        if (curves := found.curves.get(by)) is not None:  # type: ignore[call-overload]
+        if (curves := dynamics.curves.get(by)) is not None:  # type: ignore[call-overload]
             said += _ends(curves, what)
     return said
 
@@ -38,17 +38,17 @@ def _of_size(curves: LearningCurves) -> list[int]:
     return np.flatnonzero(enough).tolist()
 
 
-def _whole(found: Dynamics, whole: LearningCurves) -> str:
+def _whole(dynamics: Dynamics, whole: LearningCurves) -> str:
     first, last = whole.mean[0, 0], whole.mean[-1, 0]
     text = (
-        f"At step {found.steps[-1]:,}, {found.model} gives a token {_with_ends(whole, 0, last, ' nats')}"
-        f" {_less(last)} than the truth gives it, on average over {found.tokens:,} tokens"
+        f"At step {dynamics.steps[-1]:,}, {dynamics.model} gives a token {_with_ends(whole, 0, last, ' nats')}"
+        f" {_less(last)} than the truth gives it, on average over {dynamics.tokens:,} tokens"
     )
-    if found.frame != "default":
-        text += f" ({left_out(found.objective)} do not count)"
-    if len(found.steps) > 1:
+    if dynamics.frame != "default":
+        text += f" ({left_out(dynamics.objective)} do not count)"
+    if len(dynamics.steps) > 1:
         other = f" {_less(first)}" if (first > 0.0) != (last > 0.0) else ""
-        text += f"; at step {found.steps[0]:,} it was {abs(first):.3f}{other}"
+        text += f"; at step {dynamics.steps[0]:,} it was {abs(first):.3f}{other}"
         if (half := whole.half[0].step) is not None:
             text += f", half of which was gone by step {_step(half)}"
     return text + "."
@@ -59,7 +59,7 @@ def left_out(objective: str) -> str:
     return "unknown words" if objective == "masked" else "sentence ends, first words and unknown words"
 
 
-def _furthest(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> str:
+def _furthest(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> str:
     gap = -classes.mean[-1]
     order = sorted(kept, key=lambda g: -abs(gap[g]))
     worst, best = order[0], order[-1]
@@ -73,7 +73,7 @@ def _furthest(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
     lacks = np.maximum(part, 0.0)
     most = max(kept, key=lambda g: lacks[g])
     if lacks[most] > 0.0:
-        whole = found.frame == "default" and (part >= 0.0).all()
+        whole = dynamics.frame == "default" and (part >= 0.0).all()
         of = "the whole divergence" if whole else "all that it gives too little"
         text += (
             f"; {lacks[most] / lacks.sum():.0%} of {of} is in {_name(classes, most)},"
@@ -84,17 +84,17 @@ def _furthest(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> 
     return text + "."
 
 
-def _order(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
+def _order(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     """What is learned when, and where the order is not certain."""
     said = []
     steps = {g: m.step for g, m in enumerate(classes.half) if g in kept}
     reached = sorted((step, g) for g, step in steps.items() if step is not None)
     waiting = [g for g, step in steps.items() if step is None and classes.mean[0, g] < 0.0]
-    if len(found.steps) > 1 and reached and len(reached) + len(waiting) > 1:
+    if len(dynamics.steps) > 1 and reached and len(reached) + len(waiting) > 1:
         (early, first), (late, last) = reached[0], reached[-1]
         text = f"Half of its first divergence is gone first for {_name(classes, first)} (step {_step(early)})"
         if waiting:
-            text += f", and not by step {found.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
+            text += f", and not by step {dynamics.steps[-1]:,} for {_listed([_name(classes, g) for g in waiting])}"
         else:
             text += f" and last for {_name(classes, last)} (step {_step(late)})"
             if not _in_order(classes, first, last):
@@ -107,21 +107,21 @@ def _order(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> lis
         names = [f"{_name(classes, g)} (from step {_step(step)})" for step, g in there]
         others = _listed([_name(classes, g) for g in missing])
         said.append(
-            f"Within {found.level:g} nats a token of the truth, in this order: {_listed(names)}; not at step"
-            f" {found.steps[-1]:,}: {others}."
+            f"Within {dynamics.level:g} nats a token of the truth, in this order: {_listed(names)}; not at step"
+            f" {dynamics.steps[-1]:,}: {others}."
         )
     elif missing:
-        said.append(f"No class is within {found.level:g} nats a token of the truth at step {found.steps[-1]:,}.")
+        said.append(f"No class is within {dynamics.level:g} nats a token of the truth at step {dynamics.steps[-1]:,}.")
     return said
 
 
-def _above(found: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
+def _above(dynamics: Dynamics, classes: LearningCurves, kept: Sequence[int]) -> list[str]:
     above = [g for g in kept if classes.low[-1, g] > 0.0]
     if not above:
         return []
     names = _listed([f"{_name(classes, g)} (+{classes.mean[-1, g]:.3f})" for g in above])
     over_all = (
-        "; over all tokens it cannot" if found.frame == "default" else f", {left_out(found.objective)} among them"
+        "; over all tokens it cannot" if dynamics.frame == "default" else f", {left_out(dynamics.objective)} among them"
     )
     return [
         f"The model gives more than the truth to {names}: within a class that can be, at the cost of other words"

@@ -74,25 +74,25 @@ def crossings(steps: Sequence[int], divergence: FloatArray, threshold: float | N
     return stays_below(steps, divergence, half if threshold is None else np.full_like(half, threshold))
 
 
-def milestones(found: Crossings, drawn: Crossings, there: BoolArray) -> list[Milestone]:
+def milestones(crossed: Crossings, resampled: Crossings, there: BoolArray) -> list[Milestone]:
     """Milestones of G curves with 95% intervals from resampled sentences.
 
     An interval goes from the 2.5% quantile of the checkpoints before to the 97.5% quantile of the checkpoints after.
 
     Args:
-        found: of the curves, (G,).
-        drawn: of resampled sentences, (R, G).
+        crossed: of the curves, (G,).
+        resampled: of resampled sentences, (R, G).
         there: (R, G) whether the group occurs in the resample; where it never does there is no interval.
     """
     made = []
-    for g, (step, before) in enumerate(zip(found.step.tolist(), found.before.tolist(), strict=True)):
+    for g, (step, before) in enumerate(zip(crossed.step.tolist(), crossed.before.tolist(), strict=True)):
         own = there[:, g]
         ends = [np.inf, np.inf]
         if np.isfinite(before) and own.any():
             # order statistics, as nothing lies between a finite step and an infinite one
             ends = [
                 float(np.sort(side[own, g])[min(int(tail * own.sum()), own.sum() - 1)])
-                for side, tail in zip((drawn.before, drawn.at), TAILS, strict=True)
+                for side, tail in zip((resampled.before, resampled.at), TAILS, strict=True)
             ]
         made.append(Milestone(*(x if np.isfinite(x) else None for x in (step, *ends))))
     return made

@@ -148,9 +148,9 @@ def _known(x: float) -> float | None:
     return None if np.isnan(x) else float(x)
 
 
-def _plain(found: LearningCurves) -> dict[str, Any]:
+def _plain(group_curves: LearningCurves) -> dict[str, Any]:
     def column(values: Sequence[Mapping[str, Score]], end: str) -> list[list[float | None]]:
-        return [[getattr(row.get(name), end, None) for name in found.names] for row in values]
+        return [[getattr(row.get(name), end, None) for name in group_curves.names] for row in values]
 
     def known(ends: FloatArray) -> list[list[float | None]]:
         return [list(map(_known, row)) for row in ends]
@@ -159,15 +159,15 @@ def _plain(found: LearningCurves) -> dict[str, Any]:
         return [[m.step, m.low, m.high] for m in reached]
 
     return {
-        "names": list(found.names),
-        "tokens": found.tokens.tolist(),
-        "mean": {"value": found.mean.tolist(), "low": known(found.low), "high": known(found.high)},
+        "names": list(group_curves.names),
+        "tokens": group_curves.tokens.tolist(),
+        "mean": {"value": group_curves.mean.tolist(), "low": known(group_curves.low), "high": known(group_curves.high)},
         "median": {
-            "value": found.median.tolist(),
-            "low": known(found.median_ends)[0],
-            "high": known(found.median_ends)[1],
+            "value": group_curves.median.tolist(),
+            "low": known(group_curves.median_ends)[0],
+            "high": known(group_curves.median_ends)[1],
         },
-        "kl": {end: column(found.kl, end) for end in ("value", "low", "high")},
-        "half": steps(found.half),
-        "reached": steps(found.threshold),
+        "kl": {end: column(group_curves.kl, end) for end in ("value", "low", "high")},
+        "half": steps(group_curves.half),
+        "reached": steps(group_curves.threshold),
     }

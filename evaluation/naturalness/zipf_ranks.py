@@ -55,26 +55,26 @@ class _Regression(NamedTuple):
     noise: FloatArray  #: (F, F) covariance of the moments of one sample
 
 
-def true_law(found: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
-    """The law whose samples are fitted by ``found.law``, or why there is none.
+def true_law(fit: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueLaw | Missing:
+    """The law whose samples are fitted by ``fit.law``, or why there is none.
 
     Tokens of the samples are independent; words that recur within sentences are ranked somewhat worse than that.
 
     Args:
-        found: the fit to counts by ranks that come from other sentences.
+        fit: the fit to counts by ranks that come from other sentences.
         pure: Zipf's law, ``beta = 0``.
         seed: of the samples.
     """
-    law = found.law
+    law = fit.law
     if not law.interior:
         return "no-power-law"
-    if found.sentences < FEWEST:
+    if fit.sentences < FEWEST:
         return "few-sentences"
-    solved = _solved(found, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
+    solved = _solved(fit, [0, 2] if pure else [0, 1, 2], np.random.default_rng(seed))
     if solved is None:
         return "not-identified"
     at, covariance = solved
-    half = float(student.ppf(TAILS[1], found.sentences - 1)) * np.sqrt(np.diag(covariance))
+    half = float(student.ppf(TAILS[1], fit.sentences - 1)) * np.sqrt(np.diag(covariance))
     low, high = at - half, at + half
     if high[1] < 0.0:
         return "beta-at-bound"
@@ -84,30 +84,30 @@ def true_law(found: EstimatedRankFit, *, pure: bool = False, seed: int) -> TrueL
     return TrueLaw(alpha, Interval(0.0) if pure else beta, max(law.types, round(math.exp(at[2]))))
 
 
-def _solved(found: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
+def _solved(fit: EstimatedRankFit, free: list[int], rng: np.random.Generator) -> tuple[FloatArray, FloatArray] | None:
     """Where the moments are those of the text: alpha, ln(1 + beta) and ln K, and their covariance (3, 3).
 
     None where nothing is found.
     """
-    at, guess, counting = _start(found)
-    low, high = _bounds(found.law.types)
-    scale, grid = np.array([1.0, 1.0 + found.law.beta, 0.0]), np.ix_(free, free)
-    observed = scale * [*found.gradient, 0.0]
+    at, guess, counting = _start(fit)
+    low, high = _bounds(fit.law.types)
+    scale, grid = np.array([1.0, 1.0 + fit.law.beta, 0.0]), np.ix_(free, free)
+    observed = scale * [*fit.gradient, 0.0]
     try:
         part = _carried(counting[grid] + guess.noise[grid], guess.slopes[grid])
         for samples in ROUNDS:
             at = np.clip(at, low, high)
             laws = np.tile(at, (samples, 1))
             laws[:, free] += _around(part, samples, rng)
-            laws = _within(laws, found.law.types, rng)
+            laws = _within(laws, fit.law.types, rng)
             if not np.isfinite(laws).all():
                 return None
-            moments = simulated(laws, found.law, found.ranking_tokens, rng) - observed
+            moments = simulated(laws, fit.law, fit.ranking_tokens, rng) - observed
             guess = _regressed(laws[:, free] - at[free], moments[:, free])
             part = _carried(counting[grid] + guess.noise * (1.0 + 1.0 / samples), guess.slopes)
             step = -np.linalg.solve(guess.slopes, guess.at_guess)
             at[free] += step
-            near = np.abs(step) <= NEAR * np.sqrt(np.diag(part)) + 1.0 / found.law.types
+            near = np.abs(step) <= NEAR * np.sqrt(np.diag(part)) + 1.0 / fit.law.types
             if samples == ROUNDS[-1] and near.all():
                 break
     except np.linalg.LinAlgError:
@@ -128,16 +128,16 @@ def _bounds(types: int) -> tuple[FloatArray, FloatArray]:
     return low, np.array([ALPHA[1], math.log1p(10.0 * types), math.log(MOST_WORDS * types)])
 
 
-def _start(found: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
+def _start(fit: EstimatedRankFit) -> tuple[FloatArray, _Regression, FloatArray]:
     """The first guess (3,), how its moments run if ranks were known, and the covariance (3, 3) that counting gives."""
-    law, tokens = found.law, found.ranking_tokens
+    law, tokens = fit.law, fit.ranking_tokens
     words = support(law.alpha, law.beta, law.types, tokens)
     more = math.ceil(1.1 * words)
     types, of_more = (expected_types(law.alpha, law.beta, k, tokens) for k in (words, more))
     scale = np.array([1.0, 1.0 + law.beta])  # from derivatives by beta to those by ln(1 + beta)
     counting, noise, slopes = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3))
-    counting[:2, :2] = found.scores * np.outer(scale, scale)
-    slopes[:2, :2] = -found.information * np.outer(scale, scale)
+    counting[:2, :2] = fit.scores * np.outer(scale, scale)
+    slopes[:2, :2] = -fit.information * np.outer(scale, scale)
     slopes[2, 2] = math.log(of_more / types) / math.log(more / words)
     unseen = np.exp(tokens * np.log1p(-np.minimum(np.exp(log_pmf(law.alpha, law.beta, words)[1]), 1.0 - 1e-12)))
     noise[2, 2] = float((unseen * (1.0 - unseen)).sum()) / types**2

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence, outside_of
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import unigram_log_odds
 from truesource.evaluation.pairs.pair import Pair, Words
@@ -20,6 +19,7 @@ from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategoris
 from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence, outside_of
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
@@ -50,7 +50,7 @@ class GeneratedPairs:
 class _Found:
     phenomenon: Phenomenon
     source: int
-    drawn: SampledSentence
+    sentence: SampledSentence
     change: PairChange
 
 
@@ -144,7 +144,7 @@ def _sentences(
 def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
     """Log probabilities, the more probable sentence first, strata of its best tree."""
     pcfg = lexicon.pcfg
-    sentences = list(dict.fromkeys(words for entry in found for words in (entry.drawn.words, entry.change.words)))
+    sentences = list(dict.fromkeys(words for entry in found for words in (entry.sentence.words, entry.change.words)))
     values = dict(zip(sentences, pcfg.exact.string_log_probs(sentences).tolist(), strict=True))
 
     @cache
@@ -155,8 +155,8 @@ def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:
     with meter("trees of pairs", len(found)) as bar:
         for entry in found:
             change, phenomenon = entry.change, entry.phenomenon
-            swapped = values[change.words] > values[entry.drawn.words]
-            a, b = (change.words, entry.drawn.words) if swapped else (entry.drawn.words, change.words)
+            swapped = values[change.words] > values[entry.sentence.words]
+            a, b = (change.words, entry.sentence.words) if swapped else (entry.sentence.words, change.words)
             log_p_a, log_p_b = (values[words] if np.isfinite(values[words]) else None for words in (a, b))
             log_odds = None if log_p_a is None or log_p_b is None else log_p_a - log_p_b
             pairs.append(

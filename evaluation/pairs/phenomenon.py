@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import PairSettings
 
 
@@ -26,7 +26,7 @@ class Phenomenon(ABC):
         """Why the grammar can have no such pairs; None: it may."""
 
     @abstractmethod
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """A changed sentence of the same length, at random; None where this one has nothing to change."""
 
     @abstractmethod

@@ -44,24 +44,24 @@ class Rankings:
         return ordered[::-1][:k] if last else ordered[:k]
 
 
-def rank_sentences(found: UnigramPerplexity, sentences: Sequence[Sequence[str]]) -> Rankings:
+def rank_sentences(scored: UnigramPerplexity, sentences: Sequence[Sequence[str]]) -> Rankings:
     """Rank the sentences that `compare_pplu` scored.
 
     Args:
-        found: what it returned.
+        scored: what it returned.
         sentences: what it was given.
 
     Raises:
         InputError: fewer than 2 sentences were scored.
     """
-    numbers, row = np.unique(found.sentence, return_inverse=True)
+    numbers, row = np.unique(scored.sentence, return_inverse=True)
     if len(numbers) < 2:
         raise InputError("a ranking needs 2 sentences or more")
     n = np.bincount(row)
-    model, unigram = (np.bincount(row, x) / n for x in (found.log_model, found.log_unigram))
+    model, unigram = (np.bincount(row, x) / n for x in (scored.log_model, scored.log_unigram))
     values = {"ppl": -model, "pplu": unigram - model}
-    if found.log_truth is not None:
-        truth = np.bincount(row, found.log_truth) / n
+    if scored.log_truth is not None:
+        truth = np.bincount(row, scored.log_truth) / n
         values |= {"truth_ppl": -truth, "truth_pplu": unigram - truth}
     ranks = {name: stats.rankdata(value, method="ordinal") for name, value in values.items()}
     rows = [

@@ -39,7 +39,7 @@ class SplitPerplexities:
 
 
 def random_split(
-    found: UnigramPerplexity,
+    scored: UnigramPerplexity,
     words: Collection[str],
     beta: float,
     *,
@@ -50,7 +50,7 @@ def random_split(
     """Call every occurrence of some words one of two new words, the first with probability beta, whatever the context.
 
     Args:
-        found: scores of a model and its unigram distribution on a text.
+        scored: scores of a model and its unigram distribution on a text.
         words: to split, each into two of its own.
         beta: in (0, 1).
         seed: of the choices.
@@ -64,7 +64,7 @@ def random_split(
     if not 0.0 < beta < 1.0:
         raise InputError(f"the probability of the first half is between 0 and 1, got {beta:g}")
     code = {word: i for i, word in enumerate(sorted(set(words)))}
-    word = np.array([code.get(token, -1) for token in found.tokens])
+    word = np.array([code.get(token, -1) for token in scored.tokens])
     at = np.flatnonzero(word >= 0)
     if not len(at):
         raise InputError("none of the words to split was scored")
@@ -74,13 +74,13 @@ def random_split(
     k = np.bincount(word[at], weights=first, minlength=len(code))
     counted = np.log(np.where(first, k[word[at]], n[word[at]] - k[word[at]]) / n[word[at]])
     halves = {"true": true, "counts": counted}
-    log_q, log_u = found.log_model.copy(), found.log_unigram.copy()
+    log_q, log_u = scored.log_model.copy(), scored.log_unigram.copy()
     log_q[at] += halves[model]
     log_u[at] += halves[unigram]
     return SplitPerplexities(
-        ppl=_exp(-found.log_model),
+        ppl=_exp(-scored.log_model),
         ppl_split=_exp(-log_q),
-        pplu=_exp(found.log_unigram - found.log_model),
+        pplu=_exp(scored.log_unigram - scored.log_model),
         pplu_split=_exp(log_u - log_q),
         tokens=len(log_q),
         occurrences=len(at),

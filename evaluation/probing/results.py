@@ -43,12 +43,12 @@ class Probing:
     labels: tuple[str, ...]  #: (C,)
     confusion: IntArray = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
     parts: Mapping[str, object]  #: of signatures
-    own: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
+    overrides: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
     notes: tuple[str, ...] = ()  #: what was left out, and why
 
     def part(self, measure: str, name: str) -> str:
         """Part of the signature of a measure."""
-        return str({**self.parts, **self.own.get(measure, {})}[name])
+        return str({**self.parts, **self.overrides.get(measure, {})}[name])
 
     @property
     def final(self) -> list[LayerResult]:
@@ -99,7 +99,7 @@ class Probing:
         return found
 
     def _score(self, name: str, value: Interval, parts: Mapping[str, object]) -> Score:
-        own = self.own.get(name, {})
+        own = self.overrides.get(name, {})
         sign = signature({**parts, **own, "unit": UNITS.get(name, "share")})
         return Score(name, value.value, sign, value.low, value.high)
 
@@ -109,10 +109,10 @@ def best_layer(layers: Sequence[LayerResult]) -> LayerResult:
     return min(layers, key=lambda found: found.probe.dev_loss)
 
 
-def confusion_of(experiment: Experiment, found: LayerResult) -> IntArray:
+def confusion_of(experiment: Experiment, result: LayerResult) -> IntArray:
     """Right labels by guessed ones in the test part, (C, C)."""
     right = experiment.targets.truth[experiment.split.test]
-    return confusion(found.guess, right, len(experiment.targets.labels))
+    return confusion(result.guess, right, len(experiment.targets.labels))
 
 
 def task_parts(experiment: Experiment) -> dict[str, object]:

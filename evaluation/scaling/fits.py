@@ -106,7 +106,7 @@ def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicat
         seed: of the bootstrap.
         replicates: of the bootstrap.
     """
-    drawn, spread = resample(losses, seed=seed, replicates=replicates)
+    resampled, spread = resample(losses, seed=seed, replicates=replicates)
     axes: list[AxisFit] = []
     refused: dict[str, list[str]] = {}
     for axis in AXES:
@@ -115,13 +115,13 @@ def fit_all(cells: Sequence[ScalingCell], losses: Losses, *, seed: int, replicat
             if len({cell.varied(axis) for cell in chosen}) == 1:
                 continue
             try:
-                axes.append(_over(axis, chosen, rows, losses, drawn, spread, seed))
+                axes.append(_over(axis, chosen, rows, losses, resampled, spread, seed))
             except InputError as error:
                 refused.setdefault(str(error), []).append(TITLES[axis])
     joint = None
     if len({cell.sentences for cell in cells}) > 1 and len({cell.model for cell in cells}) > 1:
         try:
-            joint = _joint(cells, losses, drawn, seed)
+            joint = _joint(cells, losses, resampled, seed)
         except InputError as error:
             refused.setdefault(str(error), []).append("model size and sentences together")
     reasons = [f"no law over {', '.join(dict.fromkeys(over))}: {reason}" for reason, over in refused.items()]
@@ -133,12 +133,12 @@ def _over(
     cells: Sequence[ScalingCell],
     rows: Sequence[int],
     losses: Losses,
-    drawn: Resampled,
+    resampled: Resampled,
     spread: FloatArray,
     seed: int,
 ) -> AxisFit:
     x = _positions(axis, cells)
-    taken, draws = losses.take(rows), drawn.take(rows)
+    taken, draws = losses.take(rows), resampled.take(rows)
     y = taken.reducible
     fit = fit_power_law(
         x,
@@ -181,22 +181,22 @@ def _unknown_floor(
     x: FloatArray,
     cells: Sequence[ScalingCell],
     losses: Losses,
-    drawn: Resampled,
+    resampled: Resampled,
     scatter: Scatter,
     seed: int,
 ) -> UnknownFloor | None:
     if len(np.unique(x)) < FLOOR_LEAST:
         return None
     truth = losses.irreducible
-    y, whole = losses.reducible, drawn.whole
+    y, whole = losses.reducible, resampled.whole
     fit = fit_floor(x, truth + y)
     if not scatter.replicated:  # around this law, to first order in ln KL
         scatter = scatter_of(cells, np.log(y), (truth + y - fit(x)) / y, 3)
-    drawn = drawn.shifted(draw(scatter, seed=seed, replicates=len(whole)))
+    resampled = resampled.shifted(draw(scatter, seed=seed, replicates=len(whole)))
     found = np.empty((int(whole.sum()), 3))
     for i, r in enumerate(track(np.flatnonzero(whole).tolist(), what, len(found))):
-        again = fit_floor(x, drawn.irreducible[r] + drawn.reducible[r], fit)
-        found[i] = again.floor, again.law.exponent, again.floor - drawn.irreducible[r]
+        again = fit_floor(x, resampled.irreducible[r] + resampled.reducible[r], fit)
+        found[i] = again.floor, again.law.exponent, again.floor - resampled.irreducible[r]
     return UnknownFloor(
         fit,
         truth,
@@ -206,20 +206,20 @@ def _unknown_floor(
     )
 
 
-def _joint(cells: Sequence[ScalingCell], losses: Losses, drawn: Resampled, seed: int) -> Joint:
+def _joint(cells: Sequence[ScalingCell], losses: Losses, resampled: Resampled, seed: int) -> Joint:
     n = _positions("parameters_without_embeddings", cells)
     d = _positions("sentences", cells)
     check_joint(n, d)
     y = losses.reducible
     check_points(np.concatenate([n, d]), np.concatenate([y, y]))
     fit = fit_joint(n, d, y)
-    whole = drawn.whole
+    whole = resampled.whole
     failed = int((~whole).sum())
     _require_usable(failed, len(whole))
     scatter = scatter_of(cells, np.log(y), np.log(y / fit(n, d)), 4)
-    drawn = drawn.shifted(draw(scatter, seed=seed, replicates=len(whole)))
+    resampled = resampled.shifted(draw(scatter, seed=seed, replicates=len(whole)))
     again = [
-        fit_joint(n, d, drawn.reducible[r], fit)
+        fit_joint(n, d, resampled.reducible[r], fit)
         for r in track(np.flatnonzero(whole).tolist(), "joint law", int(whole.sum()))
     ]
     parts: dict[str, Callable[[JointFit], float]] = {

@@ -102,11 +102,11 @@ class TendencyTable:
         """Share of the tokens that are no words of the grammar; one is enough to know that the law is another."""
         self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
 
-    def add_mean(self, source: str, tendency: str, found: MeanDifference, parts: Mapping[str, object]) -> None:
+    def add_mean(self, source: str, tendency: str, difference: MeanDifference, parts: Mapping[str, object]) -> None:
         """A difference of means, with its effect size."""
-        ends = found.low, found.high
-        self.add(source, tendency, f"{tendency}_mean_difference", found.difference, found.test, parts, ends)
-        self.add(source, tendency, f"{tendency}_effect", found.effect, None, {**parts, "unit": "sd"})
+        ends = difference.low, difference.high
+        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, difference.test, parts, ends)
+        self.add(source, tendency, f"{tendency}_effect", difference.effect, None, {**parts, "unit": "sd"})
 
     def note(self, source: str, measure: str, reason: str | None = None) -> None:
         """Say why a sample does not have a measure; by default, for the reason in `WHY`."""

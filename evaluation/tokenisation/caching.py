@@ -163,7 +163,7 @@ class _Sampled:
     """The words of one document in all sampled segmentations."""
 
     words: Sequence[str]
-    own: Sequence[int]  #: pieces of each word in T*
+    canonical: Sequence[int]  #: pieces of each word in T*
     forms: Sequence[Sequence[tuple[int, ...]]]  #: by distinct segmentation, by word: its pieces
     loss: FloatArray  #: (segmentations, words) nats
     times: IntArray  #: how often each segmentation was drawn
@@ -177,7 +177,7 @@ class _Sampled:
         occurrences = 0
         for k, word in enumerate(self.words):
             earlier = before.setdefault(word, [])
-            if earlier and not (multiple and self.own[k] < 2):
+            if earlier and not (multiple and self.canonical[k] < 2):
                 same = np.array([any(cut[i] == cut[k] for i in earlier) for cut in self.forms], dtype=bool)
                 if same.any() and not same.all():
                     occurrences += 1
@@ -215,7 +215,7 @@ def _read(
         pieces = lattice.piece[cuts[i]].tolist()
         forms.append([tuple(pieces[a:z]) for a, z in itertools.pairwise(bounds.tolist())])
         loss[row] = -np.bincount(place, scored[i], minlength=len(words))
-    own = np.bincount(np.searchsorted(ends, lattice.source[document.best], side="right"), minlength=len(words))
+    canonical = np.bincount(np.searchsorted(ends, lattice.source[document.best], side="right"), minlength=len(words))
     drawn_times = np.array(list(times.values()), dtype=np.int64)
     impossible = int(drawn_times.sum() - drawn_times[kept].sum())
-    return _Sampled(words, own.tolist(), forms, loss, drawn_times[kept], impossible)
+    return _Sampled(words, canonical.tolist(), forms, loss, drawn_times[kept], impossible)

@@ -136,34 +136,38 @@ def compare_sets(
     return results
 
 
-def _shift(found: Decomposition, shift: FloatArray, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
+def _shift(shifted: Decomposition, shift: FloatArray, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
     possible = np.isfinite(shift)
     parts: dict[str, object] = {"training-grammar": training.digest[:8], "training-given": lengths or "none"}
-    signed = found.evaluation.signed(found.run, unit="share", grammar=found.grammar.digest[:8], **parts)
+    signed = shifted.evaluation.signed(shifted.run, unit="share", grammar=shifted.grammar.digest[:8], **parts)
     scores = {"training_impossible": Score("training_impossible", float(1.0 - possible.mean()), signed)}
     if possible.any():
-        value = float(shift[possible].sum() / found.words[possible].sum())
-        signed = found.evaluation.signed(
-            found.run, unit="nats/word", sentences=int(possible.sum()), grammar=found.grammar.digest[:8], **parts
+        value = float(shift[possible].sum() / shifted.words[possible].sum())
+        signed = shifted.evaluation.signed(
+            shifted.run,
+            unit="nats/word",
+            sentences=int(possible.sum()),
+            grammar=shifted.grammar.digest[:8],
+            **parts,
         )
         scores["domain_shift_per_word"] = Score("domain_shift_per_word", value, signed)
     return scores
 
 
-def _growth(found: Decomposition, first: Decomposition, seed: int) -> dict[str, Score]:
+def _growth(shifted: Decomposition, first: Decomposition, seed: int) -> dict[str, Score]:
     scores = {}
     for gap in GAPS:
         sides: list[Draws] = []
-        for side, which in ((found, seed), (first, seed + 1_000_003)):
+        for side, which in ((shifted, seed), (first, seed + 1_000_003)):
             sides.append(ratio_draws(getattr(side, gap)[:, None], side.words[:, None], seed=which))
         growth = difference(*sides)
         name = f"{gap}_per_word_growth"
-        signed = found.evaluation.signed(
-            found.run,
+        signed = shifted.evaluation.signed(
+            shifted.run,
             unit="nats/word",
-            grammar=found.grammar.digest[:8],
+            grammar=shifted.grammar.digest[:8],
             less=f"{first.grammar.digest[:8]}:{first.evaluation.parts['data']}",
-            ci=ci_part(min(len(found.words), len(first.words)), seed, "document"),
+            ci=ci_part(min(len(shifted.words), len(first.words)), seed, "document"),
         )
         scores[name] = Score(name, float(growth.value[0]), signed, *ends(*studentised(growth)[:, 0]))
     return scores

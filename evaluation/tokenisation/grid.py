@@ -104,9 +104,9 @@ def pooled_grid(grids: Mapping[str, Grid], *, seed: int = 0) -> Grid:
     return _grid(pool({name: grid.evaluation for name, grid in grids.items()}), first.places, seed)
 
 
-def _grid(found: Evaluation, places: Mapping[str, tuple[Consistency, str, int]], seed: int) -> Grid:
-    scores = perplexities(found, seed)
+def _grid(evaluation: Evaluation, places: Mapping[str, tuple[Consistency, str, int]], seed: int) -> Grid:
+    scores = perplexities(evaluation, seed)
     cells = tuple(
         GridCell(*place, scores[label].get("ppl"), scores[label].get("improvement")) for label, place in places.items()
     )
-    return Grid(found.model, scores[ONE_BEST].get("ppl"), cells, found, places)
+    return Grid(evaluation.model, scores[ONE_BEST].get("ppl"), cells, evaluation, places)

@@ -33,13 +33,13 @@ def n_best(lattice: Lattice, k: int) -> Paths:
     return best_of(Proposal(lattice), k)
 
 
-def canonical_first(own: NDArray[Any], paths: Sequence[NDArray[Any]], k: int) -> list[NDArray[Any]]:
+def canonical_first(canonical: NDArray[Any], paths: Sequence[NDArray[Any]], k: int) -> list[NDArray[Any]]:
     """At most ``k`` paths: the tokeniser's own, then the others in their order.
 
     So the first k of them are the k best, or, where the canonical tokenisation is not one of these, it in place of the
     last.
     """
-    return [own, *(path for path in paths if not np.array_equal(path, own))][:k]
+    return [canonical, *(path for path in paths if not np.array_equal(path, canonical))][:k]
 
 
 def best_of(proposal: Proposal, k: int) -> Paths:

@@ -201,10 +201,10 @@ def variance_of(estimate: Estimate) -> float | None:
     return None if estimate.relative_variance is None else max(estimate.relative_variance, 0.0)
 
 
-def _degrees(found: Sequence[Estimate]) -> float:
+def _degrees(estimates: Sequence[Estimate]) -> float:
     """Degrees of freedom of a sum of variances (Satterthwaite 1946); infinite where none is uncertain."""
-    uncertain = math.fsum((variance_of(one) or 0.0) ** 2 / one.degrees for one in found if one.degrees)
-    whole = math.fsum(variance_of(one) or 0.0 for one in found)
+    uncertain = math.fsum((variance_of(one) or 0.0) ** 2 / one.degrees for one in estimates if one.degrees)
+    whole = math.fsum(variance_of(one) or 0.0 for one in estimates)
     return whole**2 / uncertain if uncertain > 0.0 else math.inf
 
 

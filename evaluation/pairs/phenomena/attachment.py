@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import MOVED, SURE, PairSettings
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
 from truesource.grammar.arrays import IntArray
@@ -52,24 +52,24 @@ class Attachment(Phenomenon):
                 return f"the grammar has no label {' or '.join(needed)}"
         return None
 
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """At random one of all exchanges of a word that move the attachment far enough; None: none does."""
         found: list[tuple[int, str, int, float, float]] = []
-        for site in sites(drawn, SURE):
-            noun = noun_attachment(drawn.posterior, site)
+        for site in sites(sentence, SURE):
+            noun = noun_attachment(sentence.posterior, site)
             if settings.attached > max(noun, 1.0 - noun):
                 continue
             for at, name in ((site.preposition, "preposition"), (site.end - 1, "object")):
-                tag = drawn.tag(at, SURE)
+                tag = sentence.tag(at, SURE)
                 if tag in PREPOSITIONS or (tag in NOUNS and at > site.preposition):
                     assert tag is not None
-                    words = drawn.lexicon.alike(drawn.words[at], tag, settings.tolerance)
-                    for word, moved in _moving(drawn, site, at, words, noun, settings):
+                    words = sentence.lexicon.alike(sentence.words[at], tag, settings.tolerance)
+                    for word, moved in _moving(sentence, site, at, words, noun, settings):
                         found.append((at, name, word, noun, moved))
         if not found:
             return None
         at, name, word, noun, moved = found[int(rng.integers(len(found)))]
-        words_changed = drawn.with_word(at, drawn.lexicon.pcfg.terminals[word])
+        words_changed = sentence.with_word(at, sentence.lexicon.pcfg.terminals[word])
         return PairChange(words_changed, (at,), {"exchanged": name}, {"noun_drawn": noun, "noun_changed": moved})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
@@ -92,24 +92,24 @@ class Attachment(Phenomenon):
         }
 
 
-def sites(drawn: SampledSentence, sure: float) -> list[Site]:
+def sites(sentence: SampledSentence, sure: float) -> list[Site]:
     """Where a prepositional phrase follows the object of a verb, tags and phrase nearly sure.
 
     The verb stands directly before the object, which ends in a noun.
     """
-    tags = [drawn.tag(i, sure) for i in range(len(drawn))]
-    label = drawn.posterior.labels
+    tags = [sentence.tag(i, sure) for i in range(len(sentence))]
+    label = sentence.posterior.labels
     noun_phrase, phrase = label.index("NP"), label.index("PP")
-    table = drawn.posterior.label_table
+    table = sentence.posterior.label_table
     found = []
-    for p in range(2, len(drawn) - 1):
+    for p in range(2, len(sentence) - 1):
         if tags[p] not in PREPOSITIONS or tags[p - 1] not in NOUNS:
             continue
-        ends = [e for e in range(p + 2, len(drawn) + 1) if table[drawn.posterior.span(p, e), phrase] >= sure]
+        ends = [e for e in range(p + 2, len(sentence) + 1) if table[sentence.posterior.span(p, e), phrase] >= sure]
         verbs = [v for v in range(p - 1) if tags[v] in VERBS]
         for end in ends[:1]:
             for v in verbs[-1:]:
-                inner, whole = (table[drawn.posterior.span(v + 1, e), noun_phrase] for e in (p, end))
+                inner, whole = (table[sentence.posterior.span(v + 1, e), noun_phrase] for e in (p, end))
                 if inner + whole >= sure:
                     found.append(Site(v, p, end))
     return found
@@ -122,12 +122,12 @@ def noun_attachment(found: Posterior, site: Site) -> float:
 
 
 def _moving(
-    drawn: SampledSentence, site: Site, at: int, words: IntArray, noun: float, settings: PairSettings
+    sentence: SampledSentence, site: Site, at: int, words: IntArray, noun: float, settings: PairSettings
 ) -> list[tuple[int, float]]:
     """Words that move the attachment far enough and leave the phrase nearly sure, each with its noun attachment."""
     if not len(words):
         return []
-    by_word = WordPosteriors(drawn.posterior, at)
+    by_word = WordPosteriors(sentence.posterior, at)
     moved = by_word.label_probs("NP", site.verb + 1, site.end)[words]
     far = (1.0 - moved if noun > 0.5 else moved) > MOVED  # NaN, an impossible sentence, is not
     if not far.any():

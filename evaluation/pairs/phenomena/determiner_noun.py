@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import SURE, PairSettings
 
 _NOUNS = ("NN", "NNS")
@@ -33,18 +33,18 @@ class DeterminerNoun(Phenomenon):
             return "the grammar has no two forms of a determiner or noun that differ in number"
         return None
 
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its determiners or nouns in the other number, at random; None: it has none."""
-        forms = drawn.lexicon.forms
+        forms = sentence.lexicon.forms
         found = []
-        for i, word in enumerate(drawn.words):
+        for i, word in enumerate(sentence.words):
             form = forms.of("determiner", word)
-            if form is None or form.tag not in (None, drawn.tag(i, SURE)):
+            if form is None or form.tag not in (None, sentence.tag(i, SURE)):
                 continue
-            noun = _noun(drawn, i, SURE)
+            noun = _noun(sentence, i, SURE)
             if noun is None:
                 continue
-            other = forms.of("noun", drawn.words[noun])
+            other = forms.of("noun", sentence.words[noun])
             if form.other is not None:
                 found.append((i, form.other, "determiner", noun - i - 1))
             elif other is not None and other.other is not None and other.number == form.number:
@@ -52,7 +52,7 @@ class DeterminerNoun(Phenomenon):
         if not found:
             return None
         at, word, exchanged, distance = found[int(rng.integers(len(found)))]
-        return PairChange(drawn.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
+        return PairChange(sentence.with_word(at, word), (at,), {"exchanged": exchanged, "distance": str(distance)})
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence; the tree is not looked at."""
@@ -62,19 +62,19 @@ class DeterminerNoun(Phenomenon):
         return {"exchanged": exchanged, "number": form.number, "distance": int(change.strata["distance"])}
 
 
-def _noun(drawn: SampledSentence, determiner: int, sure: float) -> int | None:
+def _noun(sentence: SampledSentence, determiner: int, sure: float) -> int | None:
     """The noun of a determiner: the last of the first run of nouns after it, with nothing but modifiers between."""
-    forms = drawn.lexicon.forms
+    forms = sentence.lexicon.forms
     if not forms.tagged:
-        for j in range(determiner + 1, min(determiner + 2 + WIDEST, len(drawn))):
-            if forms.of("noun", drawn.words[j]) is not None:
+        for j in range(determiner + 1, min(determiner + 2 + WIDEST, len(sentence))):
+            if forms.of("noun", sentence.words[j]) is not None:
                 return j
-            if forms.of("determiner", drawn.words[j]) or forms.of("verb", drawn.words[j]):
+            if forms.of("determiner", sentence.words[j]) or forms.of("verb", sentence.words[j]):
                 return None
         return None
     last = None
-    for j in range(determiner + 1, len(drawn)):
-        tag = drawn.tag(j, sure)
+    for j in range(determiner + 1, len(sentence)):
+        tag = sentence.tag(j, sure)
         if tag in _NOUNS:
             last = j
         elif last is not None or tag not in _BETWEEN:

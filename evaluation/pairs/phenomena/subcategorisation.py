@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import FRAME_MARGIN, SURE, PairSettings
 
 TAGS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
@@ -37,28 +37,28 @@ class Subcategorisation(Phenomenon):
             return f"the grammar has no two words of one tag of verbs ({', '.join(TAGS)})"
         return None
 
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its verbs, no auxiliary, and a verb that does not fit there, at random; None: there is none."""
-        lexicon = drawn.lexicon
-        tags = [drawn.tag(i, SURE) for i in range(len(drawn))]
+        lexicon = sentence.lexicon
+        tags = [sentence.tag(i, SURE) for i in range(len(sentence))]
         places = [
             i
-            for i, (word, tag) in enumerate(zip(drawn.words, tags, strict=True))
+            for i, (word, tag) in enumerate(zip(sentence.words, tags, strict=True))
             if tag in TAGS and lexicon.main_tag.get(word) == tag and word.lower() not in AUXILIARIES
         ]
         for at in rng.permutation(places).tolist():
             tag = tags[at]
             assert tag is not None
-            near = lexicon.alike(drawn.words[at], tag, settings.tolerance)
+            near = lexicon.alike(sentence.words[at], tag, settings.tolerance)
             near = near[[lexicon.pcfg.terminals[i].lower() not in AUXILIARIES for i in near]]
-            own = lexicon.unigram[lexicon.pcfg.word_ids[drawn.words[at]]]
-            odds = drawn.log_odds(at)[near]
+            own = lexicon.unigram[lexicon.pcfg.word_ids[sentence.words[at]]]
+            odds = sentence.log_odds(at)[near]
             unfit = odds - (own - lexicon.unigram[near]) >= FRAME_MARGIN
             if settings.possible:
                 unfit &= np.isfinite(odds)
             if unfit.any():
                 other = lexicon.pcfg.terminals[int(rng.choice(near[unfit]))]
-                return PairChange(drawn.with_word(at, other), (at,), {"tag": tag})
+                return PairChange(sentence.with_word(at, other), (at,), {"tag": tag})
         return None
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import SURE, PairSettings
 
 _SINGULAR, _PLURAL = ("NN", "NNP"), ("NNS", "NNPS")
@@ -29,18 +29,18 @@ class SubjectVerb(Phenomenon):
             return "the grammar has no two forms of a verb that differ in number (tags VBZ and VBP, or was and were)"
         return None
 
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """One of its finite verbs in the other number, at random; None: it has none."""
-        forms = drawn.lexicon.forms
+        forms = sentence.lexicon.forms
         found = []
-        for i, word in enumerate(drawn.words):
+        for i, word in enumerate(sentence.words):
             form = forms.of("verb", word)
-            if form is not None and form.other is not None and form.tag in (None, drawn.tag(i, SURE)):
+            if form is not None and form.other is not None and form.tag in (None, sentence.tag(i, SURE)):
                 found.append((i, form.other))
         if not found:
             return None
         at, other = found[int(rng.integers(len(found)))]
-        return PairChange(drawn.with_word(at, other), (at,))
+        return PairChange(sentence.with_word(at, other), (at,))
 
     def strata(self, tree: Constituents, words: Words, change: PairChange, lexicon: Lexicon) -> dict[str, Stratum]:
         """Of the more probable sentence."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Stratum, Words
 from truesource.evaluation.pairs.phenomenon import Phenomenon
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import PairSettings
 
 
@@ -24,9 +24,9 @@ class WordOrder(Phenomenon):
         """Any grammar with sentences of two words will do."""
         return None
 
-    def change(self, drawn: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
+    def change(self, sentence: SampledSentence, settings: PairSettings, rng: np.random.Generator) -> PairChange | None:
         """Two different neighbours, neither a mark, exchanged, at random; None: there are none."""
-        words = drawn.words
+        words = sentence.words
         plain = [any(c.isalnum() for c in word) for word in words]
         places = [i for i in range(len(words) - 1) if words[i] != words[i + 1] and plain[i] and plain[i + 1]]
         if not places:

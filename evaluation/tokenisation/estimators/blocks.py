@@ -86,14 +86,14 @@ class Blocks:
         own = self._own[(source >= entry) & (source < end)]
         return own if len(own) and self.lattice.source[own[0]] == entry else own[:0]
 
-    def _find(self, entry: int, end: int, arcs: IntArray, own: IntArray) -> Candidates:
+    def _find(self, entry: int, end: int, arcs: IntArray, canonical: IntArray) -> Candidates:
         stretch, arcs = _stretch(self.lattice, self.stop, entry, end, arcs)
         listed = n_best(stretch, self._most)
         whole = count_paths(stretch) == len(listed)
         cuts: list[NDArray[np.integer]] = [*listed.each()]
-        if len(own) and not any(np.array_equal(arcs[cut], own) for cut in cuts):
+        if len(canonical) and not any(np.array_equal(arcs[cut], canonical) for cut in cuts):
             order = np.argsort(arcs)
-            cuts[-1] = order[np.searchsorted(arcs[order], own)]
+            cuts[-1] = order[np.searchsorted(arcs[order], canonical)]
         tokens = tuple(self._ids[stretch.piece[cut]] for cut in cuts)
         sizes = np.array([self.stop[arcs[cut[-1]]] - entry for cut in cuts], dtype=np.int64)
         tail = None

@@ -60,18 +60,18 @@ def exact(model: TokenisedModel, document: Document, settings: EstimatorSettings
     return of_sum("exact", exact_sum(model, document, settings))
 
 
-def of_sum(name: str, found: ExactSum) -> Estimate:
+def of_sum(name: str, total: ExactSum) -> Estimate:
     """The estimate from a sum: exact, or between two bounds where some beginnings were not followed to the end."""
-    whole = found.log_dropped == -math.inf
+    whole = total.log_dropped == -math.inf
     return Estimate(
         estimator=name,
-        log_p=found.log_p,
+        log_p=total.log_p,
         bound="exact" if whole else "lower",
         relative_variance=0.0 if whole else None,
-        log_lower=found.log_p,
-        steps=found.steps,
-        cuts=found.contexts - 1,
-        log_upper=found.log_upper,
+        log_lower=total.log_p,
+        steps=total.steps,
+        cuts=total.contexts - 1,
+        log_upper=total.log_upper,
     )
 
 

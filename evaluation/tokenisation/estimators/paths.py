@@ -154,17 +154,17 @@ def distinct(model: TokenisedModel, document: Document, settings: EstimatorSetti
 # -- estimates from scored segmentations ----------------------------------------------------------------------
 
 
-def _of_segmentations(name: str, found: ScoredSegmentations, bound: Bound) -> Estimate:
-    variance, upper = (0.0, found.log_lower) if bound == "exact" else (None, None)
-    log_p = found.log_lower
+def _of_segmentations(name: str, scored: ScoredSegmentations, bound: Bound) -> Estimate:
+    variance, upper = (0.0, scored.log_lower) if bound == "exact" else (None, None)
+    log_p = scored.log_lower
     return Estimate(
         estimator=name,
         log_p=log_p,
         bound=bound,
         relative_variance=variance,
         log_lower=log_p,
-        steps=found.steps,
-        cuts=found.distinct,
+        steps=scored.steps,
+        cuts=scored.distinct,
         log_upper=upper,
     )
 
@@ -174,12 +174,12 @@ def _of_all(name: str, source: SegmentationSource, model: TokenisedModel, docume
     return _of_segmentations(name, found, source.whole)
 
 
-def _of_weights(name: str, found: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
+def _of_weights(name: str, scored: ScoredSegmentations, weighted: WeightedSum, bound: Bound) -> Estimate:
     return Estimate(
         estimator=name,
         bound=bound,
-        log_lower=found.log_lower,
-        steps=found.steps,
-        cuts=found.distinct,
+        log_lower=scored.log_lower,
+        steps=scored.steps,
+        cuts=scored.distinct,
         **vars(weighted),
     )

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from toy_models import Table
 
 from truesource.evaluation.pairs.constituents import Constituents
-from truesource.evaluation.pairs.drawn import PairChange, SampledSentence
 from truesource.evaluation.pairs.evaluate import NoPairsError, PairEvaluation, evaluate_pairs
 from truesource.evaluation.pairs.files import filter_pairs, read_pairs, write_pairs
 from truesource.evaluation.pairs.forms import Form, english_forms, read_forms, spelled_with_s
@@ -28,6 +27,7 @@ from truesource.evaluation.pairs.phenomena.determiner_noun import DeterminerNoun
 from truesource.evaluation.pairs.phenomena.subcategorisation import frame_of
 from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb, subject_of
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluation.pairs.sums import COLUMNS, by_source, measures, pair_sums
 from truesource.grammar.conditioning import LengthRange

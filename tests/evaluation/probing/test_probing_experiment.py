@@ -129,7 +129,7 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
                 labels=targets.labels,
                 confusion=confusion_of(experiment, best),
                 parts=task_parts(experiment),
-                own=measure_parts(experiment),
+                overrides=measure_parts(experiment),
             )
         )
     first, again = (run.records() for run in runs)

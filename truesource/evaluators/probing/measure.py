@@ -135,7 +135,7 @@ def probe_model(
             "data": digest_sentences(sentences),
             "grammar": pcfg.digest[:8],
         },
-        own=measure_parts(experiment),
+        overrides=measure_parts(experiment),
         notes=notes,
     )
 
