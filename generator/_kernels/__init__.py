@@ -1,1 +1,1 @@
-"""Numba kernels: plain arrays in, plain arrays out; the modules above this folder call them."""
+"""Kernels: arrays, and named tuples of arrays, in and out; the modules above this folder call them."""
