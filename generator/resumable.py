@@ -51,6 +51,7 @@ def writing(path: Path, what: str) -> Iterator[None]:
             f"cannot write the {what}: {reason}; what stood there is untouched,"
             f" and the same call goes on from {place_of(path).name}",
             path,
+            code="unwritable",
         ) from error
 
 
@@ -63,7 +64,7 @@ def refuse_occupied(path: Path, force: bool, what: str) -> None:
     refuse_existing(path, force)
     ours = path.is_dir() and not path.is_symlink() and ((path / "record.json").is_file() or not any(path.iterdir()))
     if path.exists() and not ours:
-        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path)
+        raise InputError(f"this is not a {what} and will not be replaced; choose another path", path, code="exists")
 
 
 def is_made(path: Path, record: Mapping[str, Any]) -> bool:

@@ -87,13 +87,13 @@ def read_arrays(
             check_unpacked_size(sum(member.file_size for member in members.values()), path)
             return {name: _read(archive, member, name, kinds[name]) for name, member in members.items()}
     except FileNotFoundError as error:
-        raise InputError(f"{what} is missing; {remedy}", path) from error
+        raise InputError(f"{what} is missing; {remedy}", path, code="missing") from error
     except InputError as error:
         if error.path is not None:
             raise
-        raise InputError(f"{what} is damaged: {error.reason}; {remedy}", path) from error
+        raise InputError(f"{what} is damaged: {error.reason}; {remedy}", path, code="damaged") from error
     except _UNREADABLE as error:
-        raise InputError(f"{what} is damaged; {remedy}", path) from error
+        raise InputError(f"{what} is damaged; {remedy}", path, code="damaged") from error
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
 from truesource.grammar.printable import one_line
 
@@ -13,23 +14,49 @@ class InputError(ValueError):
     The message is one sentence: what is wrong and what to do. With ``path`` (and ``line``, counted
     from 1) it ends in ``(path:line)``. Control characters of what it quotes are escaped.
     The command prints it without a traceback and exits with 2.
+
+    ``code`` is the kind of error. Code and tests that depend on the kind compare it, never the sentence, which may be
+    worded anew:
+
+    * ``missing``: a file that is needed does not exist;
+    * ``damaged``: a file exists and is not what it should be;
+    * ``unreadable``, ``unwritable``: the system refuses to read or to write;
+    * ``exists``: a file or folder exists and must not be replaced;
+    * ``busy``: another process writes the same file or folder (`truesource.grammar.locks.BusyError`);
+    * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
+    * those of `NothingToMeasureError`: what is missing for a measure;
+    * ``input``: all others.
     """
 
-    def __init__(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
+    default_code: ClassVar[str] = "input"
+
+    def __init__(
+        self, message: str, path: str | Path | None = None, line: int | None = None, *, code: str | None = None
+    ) -> None:
         where = "" if path is None else f" ({path})" if line is None else f" ({path}:{line})"
         super().__init__(one_line(message + where))
         self.reason = one_line(message)  #: the message without the place
         self.path = path
         self.line = line
+        self.code = code or self.default_code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), self.args, self.__dict__)  # whatever arguments a subclass takes
+
+
+def _remake(kind: type[InputError], args: tuple[Any, ...], state: dict[str, Any]) -> InputError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class NothingToMeasureError(InputError):
     """A measure is not defined on what was given: no pairs, one label, no sentence that both sides can make.
 
     A command refuses it as any `InputError`. In a run, which holds more than this measure, it is a note in the report.
-    ``code`` says what is missing, and stays the same when the sentence is worded anew.
+    ``code`` says what is missing.
     """
 
     def __init__(self, message: str, code: str, path: str | Path | None = None) -> None:
-        super().__init__(message, path)
-        self.code = code
+        super().__init__(message, path, code=code)

@@ -32,7 +32,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot make the folder: {error.strerror}", target.parent) from error
+        raise InputError(f"cannot make the folder: {error.strerror}", target.parent, code="unwritable") from error
     temporary = _leftover_of(target)
     waiting = _waiting.get()
     try:
@@ -45,7 +45,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         replace(temporary, target)
     except OSError as error:
         raise InputError(
-            f"cannot write: {error.strerror or error}; the old file, if any, is untouched", target
+            f"cannot write: {error.strerror or error}; the old file, if any, is untouched", target, code="unwritable"
         ) from error
     finally:
         if waiting is None or temporary not in waiting.values():
@@ -87,7 +87,9 @@ def _put_in_place(written: Mapping[Path, Path]) -> None:
             temporary.replace(target)
     except OSError as error:
         path = error.filename or next(iter(written))
-        raise InputError(f"cannot write: {error.strerror or error}; run the same command again", path) from error
+        raise InputError(
+            f"cannot write: {error.strerror or error}; run the same command again", path, code="unwritable"
+        ) from error
 
 
 def replace(new: Path, target: Path) -> None:
@@ -203,7 +205,7 @@ def refuse_existing(path: str | Path, force: bool) -> None:
     path = Path(path)
     occupied = path.exists() and not (path.is_dir() and not any(path.iterdir()))
     if occupied and not force:
-        raise InputError(f"will not overwrite {path} without --force")
+        raise InputError(f"will not overwrite {path} without --force", code="exists")
 
 
 def digest_file(path: str | Path) -> str:

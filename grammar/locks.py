@@ -13,6 +13,8 @@ from truesource.grammar.errors import InputError
 class BusyError(InputError):
     """Another process is writing what this one was to write."""
 
+    default_code = "busy"
+
 
 _held: dict[Path, int] = {}  #: targets that this process holds, and the thread that took each
 
@@ -96,4 +98,4 @@ def _make_folders(folder: Path) -> list[Path]:
 
 
 def _unwritable(path: Path, error: OSError) -> InputError:
-    return InputError(f"cannot write here: {error.strerror or error}; choose another place", path)
+    return InputError(f"cannot write here: {error.strerror or error}; choose another place", path, code="unwritable")

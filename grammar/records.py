@@ -69,7 +69,7 @@ def read_record(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(absent or f"{what} is missing; {remedy}", path)
+        raise InputError(absent or f"{what} is missing; {remedy}", path, code="missing")
     return decode_record(_content(path, what, remedy), model, what=what, remedy=remedy, path=path)
 
 
@@ -127,17 +127,19 @@ def decode_record(
         reason = str(error)
         place = _LINE.search(reason)
         number = line or (int(place[1]) if place and not embedded else None)
-        raise InputError(f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number) from error
+        raise InputError(
+            f"{what} is not JSON: {_LINE.sub('', reason)}; {remedy}", path, number, code="damaged"
+        ) from error
     if unique:
         json.loads(content, object_pairs_hook=partial(_require_unique, f"{what} is damaged", remedy, path))
     if not _finite(value):
-        raise InputError(f"{what} holds a number that is too large; {remedy}", path, line)
+        raise InputError(f"{what} holds a number that is too large; {remedy}", path, line, code="damaged")
     kind: Any = model
     adapter: TypeAdapter[T] = _adapter(kind)
     try:
         checked: T = _as_written(adapter.validate_json(content), value)
     except ValidationError as error:
-        raise InputError(f"{what} is damaged: {explain(error)}; {remedy}", path, line) from error
+        raise InputError(f"{what} is damaged: {explain(error)}; {remedy}", path, line, code="damaged") from error
     return checked
 
 
@@ -151,7 +153,7 @@ def read_yaml(path: str | Path, *, what: str = "this file", remedy: str) -> Any:
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{what} is not YAML: it is not UTF-8 text; {remedy}", path) from error
+        raise InputError(f"{what} is not YAML: it is not UTF-8 text; {remedy}", path, code="damaged") from error
     return parse_yaml(text, what=what, remedy=remedy, path=path)
 
 
@@ -167,7 +169,7 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
     try:
         return construct(text)
     except InputError as error:
-        raise InputError(f"{what} is not YAML: {error}; {remedy}", path, error.line) from error
+        raise InputError(f"{what} is not YAML: {error}; {remedy}", path, error.line, code="damaged") from error
 
 
 def explain(error: ValidationError, section: str = "") -> str:
@@ -193,7 +195,7 @@ def _require_unique(what: str, remedy: str, path: str | Path | None, pairs: list
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise InputError(f"{what}: the key {twice!r} occurs twice; {remedy}", path)
+        raise InputError(f"{what}: the key {twice!r} occurs twice; {remedy}", path, code="damaged")
     return found
 
 
@@ -201,7 +203,7 @@ def _content(path: Path, what: str, remedy: str) -> bytes:
     try:
         return read_bytes(path, limit=RECORD_LIMIT, line_limit=None)
     except InputError as error:
-        raise InputError(f"{what} cannot be read: {error.reason}; {remedy}", path) from error
+        raise InputError(f"{what} cannot be read: {error.reason}; {remedy}", path, code=error.code) from error
 
 
 def _without_mark(content: bytes) -> bytes:

@@ -72,7 +72,7 @@ def read_text(path: str | Path, *, not_text: str) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(not_text, path) from error
+        raise InputError(not_text, path, code="damaged") from error
 
 
 def read_lines(path: str | Path) -> Iterator[bytes]:
@@ -119,11 +119,11 @@ def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[byt
                     raise InputError(f"a line is longer than {line_limit:,} bytes; break it up", path)
                 yield chunk
     except FileNotFoundError as error:
-        raise InputError("there is no such file", path) from error
+        raise InputError("there is no such file", path, code="missing") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"the gzip file is damaged or cut short ({error})", path) from error
+        raise InputError(f"the gzip file is damaged or cut short ({error})", path, code="damaged") from error
     except OSError as error:
-        raise InputError(f"cannot read the file: {_reason(error)}", path) from error
+        raise InputError(f"cannot read the file: {_reason(error)}", path, code="unreadable") from error
 
 
 def _reason(error: OSError) -> str:

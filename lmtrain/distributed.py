@@ -108,18 +108,16 @@ def from_main_process(make: Callable[[], T]) -> T:
     """
     if world_size() == 1:
         return make()
-    answer: list[tuple[T | None, str | None]] = [(None, None)]
-    failure: InputError | None = None
+    answer: list[tuple[T | None, InputError | None]] = [(None, None)]
     if is_main_process():
         try:
             answer = [(make(), None)]
         except InputError as error:
-            failure = error
-            answer = [(None, str(error))]
+            answer = [(None, error)]
     distributed.broadcast_object_list(answer, src=0)
-    value, message = answer[0]
-    if message is not None:
-        raise failure or InputError(message)
+    value, failure = answer[0]
+    if failure is not None:
+        raise failure
     return value  # type: ignore[return-value]
 
 

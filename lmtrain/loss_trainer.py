@@ -83,11 +83,16 @@ class LossTrainer(Trainer):  # type: ignore[misc]
             with checkpoint_errors(checkpoint, f"rng_state_{rank()}.pth" if world_size() > 1 else "rng_state.pth"):
                 super()._load_rng_state(checkpoint)
 
-    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
         with disk_errors():
-            super()._save_checkpoint(model, trial)
+            super()._save(output_dir, state_dict)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        with disk_errors():
+            super()._save_optimizer_and_scheduler(output_dir)
 
     def _save_rng_state(self, output_dir: str) -> None:
-        super()._save_rng_state(output_dir)
+        with disk_errors():
+            super()._save_rng_state(output_dir)
         save_losses(output_dir, self.losses, rank())
         wait_for_all()  # the file that makes a checkpoint whole is written after this, by the main process

@@ -1,4 +1,4 @@
-"""Writing a model folder, and telling a full disk from other errors."""
+"""Writing a model folder; a disk that cannot be written to is an `OSError`, whichever library writes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn what safetensors and torch raise where they cannot write, a full disk above all, into `OSError`."""
+    """Inside the block nothing but files is written: what safetensors and torch raise then becomes an `OSError`.
+
+    A `RuntimeError` of a class of its own, such as a GPU without memory, passes through as it is.
+    """
     try:
         yield
     except SafetensorError as error:
         raise OSError(str(error)) from error
     except RuntimeError as error:
-        if "inline_container" not in str(error) and "PytorchStreamWriter" not in str(error):
+        if type(error) is not RuntimeError:
             raise
         raise OSError("a checkpoint could not be written whole, the disk may be full") from error
 

@@ -25,6 +25,8 @@ class TooLongError(InputError):
         number: of the sentence, from 1; None where there is only one.
     """
 
+    default_code = "too-long"
+
     def __init__(self, tokens: int, needed: int, number: int | None = None) -> None:
         which = "the sentence" if number is None else f"sentence {number}"
         super().__init__(

@@ -30,6 +30,8 @@ PROBE = 12  #: pieces after which a model of finite memory is expected to have f
 class TooManyContextsError(InputError):
     """Exact enumeration of a text would visit more contexts than allowed."""
 
+    default_code = "too-many-contexts"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExactSum:
