@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import metadata
 from itertools import groupby
 from pathlib import Path
@@ -18,17 +19,14 @@ from truesource.generator.card import dataset_card
 from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
 from truesource.generator.dedup_splits import deal
 from truesource.generator.plan import Plan, Shard, mean_length, plan_shards
-from truesource.generator.resumable import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from truesource.generator.resumable import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.sampler import Sampler
 from truesource.generator.shard_writer import Drawing, Hashes
 from truesource.generator.split_overlap import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
 from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json, remove_leftovers, write_json, write_text
-from truesource.grammar.locks import exclusive
+from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.grammar.parallel import Share, Workers
 from truesource.grammar.pcfg import PCFG
-
-Entries = list[dict[str, Any]]
 
 
 def make_corpus(
@@ -64,26 +62,19 @@ def make_corpus(
         raise InputError("name the folder to make", path)
     sampler = Sampler(source, plan.lengths, max_height=plan.max_height) if isinstance(source, PCFG) else source
     pcfg = sampler.pcfg
-    partial = place_of(path)
-    drawing = Drawing(sampler, Spelling.of(pcfg), plan.columns, partial, plan.seed, plan.shard_size)
+    drawing = Drawing(sampler, Spelling.of(pcfg), plan.columns, place_of(path), plan.seed, plan.shard_size)
     record = _call_record(sampler, plan)
-    with writing(path, "corpus"):
-        with exclusive(path, wait=share is not None):
-            remove_leftovers(path)
-            if (keep or share is not None) and is_made(path, record):
-                return True
-            refuse_occupied(path, force, "corpus")
-            prepare(partial, record, shared=share is not None)
-            if share is None:
-                _finish(_Making(drawing, plan, workers, exact_correction), record, path)
-                return True
-        making = _Making(drawing, plan, workers, exact_correction)
-        if making.write(share) is None:
-            return False
-        with exclusive(path, wait=True):
-            if not is_made(path, record):
-                _finish(making, record, path)
-        return True
+    making = cache(lambda: _Making(drawing, plan, workers, exact_correction))  # once the partial folder is there
+    return make_folder(
+        path,
+        record,
+        what="corpus",
+        share=share,
+        force=force,
+        write=lambda share: making().write(share),
+        finish=lambda entries: _finish(making(), entries, record, path),
+        keep=keep,
+    )
 
 
 class _Making:
@@ -139,10 +130,8 @@ class _Making:
         return {**found, "drawn": drawn, "log_correction": -math.log1p(-excluded)}
 
 
-def _finish(making: _Making, record: dict[str, Any], path: Path) -> None:
-    """Write what is missing, the record and the card; move the folder to its place."""
-    entries = making.write(Share())
-    assert entries is not None  # all shards are ours
+def _finish(making: _Making, entries: Entries, record: dict[str, Any], path: Path) -> None:
+    """Write the record and the card; move the folder to its place."""
     partial, pcfg, plan = making.drawing.partial, making.drawing.sampler.pcfg, making.plan
     full = {**record, **_conditions(making.drawing.sampler, plan), **making.found}
     full.update(_summary(making, entries))

@@ -1,4 +1,4 @@
-"""The folder a corpus grows in, hidden beside its place: a killed run goes on from what stands there.
+"""Making a folder of shards, alone or together with other jobs: a killed run goes on from what it finished.
 
 ``.NAME.partial`` holds the shards in ``data/`` and, in ``.work/``, the call, and notes on each finished shard.
 """
@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from truesource.generator.plan import Shard
 from truesource.grammar.errors import InputError
-from truesource.grammar.files import refuse_existing, remove_leftovers_in, replace, write_json
+from truesource.grammar.files import refuse_existing, remove_leftovers, remove_leftovers_in, replace, write_json
+from truesource.grammar.locks import exclusive
 from truesource.grammar.parallel import Share, Workers, run_each
 from truesource.grammar.progress import meter
 from truesource.grammar.records import holds, read_record
+
+Entries = list[dict[str, Any]]
 
 
 class Writer(Protocol):
@@ -31,14 +34,14 @@ class Writer(Protocol):
 
 
 def place_of(path: Path) -> Path:
-    """Where the corpus ``path`` grows."""
+    """The partial folder of ``path``."""
     path = path.absolute()
     return path.with_name(f".{path.name}.partial")
 
 
 @contextmanager
 def writing(path: Path, what: str) -> Iterator[None]:
-    """Turn a disk that cannot be written to into one sentence about ``what`` grows at ``path``.
+    """Turn a disk that cannot be written to into one sentence about ``what`` is made at ``path``.
 
     Raises:
         InputError: in place of an `OSError` inside.
@@ -92,7 +95,60 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
         write_json(plan_file, plan)
 
 
-def write_missing(drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share) -> list[dict[str, Any]]:
+def make_folder(
+    path: Path,
+    record: Mapping[str, Any],
+    *,
+    what: str,
+    share: Share | None,
+    force: bool,
+    write: Callable[[Share], Entries | None],
+    finish: Callable[[Entries], None],
+    keep: bool = False,
+) -> bool:
+    """Make the folder ``path`` in its partial folder, where the shards of an earlier call with this record are kept.
+
+    Args:
+        path: folder to make.
+        record: of the call.
+        what: is made, for messages, such as ``corpus``.
+        share: of a job that writes only some of the shards; the last job to end makes the folder. None: all.
+        force: replace what stands at ``path``.
+        write: writes the missing shards of a job; gives the entries of all, or None while some are missing.
+        finish: given the entries of all shards, writes the rest into the partial folder and settles it (`settle`).
+        keep: a folder of this very call that stands at ``path`` is left as it is, as it is between jobs.
+
+    Returns:
+        Whether the folder is complete; False while shards of other jobs are missing.
+
+    Raises:
+        InputError: ``path`` is occupied, the disk is full, or another run is at work on it.
+    """
+
+    def complete() -> None:
+        entries = write(Share())
+        assert entries is not None  # all shards are of this job
+        finish(entries)
+
+    with writing(path, what):
+        with exclusive(path, wait=share is not None):
+            remove_leftovers(path)
+            if (keep or share is not None) and is_made(path, record):
+                return True
+            refuse_occupied(path, force, what)
+            prepare(place_of(path), record, shared=share is not None)
+            if share is None:
+                complete()
+                return True
+        if write(share) is None:
+            return False
+        with exclusive(path, wait=True):
+            if not is_made(path, record):
+                complete()
+        return True
+
+
+def write_missing(drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share) -> Entries:
     """Write the shards of this job that are not there yet; give the entries of all that are, in order."""
     entries = {shard.name: drawing.finished(shard) for shard in shards}
     own = [shard for k, shard in enumerate(shards) if share.owns(k)]

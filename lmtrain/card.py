@@ -59,10 +59,6 @@ def model_card(record: dict[str, Any]) -> str:
             " score one masked word at a time.\n"
         )
     )
-    ours = ""
-    name = model["architecture"]
-    if (settings_class(name).model_type or name) not in CONFIG_MAPPING_NAMES:
-        ours = f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"
     words = f"{record['vocabulary']:,} words, all others `{UNK}`"
     if model["tokenizer"] != "word":
         words = f"cut into {record['vocabulary']:,} {model['tokenizer']} pieces, of which those with `▁` begin a word"
@@ -95,7 +91,7 @@ artificial language whose exact probabilities are known.
   the course of training in `metrics.jsonl`.
 
 ```python
-{ours}from transformers import {auto}, AutoTokenizer
+{_registration(model["architecture"])}from transformers import {auto}, AutoTokenizer
 
 model = {auto}.from_pretrained("path/to/this/folder")
 tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
@@ -103,3 +99,10 @@ tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
 
 The words are those of a grammar, not of people; the model knows nothing else and is of no use outside measurements.
 """
+
+
+def _registration(name: str) -> str:
+    """The import that an architecture needs which `transformers` does not have."""
+    if (settings_class(name).model_type or name) in CONFIG_MAPPING_NAMES:
+        return ""
+    return f"import truesource.lmtrain.architectures.{name}.model  # registers it with transformers\n"

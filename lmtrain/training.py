@@ -1,4 +1,16 @@
-"""Training a model on a corpus with `transformers.Trainer`: metrics, checkpoints, resuming, the finished folder."""
+"""Training a model on a corpus with `transformers.Trainer`: metrics, checkpoints, resuming, the finished folder.
+
+While a training runs, all its files are in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`)
+and ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``, ``dev_loss``
+and ``dev_ppl``, and what the monitor measured; losses in nats per predicted token). ``out`` appears when it is
+finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for the running step and save a
+checkpoint, or after a kill, the same call continues from the last checkpoint; on a CPU all files come out the same to
+the last bit but for ``times.jsonl`` (`truesource.lmtrain.times`).
+
+Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding and
+dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the mean over
+all tokens predicted in it. Only the first process writes.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +45,7 @@ from truesource.lmtrain.distributed import from_main_process, is_main_process, p
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_registry import architecture
 from truesource.lmtrain.models import TrainedModel, load_model
+from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
 from truesource.lmtrain.snapshots import copy_all
@@ -40,7 +53,6 @@ from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.tokenizer import SPECIALS, digest_tokenizer
 from truesource.lmtrain.training_record import FILE
 from truesource.lmtrain.training_run import TrainingRun
-from truesource.lmtrain.unfinished import REQUEST, place_of, remove_used_up
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -69,40 +81,27 @@ def train(
     force: bool = False,
     resume: bool = True,
 ) -> TrainedModel:
-    """Train a model and leave it in a folder that `transformers` can load.
-
-    While it runs, everything stands in ``<out>.partial``: checkpoints, snapshots (`truesource.lmtrain.snapshots`) and
-    ``metrics.jsonl`` (per line: ``step``, ``epoch``, ``tokens`` seen, ``loss`` on the train split, ``lr``,
-    ``dev_loss`` and ``dev_ppl``, what ``monitor`` found; losses in nats per predicted token). ``out``
-    appears when it is finished, so an existing one survives a failure. After Ctrl-C or a SIGTERM, which wait for
-    the running step and save a checkpoint, or after a kill, the same call continues from the last checkpoint;
-    on a CPU all files come out the same to the last bit but for ``times.jsonl`` (`truesource.lmtrain.times`).
-
-    Started in n processes by ``torchrun``, each takes every n-th micro-batch: the same data, and but for rounding
-    and dropout the same weights, as one process with n times the ``accumulation``. A step's gradient is that of the
-    mean over all tokens predicted in it. Only the first process writes.
+    """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
     Args:
         corpus: has ``sentences("train")`` and, if it has dev sentences, ``sentences("dev")``; or train
             sentences themselves.
-        model: shape and vocabulary.
-        training: duration, optimiser, batches; None for a model that counts, see
-            `truesource.lmtrain.architectures.ngram.training`.
+        model: settings of the model and its vocabulary.
+        training: duration, optimiser, batches; None for a model that counts.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
-        monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the
-            model itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone;
-            random states are put back afterwards, so the weights come out the same with and without it.
-        tokenizer: a ready one of the kind that the settings of ``model`` would make from another, larger text: it is
-            taken as it is, so that models of different train splits share a vocabulary. None: made from the train
-            split.
+        monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the model
+            itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone; random
+            states are restored afterwards, so the weights come out the same with and without it.
+        tokenizer: of the kind that ``model`` asks for, made from another, larger text, so that models of different
+            train splits share a vocabulary. None: made from the train split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
 
     Raises:
-        InputError: there is nothing to train on, a sentence is longer than the model's positions, the
-            device cannot do bf16, ``out`` exists, the loss (of train or dev) or what the
-            monitor finds becomes infinite or undefined, or another process of a distributed run has ended.
+        InputError: there is nothing to train on, a sentence is longer than the model's positions, the device cannot do
+            bf16, ``out`` exists, the loss (of train or dev) or what the monitor measures becomes infinite or undefined,
+            or another process of a distributed run has ended.
     """
     kind = architecture(model.architecture)
     out = Path(out)
@@ -118,20 +117,20 @@ def train(
         }
         if tokenizer is not None:
             request["tokenizer_digest"] = digest_tokenizer(tokenizer)
-        told = {**request, **_condition(corpus)}  # a partial run need not say it
+        record = {**request, **_condition(corpus)}  # a partial run need not hold the condition
         if isinstance(kind, CountingArchitecture):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
             if tokenizer is not None:
                 raise InputError(f"{model.architecture} makes its own tokeniser; leave it out")
-            from_main_process(lambda: kind.train(model, train_split, dev_split, told, out, monitor))
+            from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor))
             return load_model(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
         run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer)
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
-        from_main_process(lambda: _finish(run, told, out))
+        from_main_process(lambda: _finish(run, record, out))
     return load_model(out)
 
 

@@ -8,6 +8,21 @@ from truesource.generator.card import size_category
 from truesource.grammar.printable import markdown, yaml_string
 from truesource.lmtrain.decoding.settings import Decoding
 
+_LOADING = """
+`record.json` holds the whole call and the digest of every file.
+
+## Loading
+```python
+from truesource.lmtrain.decoding.folder import SampleFolder
+samples = SampleFolder.load("path/to/this/folder").sentences()
+
+from datasets import load_dataset
+dataset = load_dataset("path/to/this/folder")
+
+import pandas
+frame = pandas.read_parquet("path/to/this/folder/data")
+```
+"""
 _GROUP = "| `group` | int64 | number of the beam: sentences of one beam are not independent |\n"
 
 
@@ -63,18 +78,4 @@ configs:
 - drawn on: {record["device"]}
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the samples: `{record["digest"]}`
-
-`record.json` holds the whole call and the digest of every file.
-
-## Loading
-```python
-from truesource.lmtrain.decoding.folder import SampleFolder
-samples = SampleFolder.load("path/to/this/folder").sentences()
-
-from datasets import load_dataset
-dataset = load_dataset("path/to/this/folder")
-
-import pandas
-frame = pandas.read_parquet("path/to/this/folder/data")
-```
-"""
+{_LOADING}"""

@@ -13,10 +13,9 @@ import torch
 
 from truesource.generator.plan import Shard, plan_shards
 from truesource.generator.random_streams import random_state
-from truesource.generator.resumable import is_made, place_of, prepare, refuse_occupied, settle, write_missing, writing
+from truesource.generator.resumable import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
 from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, digest_file, digest_json, remove_leftovers, write_json, write_text
-from truesource.grammar.locks import exclusive
+from truesource.grammar.files import atomic_path, digest_file, digest_json, write_json, write_text
 from truesource.grammar.parallel import Share, Workers
 from truesource.grammar.records import read_record
 from truesource.lmtrain.card import versions
@@ -29,6 +28,7 @@ from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.training_record import FILE, read_training
 
 SHARD_SIZE = 4096  #: sentences
+WHAT = "folder of samples"
 _RECORDS = {"README.md", "metrics.jsonl", TIMES, FILE}  #: files of a model folder that say nothing of its law
 _COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "contexts")
 
@@ -72,6 +72,40 @@ def make_samples(
             occupied, the disk is full, or another run is at work on ``path``.
     """
     model, path = Path(model), Path(path)
+    _check_call(n, decoding, path, seed, shard_size)
+    if share is None:
+        refuse_occupied(path, force, WHAT)
+    if not model.is_dir():
+        raise InputError("there is no such model folder", model, code="missing")
+    digest = model_digest(model)
+    source = _loaded(model, digest, device)
+    decoding = decoding.within(source.alphabet.longest)
+    drawing = _Drawing(
+        model=model,
+        digest=digest,
+        device=device,
+        decoding=decoding,
+        partial=place_of(path),
+        seed=seed,
+        shard_size=shard_size,
+    )
+    record = _call_record(drawing, source, n)
+    if record["device"] != "cpu" and workers > 1:
+        raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
+    shards, at_work = plan_shards({SPLIT: n}, shard_size), Workers(workers)
+
+    def write(share: Share) -> Entries | None:
+        entries = write_missing(drawing, shards, at_work, share)
+        return entries if len(entries) == len(shards) else None
+
+    def finish(entries: Entries) -> None:
+        _finish(entries, record, path)
+
+    done = make_folder(path, record, what=WHAT, share=share, force=force, write=write, finish=finish)
+    return SampleFolder.load(path) if done else None
+
+
+def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: int) -> None:
     if n < 1:
         raise InputError(f"cannot draw {n} sentences; ask for one or more")
     if shard_size < 1:
@@ -80,52 +114,26 @@ def make_samples(
         raise InputError("name the folder to make", path)
     random_state(seed)  # refuses what is no seed
     check_number(n, decoding)
-    if share is None:
-        refuse_occupied(path, force, "folder of samples")
-    if not model.is_dir():
-        raise InputError("there is no such model folder", model)
-    digest = model_digest(model)
-    source = _loaded(model, digest, device)
-    decoding = decoding.within(source.alphabet.longest)
-    drawing = _Drawing(model, digest, device, decoding, place_of(path), seed, shard_size)
-    kind = source.stepper().start(1).device.type
-    if kind != "cpu" and workers > 1:
-        raise InputError(f"several workers cannot share the {kind} device; leave --workers out")
-    record = {
+
+
+def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, Any]:
+    return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "call": {
             "sentences": n,
-            "seed": seed,
-            "decoding": decoding.as_record(),
-            "shard_size": shard_size,
+            "seed": drawing.seed,
+            "decoding": drawing.decoding.as_record(),
+            "shard_size": drawing.shard_size,
             "rows": rows_at_once(source.alphabet),
         },
-        "model": {"name": source.name, "digest": digest, **corpus_condition(model)},
-        "device": kind,
+        "model": {"name": source.name, "digest": drawing.digest, **corpus_condition(drawing.model)},
+        "device": source.stepper().start(1).device.type,
         "versions": versions(),
     }
-    shards = plan_shards({SPLIT: n}, shard_size)
-    at_work = Workers(workers)
-    with writing(path, "samples"):
-        with exclusive(path, wait=share is not None):
-            remove_leftovers(path)
-            if share is not None and is_made(path, record):
-                return SampleFolder.load(path)
-            refuse_occupied(path, force, "folder of samples")
-            prepare(drawing.partial, record, shared=share is not None)
-            if share is None:
-                _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
-                return SampleFolder.load(path)
-        if len(write_missing(drawing, shards, at_work, share)) < len(shards):
-            return None
-        with exclusive(path, wait=True):
-            if not is_made(path, record):
-                _finish(write_missing(drawing, shards, at_work, Share()), record, drawing.partial, path)
-        return SampleFolder.load(path)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Drawing:
     """What every shard is drawn with; a `truesource.generator.resumable.Writer`."""
 
@@ -185,11 +193,11 @@ class _Drawing:
         return self.partial / ".work" / f"{shard.name}.json"
 
 
-def _finish(entries: list[dict[str, Any]], record: dict[str, Any], partial: Path, path: Path) -> None:
+def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}
-    full = {**record, "counts": counts, "shards": entries, "digest": digest}
+    partial, full = place_of(path), {**record, "counts": counts, "shards": entries, "digest": digest}
     write_json(partial / "record.json", full)
     write_text(partial / "README.md", samples_card(path.name, full, SPLIT))
     settle(partial, path, {entry["file"] for entry in entries})

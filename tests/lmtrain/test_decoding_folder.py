@@ -107,7 +107,9 @@ def test_workers_draw_the_same(samples: SampleFolder, model: Path, tmp_path: Pat
 
 
 def test_what_workers_get_is_small_and_does_the_same(samples: SampleFolder, model: Path, tmp_path: Path) -> None:
-    drawing = sample_builder._Drawing(model, "0", None, samples.decoding, tmp_path, 3, 40)
+    drawing = sample_builder._Drawing(
+        model=model, digest="0", device=None, decoding=samples.decoding, partial=tmp_path, seed=3, shard_size=40
+    )
     body = pickle.dumps(drawing)
     assert len(body) < 2000
     (tmp_path / "data").mkdir()

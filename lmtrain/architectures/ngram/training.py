@@ -32,6 +32,9 @@ from truesource.lmtrain.times import write_times
 from truesource.lmtrain.tokenizer import SPECIALS
 from truesource.lmtrain.training_record import FILE
 
+AnyNgramModel = NgramModel | NgramPieceModel
+Monitor = Callable[[AnyNgramModel], Mapping[str, float]]
+
 
 def train_ngram(
     model: NgramSettings,
@@ -39,7 +42,7 @@ def train_ngram(
     dev_split: CodedSentences,
     request: dict[str, Any],
     out: Path,
-    monitor: Callable[[NgramModel | NgramPieceModel], Mapping[str, float]] | None = None,
+    monitor: Monitor | None = None,
 ) -> None:
     """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
 
@@ -73,10 +76,6 @@ def train_ngram(
     del stream
     trie = adjust(trie, model.smoothing)
     trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
-    monitored = {} if monitor is None else dict(monitor(trained))
-    for name, value in monitored.items():
-        if not math.isfinite(value):
-            raise InputError(f"the oracle monitor measured {name} as {value}")
     metrics = {
         "step": 0,
         "epoch": 1.0,
@@ -84,9 +83,8 @@ def train_ngram(
         "loss": _train_loss(trained, vocabulary.bos),
         "lr": None,
         **_dev_metrics(trained, dev_split),
-        **monitored,
+        **_monitored(trained, monitor),
     }
-    seconds = round(time.perf_counter() - begun, 3)
     record = {
         **request,
         "name": model.label,
@@ -99,20 +97,34 @@ def train_ngram(
         "final": metrics,
         "versions": versions(),
     }
+    _write(trained, model, record, round(time.perf_counter() - begun, 3), out)
+
+
+def _monitored(model: AnyNgramModel, monitor: Monitor | None) -> dict[str, float]:
+    values = {} if monitor is None else dict(monitor(model))
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise InputError(f"the oracle monitor measured {name} as {value}")
+    return values
+
+
+def _write(model: AnyNgramModel, settings: NgramSettings, record: dict[str, Any], seconds: float, out: Path) -> None:
+    """The finished folder."""
+    trie = model.estimate.trie
     config = {
         "model_type": NGRAM,
         "order": trie.order,
-        "smoothing": model.smoothing,
-        "tokenizer": model.tokenizer,
-        "discounts": trained.estimate.discount.tolist(),
+        "smoothing": settings.smoothing,
+        "tokenizer": settings.tokenizer,
+        "discounts": model.estimate.discount.tolist(),
         "vocab_size": trie.n_tokens,
     }
     with atomic_path(out) as folder:
         folder.mkdir()
-        tokenizer.save_pretrained(folder)
-        save_counts(trained.estimate, folder)
+        model.tokenizer.save_pretrained(folder)
+        save_counts(model.estimate, folder)
         write_json(folder / "config.json", config)
-        write_text(folder / "metrics.jsonl", json.dumps(metrics, allow_nan=False) + "\n")
+        write_text(folder / "metrics.jsonl", json.dumps(record["final"], allow_nan=False) + "\n")
         write_times(folder, [{"step": 0, "seconds": seconds}])
         write_json(folder / FILE, {**record, "files": file_digests(folder)})
         write_text(folder / "README.md", model_card(record))

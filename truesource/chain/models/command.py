@@ -48,7 +48,7 @@ def command(
     from truesource.cli.claims import claim_folder, hold
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import read_sentences
-    from truesource.lmtrain.unfinished import remove_used_up
+    from truesource.lmtrain.partial_folder import remove_used_up
 
     entry = _entry(output, model, preset, set_ or [])
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
