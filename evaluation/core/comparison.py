@@ -212,11 +212,15 @@ def score_both(
         **(left_out or {}),
         "data": digest_sentences(sentences),
         "grammar": pcfg.digest[:8],
+        **reading_part(model),
     }
-    reading = getattr(model, "reading", None)  # how a model of pieces scores words
-    if reading is not None:
-        parts["reading"] = reading
     return BothScored(oracle, paired, sentences, scores, open_skips, parts)
+
+
+def reading_part(model: LanguageModel) -> dict[str, object]:
+    """Part of a signature: how a model of pieces scores words; nothing of other models."""
+    reading = getattr(model, "reading", None)
+    return {} if reading is None else {"reading": reading}
 
 
 def vocabulary_part(oracle: Oracle) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from truesource.evaluation.core.comparison import reading_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
@@ -207,10 +208,8 @@ def evaluate_pairs(
         "pairs": len(some),
         "data": digest_pairs(some),
         "grammar": pcfg.digest[:8],
+        **reading_part(model),
     }
-    reading = getattr(model, "reading", None)
-    if reading is not None:
-        parts["reading"] = reading
     return PairEvaluation(
         model=model.name,
         objective=model.objective,

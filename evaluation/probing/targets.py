@@ -98,13 +98,12 @@ def word_targets(
         )
     joint = np.concatenate([tables[i] for i in kept])
     labels, joint = used_labels([*numbers], joint)
-    if truth == "argmax":
-        chosen = joint.argmax(axis=1)
-    else:
-        column = {name: i for i, name in enumerate(labels)}
-        of_symbol = dict(zip(language.symbols, names, strict=True))
-        drawn = _drawn_preterminals(language, [seen[i] for i in kept], kept, seed)
-        chosen = np.array([column[of_symbol[symbol]] for symbol in drawn], dtype=np.int64)
+    right = joint.argmax(axis=1)
+    if truth == "sampled":
+        column = {label: i for i, label in enumerate(labels)}
+        label_of = dict(zip(language.symbols, names, strict=True))
+        sampled = _drawn_preterminals(language, [seen[i] for i in kept], kept, seed)
+        right = np.array([column[label_of[symbol]] for symbol in sampled], dtype=np.int64)
     sizes = np.array([len(seen[i]) for i in kept], dtype=np.int64)
     place = np.concatenate([np.arange(size) for size in sizes])
     words = tuple(word for i in kept for word in seen[i])
@@ -114,7 +113,7 @@ def word_targets(
         right=truth,
         labels=labels,
         posterior=joint,
-        truth=chosen,
+        truth=right,
         sentence=np.repeat(np.array(kept, dtype=np.int64), sizes),
         first=place,
         last=place,
