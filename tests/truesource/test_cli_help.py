@@ -30,7 +30,7 @@ VERBS: dict[str, Callable[..., Any]] = {
 #: verbs whose help is yet to be rewritten
 UNREVISED = {
     *(f"evaluate {name}" for name in ("divergence", "tokenisation", "tendencies", "pairs")),
-    *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice", "scaling")),
+    *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice")),
 }
 #: words that only people who know the code understand, or that are no plain English
 JARGON = (

@@ -29,8 +29,9 @@ from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.sweep.config import load_sweep
 from truesource.sweep.plan import Data, digest_coded, first_sentences
-from truesource.sweep.report import answer, joint_text, spread_text
+from truesource.sweep.report import answer
 from truesource.sweep.results import Sweep, read_plan
+from truesource.sweep.tables import joint_text, spread_text
 
 TOY = """\
 S -> NP VP 1.0
@@ -89,7 +90,7 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     assert found.last == (
         "Wrote runs/toy/report.html, runs/toy/scaling.json and numbers.json. Next: open the report in a browser."
     )
-    assert "reducible loss KL(x) = A x^-exponent" in found.out
+    assert "Reducible loss KL(x) = A x^-exponent" in found.out
     assert "no law over parameters, parameters without embeddings, FLOPs of training: a power law needs" in found.err
     folder = here / "runs" / "toy"
     first = weights(folder)
@@ -109,10 +110,10 @@ def test_a_sweep_from_its_configuration_to_the_report(here: Path, command: Comma
     assert "not found: these cells do not determine its parameters" in found.out
     assert {r["signature"].split("|fit:")[1].split("|")[0] for r in joint} == {"least-squares-of-logs"}
     assert all("|ci:residual-t-and-sentence-bootstrap95/" in r["signature"] for r in records if "fit" in r)
-    assert "intervals: 95%, from the scatter around the law and other evaluation sentences" in found.out
+    assert "95% intervals from the scatter around the law and other evaluation sentences" in found.out
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "gpt2-1x8" in page and page.count("<svg") == 3
-    assert "the truth is at 1" in page and "twice the sentences" in page
+    assert "the truth has 1" in page and "twice the sentences" in page
     for name in ("relative_ppl", "laws", "curves"):
         ElementTree.parse(folder / "figures" / f"{name}.svg")
 
@@ -153,7 +154,7 @@ def test_a_cell_that_diverges_does_not_stop_the_others(
     assert found.last.startswith("Wrote runs/toy/report.html")
     said = found.err.replace("\n", " ")
     assert "failed: gpt2-1x8, 10 sentences, seed 1: the dev loss is nan at step 2; lower the learning rate" in said
-    assert said.strip().endswith("truesource: 1 cell failed; the same command tries again")
+    assert said.strip().endswith("truesource: 1 cell failed; repeat the command to try again")
     first = weights(here / "runs" / "toy")
     assert [name.split("-")[2] for name in first] == ["n20"]
     assert command(*CALL, "sweep.yaml").code == 0
@@ -258,24 +259,24 @@ def test_the_vocabulary_is_that_of_the_largest_train_set(here: Path) -> None:
         ({"vocabulary_sentences": 90}, "vocabulary_sentences asks for 90 sentences"),
         ({"axes": {"depth": [1]}}, "axes.depth: unknown key"),
         ({"axis": {}}, "axis: unknown key"),
-        ({"axes": {"sentences": [10, 10]}}, "axes.sentences: 10 stands twice"),
+        ({"axes": {"sentences": [10, 10]}}, "axes.sentences: 10 is given twice"),
         ({"axes": {"model": [{"dimm": 3}]}}, "model.dimm: unknown key"),
         ({"axes": {"model": [{"min_count": 3}]}}, "min_count is the same in all cells; set it in base.model"),
-        ({"axes": {"layers": [1]}}, "axes: give model or layers, not both"),
+        ({"axes": {"layers": [1]}}, "axes: model and layers cannot be combined"),
         ({"axes": {"model": [{"dim": 8}, {"dropout": 0.5}]}}, "are both called gpt2-1x8; give one of them a name"),
         ({"axes": {"model": [{"name": "a", "dim": 8}, {"name": "b", "heads": 2}]}}, "a and b are the same model"),
         ({"axes": {"model": [{"name": "a", "ffn_dim": 32}, {"name": "b"}]}}, "a and b are the same model"),
         ({"base": {"training": {}}}, "base: training: max_steps is missing"),
-        ({"base": {"training": {"epochs": 1}}}, "base: training: give max_steps in place of epochs"),
+        ({"base": {"training": {"epochs": 1}}}, "base: training: replace epochs by max_steps"),
         ({"base": {"training": {"max_steps": 3, "max_seconds": 9}}}, "max_seconds would stop cells at different steps"),
         ({"base": {"preset": "huge"}}, "unknown preset 'huge'"),
         ({"base": {"model": {"architecture": "ngram"}}}, "ngram takes no"),
-        ({"corpus": {"splits": {"train": 80}}}, "corpus.splits needs a split eval"),
+        ({"corpus": {"splits": {"train": 80}}}, "corpus.splits lacks the split eval"),
         ({"corpus": {"lengths": "2..12"}}, "set base.model.max_positions to 14"),
         ({"corpus": "nowhere"}, "there is no such corpus folder"),
         ({"grammar": "nowhere.npz"}, "nowhere.npz"),
         ({"evaluation": {"sentences": 61}}, "evaluation.sentences asks for 61 sentences, but the split eval has 60"),
-        ({"evaluation": {"split": "test"}}, "corpus.splits needs a split test"),
+        ({"evaluation": {"split": "test"}}, "corpus.splits lacks the split test"),
     ],
 )  # fmt: skip
 def test_bad_configurations(changes: dict[str, Any], message: str, here: Path, command: Command) -> None:
@@ -310,7 +311,7 @@ def test_folders_of_others(here: Path, command: Command) -> None:
     assert found.code == 2 and "its model was trained with another seed" in found.err
     (cell / "training.json").write_text("{", encoding="utf-8")
     found = command(*CALL, "sweep.yaml")
-    assert found.code == 2 and "delete the cell, it will be trained again" in found.err
+    assert found.code == 2 and "delete the cell and it will be trained again" in found.err
 
 
 def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Command) -> None:
@@ -320,7 +321,7 @@ def test_a_cell_at_work_in_another_process_is_left_alone(here: Path, command: Co
     (other,) = [name for name in read_plan(here / "runs" / "toy")["cells"] if "-n20-" in name]
     with locked_elsewhere(cells / other):
         found = command(*CALL, "sweep.yaml")
-    assert found.code == 0 and "1 of 2 cells are not finished and left out" in found.err
+    assert found.code == 0 and "1 of 2 cells are not finished; they are left out" in found.err
     assert [path.name for path in cells.glob("gpt2*")] != [] and not (cells / other).exists()
     assert command(*CALL, "sweep.yaml").code == 0 and (cells / other).exists()
 
@@ -331,15 +332,16 @@ def test_processes_of_torchrun_are_refused(here: Path, command: Command, monkeyp
     assert found.code == 2 and "share them out with --shard" in found.err
 
 
-def test_a_law_that_does_not_hold_is_not_told_as_one() -> None:
+def test_a_law_that_does_not_hold_is_not_reported_as_one() -> None:
     grid = [ScalingCell(f"{n}-{seed}", "a", n, seed, 9, 9, 9.0) for n in (10, 100, 1000, 10_000) for seed in (1, 2, 3)]
     n = np.array([cell.sentences for cell in grid], dtype=np.float64)
     noise = 1.0 + 0.01 * np.random.default_rng(0).normal(size=len(grid))
     rows = [{"model": "a", "sentences": cell.sentences, "relative_ppl": 2.0} for cell in grid]
-    for reducible, told in ((3.0 * n**-0.5, "a: twice the sentences, 29% less"), (1.0 + 9.0 / n, "No power law holds")):
+    said = "a: twice the sentences give 29% less", "The points are not on a power law over"
+    for reducible, start in zip((3.0 * n**-0.5, 1.0 + 9.0 / n), said, strict=True):
         losses = Losses((reducible * noise)[:, None] * np.ones((1, 5)), np.ones(5), np.ones(5))
         sweep = Sweep("t", rows, [], grid, losses, fit_all(grid, losses, seed=1, replicates=100))
-        assert any(sentence.startswith(told) for sentence in answer(sweep))
+        assert any(sentence.startswith(start) for sentence in answer(sweep))
 
 
 def test_the_joint_law_in_words() -> None:

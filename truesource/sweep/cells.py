@@ -36,18 +36,18 @@ def is_trained(folder: Path, cell: PlannedCell) -> bool:
     target = cell_folder(folder, cell.id)
     if not target.exists():
         return False
-    remedy = "delete the cell, it will be trained again"
+    remedy = "delete the cell and it will be trained again"
     record = read_record(target / "training.json", dict[str, Any], what="the record of the training", remedy=remedy)
     there = {key: record.get(key) for key in cell.request}
     wrong = [key for key, value in cell.request.items() if there[key] != value]
     if wrong:
         raise InputError(
             f"this folder has the name of a cell, but its model was trained with another {wrong[0]};"
-            " move it away, the cell will be trained again",
+            " move it elsewhere and the cell will be trained again",
             target,
         )
     if not (target / "model.safetensors").is_file():
-        raise InputError("this cell has lost its weights; delete it, it will be trained again", target)
+        raise InputError("the weights of this cell are missing; delete the cell and it will be trained again", target)
     return True
 
 

@@ -1,4 +1,4 @@
-"""`truesource evaluate scaling`: corpus size, model size and compute against the truth."""
+"""`truesource evaluate scaling`: the distance from the truth by corpus size, model size and compute."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.console import console, echo
-from truesource.cli.options import Force, Json, Runs
+from truesource.cli.console import echo
+from truesource.cli.options import Force, Json, Overrides, Runs, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from truesource.grammar.parallel import Share
     from truesource.sweep.cells import Failure
     from truesource.sweep.results import Sweep
 
@@ -21,26 +22,21 @@ NAME = "scaling"
 
 def command(
     sweep: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONFIG_OR_FOLDER",
-            help="YAML configuration, data/scaling.yaml is a documented example; or the folder of a sweep: only what"
-            " is finished there, nothing is trained.",
-        ),
+        Path, typer.Argument(metavar="CONFIG_OR_FOLDER", help="YAML configuration; or folder of a sweep, to show it.")
     ],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a key: --set axes.seeds=[1,2,3]")] = None,
+    set_: Overrides = None,
     runs: Runs = Path("runs"),
-    shard: Annotated[
-        str | None, typer.Option("--shard", help="Only a share of the cells: 0/4 is the first of four jobs.")
-    ] = None,
+    shard: Shard = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Train models on more and more text, larger and larger, and fit laws to their distance from the truth.
+    """Train models of several sizes on corpora of several sizes, and fit scaling laws to their distance from the truth.
 
-    The irreducible loss is known here, so a power law of the rest is a straight line of logarithms, and one sees how
-    well the usual fit would have found it. Finished cells are kept; after Ctrl-C or a kill the same command goes on.
-    A cell that fails, such as one whose loss becomes infinite, does not stop the others: exit code 2.
+    The irreducible loss is known, so the report also shows the error of the usual fit. Finished cells are kept; an
+    interrupted sweep continues when the command is repeated. If a cell fails, the others go on; the exit code is 2.
+    data/scaling.yaml is a documented configuration.
+
+    Example: truesource evaluate scaling data/scaling.yaml --set axes.seeds=[1,2,3]
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.errors import InputError
@@ -51,7 +47,9 @@ def command(
     failures: list[Failure] = []
     if sweep.is_dir():
         if set_ or shard is not None:
-            raise InputError("--set and --shard go with a configuration; this is the folder of a sweep", sweep)
+            raise InputError(
+                "--set and --shard need a configuration, but this is the folder of a sweep; remove them", sweep
+            )
         folder = sweep
     else:
         folder, failures = train(sweep, set_, runs, share)
@@ -62,12 +60,12 @@ def command(
             echo(f"failed: {failure.cell}: {failure.reason}", err=True)
     if failures:
         of = "1 cell" if len(failures) == 1 else f"{len(failures)} cells"
-        echo(f"truesource: {of} failed; the same command tries again", err=True)
+        echo(f"truesource: {of} failed; repeat the command to try again", err=True)
         raise typer.Exit(2)
 
 
 def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
-    """Show and write what there is of a sweep; ``shared``: other jobs may be at work on the rest."""
+    """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
     from truesource.grammar.errors import InputError
     from truesource.grammar.files import remove_leftovers_in, write_json
     from truesource.grammar.locks import exclusive
@@ -78,16 +76,16 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
     if found.missing and shared:
         echo(
             f"Wrote this job's cells of {folder}; {len(found.missing)} of {len(found.missing) + len(found.rows)} are"
-            " not finished. Next: the other jobs; the last to end writes the report."
+            " not finished. Next: the other jobs; the last one writes the report."
         )
         return
     if not found.rows and failures:
         return
     if not found.rows:
-        raise InputError("no cell of this sweep is finished; give its configuration to train them", folder)
+        raise InputError("no cell of this sweep is finished; name its configuration to train the cells", folder)
     if found.missing:
         echo(
-            f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished and left out",
+            f"{len(found.missing)} of {len(found.missing) + len(found.rows)} cells are not finished; they are left out",
             err=True,
         )
     show(found)
@@ -103,14 +101,12 @@ def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, s
     echo(f"Wrote {report}, {folder / 'scaling.json'}{also}. Next: open the report in a browser.")
 
 
-def train(path: Path, overrides: list[str] | None, runs: Path, share: object) -> tuple[Path, list[Failure]]:
+def train(path: Path, overrides: list[str] | None, runs: Path, share: Share) -> tuple[Path, list[Failure]]:
     """Train and score what is missing; the folder of the sweep, and cells that failed."""
     from truesource.cli.inputs import disjoint_exactly, warn_of_conditions, warn_of_other_grammar
-    from truesource.grammar.parallel import Share
     from truesource.sweep.config import load_sweep
     from truesource.sweep.run import corpus_folder, execute, grammar_of
 
-    assert isinstance(share, Share)
     config, base = load_sweep(path, overrides), path.resolve().parent
     pcfg, corpus = grammar_of(config, base), corpus_folder(config, base)
     if corpus is not None:
@@ -119,52 +115,27 @@ def train(path: Path, overrides: list[str] | None, runs: Path, share: object) ->
     folder, strangers, failures = execute(config, pcfg, base=base, runs=runs, share=share)
     if strangers:
         echo(
-            f"{len(strangers)} folders in {folder / 'cells'} are of other configurations, such as {strangers[0].name};"
-            " they are kept, in case you go back to one",
+            f"{len(strangers)} folders in {folder / 'cells'} belong to other configurations, such as"
+            f" {strangers[0].name}; they are kept",
             err=True,
         )
     return folder, failures
 
 
-def show(found: Sweep) -> None:
-    """The cells, and the laws."""
-    from rich.table import Table
+def show(sweep: Sweep) -> None:
+    """Print the cells and the laws."""
+    from truesource.cli.output import show as show_table
+    from truesource.sweep.tables import cells_table, joint_text, laws_table, unknown_table
 
-    from truesource.sweep.report import HEADS, cell_rows, fit_rows, joint_text, spread_text, unknown_rows
-
-    def table(title: str, heads: Sequence[str], rows: list[list[str]], left: int, caption: str | None = None) -> None:
-        made = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-        for i, head in enumerate(heads):
-            made.add_column(head, justify="left" if i < left else "right")
-        for row in rows:
-            made.add_row(*row)
-        console(190).print(made)
-
-    table(
-        "cells",
-        HEADS,
-        cell_rows(found),
-        1,
-        "FLOPs: products and convolutions, forward and backward, a multiply-add is 2; N of 6ND: parameters in products",
-    )
-    laws = fit_rows(found)
-    if laws:
-        heads = ("over", "held", "exponent", "A", "R2", "residual", "lack of fit, p")
-        table(
-            "reducible loss KL(x) = A x^-exponent, nats a token",
-            heads,
-            laws,
-            2,
-            f"intervals: 95%, from {spread_text(found)}",
-        )
-    unknown = unknown_rows(found)
-    if unknown:
-        columns = ("over", "held", "fitted E", "true E", "error", "exponent")
-        table("the loss with its irreducible part E unknown: E + A x^-exponent", columns, unknown, 2)
-    joint = joint_text(found)
+    for table in (cells_table(sweep), laws_table(sweep), unknown_table(sweep)):
+        if table.rows:
+            show_table(table, width=190)
+    joint = joint_text(sweep)
     if joint is not None:
-        console(190).print(f"both sizes, KL = A N^-alpha + B D^-beta (N without embeddings, D sentences): {joint}")
-    for sentence in found.fits.refused:
+        echo(
+            f"Law over both sizes, KL = A N^-alpha + B D^-beta (N parameters without embeddings, D sentences): {joint}"
+        )
+    for sentence in sweep.fits.refused:
         echo(sentence, err=True)
-    if not laws and not found.fits.refused:
-        echo("no law is fitted: it needs at least 3 corpus sizes or 3 models", err=True)
+    if not sweep.fits.axes and not sweep.fits.refused:
+        echo("no law was fitted; that needs at least 3 corpus sizes or 3 models", err=True)

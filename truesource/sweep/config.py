@@ -34,13 +34,13 @@ class BaseModelEntry(Settings):
     @model_validator(mode="after")
     def _steps_are_given(self) -> Self:
         if "epochs" in self.training:
-            raise ValueError("training: give max_steps in place of epochs; all cells take the same number of steps")
+            raise ValueError("training: replace epochs by max_steps; all cells take the same number of steps")
         if "max_steps" not in self.training:
             raise ValueError("training: max_steps is missing; all cells take the same number of steps")
         if self.training.get("max_seconds") is not None:
-            raise ValueError("training: max_seconds would stop cells at different steps; leave it out")
+            raise ValueError("training: max_seconds would stop cells at different steps; remove it")
         if "name" in self.model:
-            raise ValueError("model: the cells are named by their shapes; leave name out")
+            raise ValueError("model: cells are named after their shapes; remove name")
         self.resolve({})
         return self
 
@@ -58,7 +58,7 @@ class BaseModelEntry(Settings):
         except ValidationError as error:
             raise ValueError(explain(error)) from error
         if training is None:
-            raise ValueError(f"{shape.architecture} has no training steps to hold constant; sweep a network")
+            raise ValueError(f"{shape.architecture} is not trained in steps; choose a neural network")
         return shape.model_copy(update={"name": None}), training
 
 
@@ -75,13 +75,13 @@ class AxesConfig(Settings):
     def _values_differ(cls, values: list[Any] | None) -> list[Any] | None:
         for i, value in enumerate(values or []):
             if value in (values or [])[:i]:
-                raise ValueError(f"{value} stands twice")
+                raise ValueError(f"{value} is given twice; remove one")
         return values
 
     @model_validator(mode="after")
     def _one_way_to_vary_models(self) -> Self:
         if self.model is not None and self.layers is not None:
-            raise ValueError("give model or layers, not both")
+            raise ValueError("model and layers cannot be combined; remove one")
         for change in self.model or []:
             shared = [key for key in (*ONE_VOCABULARY, "architecture") if key in change]
             if shared:
@@ -133,13 +133,13 @@ class SweepConfig(Settings):
             names[name] = change
             built = shape.with_defaults().model_dump_json()
             if built in models:
-                raise ValueError(f"axes.model: {models[built]} and {name} are the same model; leave one out")
+                raise ValueError(f"axes.model: {models[built]} and {name} are the same model; remove one")
             models[built] = name
             self._longest_fits(shape)
         if isinstance(self.corpus, CorpusConfig):
             for split in ("train", self.evaluation.split):
                 if split not in self.corpus.splits:
-                    raise ValueError(f"corpus.splits needs a split {split}")
+                    raise ValueError(f"corpus.splits lacks the split {split}; add it")
             require_sentences(self, self.corpus.splits["train"])
         return self
 

@@ -159,10 +159,12 @@ def _losses(sums: list[Any], folder: Path) -> Losses:
     table = np.stack(sums)  # (C, 3, N)
     kept = (table[:, 2] > 0.0).all(axis=0)
     if not kept.any():
-        raise InputError("no sentence was scored by all cells, so they do not compare", folder)
+        raise InputError(
+            "no sentence was scored by all cells, so they cannot be compared; delete scores/ and run again", folder
+        )
     table = table[:, :, kept]
     if np.abs(table[:, 1:] - table[:1, 1:]).max() > 1e-6:
-        raise InputError("the cells were compared with different truths; delete scores/ and run again", folder)
+        raise InputError("the cells were compared with different grammars; delete scores/ and run again", folder)
     return Losses(table[:, 0], table[0, 1], table[0, 2])
 
 
@@ -174,5 +176,7 @@ def read_plan(folder: Path) -> dict[str, Any]:
     """
     path = folder / "sweep.json"
     if not folder.is_dir() or not path.is_file():
-        raise InputError("this is not the folder of a sweep, sweep.json is missing; give its configuration", folder)
+        raise InputError(
+            "this is not the folder of a sweep: sweep.json is missing; name the configuration instead", folder
+        )
     return dict(read_record(path, PlanRecord, remedy="run the sweep again from its configuration"))

@@ -42,10 +42,10 @@ def execute(
         InputError: the folder holds something else, or the corpus is too small.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise InputError("the cells of a sweep are each trained in one process; share them out with --shard")
+        raise InputError("a cell of a sweep is trained in one process; without torchrun, share them out with --shard")
     folder = runs / config.name
     if folder.exists() and not (folder / "sweep.json").is_file() and _foreign(folder):
-        raise InputError(f"{folder} exists and is not a sweep; choose another name")
+        raise InputError(f"{folder} exists and is not a sweep; choose another name in the configuration")
     corpus = _corpus(config, base, folder, pcfg)
     data = Data(config, corpus)
     scoring = Scoring(config, pcfg, corpus, data)

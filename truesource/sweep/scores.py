@@ -212,7 +212,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
     """
     if not target.is_file():
         return None
-    return dict(read_record(target, CellRecord, what=_WHAT, remedy="delete it, it will be made again"))
+    return dict(read_record(target, CellRecord, what=_WHAT, remedy="delete it and it will be written again"))
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -222,7 +222,7 @@ def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
         InputError: it is missing or damaged.
     """
     path = target.with_suffix(".npz")
-    remedy = "delete it and its .json, they will be made again"
+    remedy = "delete it and its .json, and they will be written again"
     sums = read_arrays(path, {"sums": ArrayKind("f", (3, None))}, what=_WHAT, remedy=remedy)["sums"]
     if not np.isfinite(sums).all():
         raise InputError(f"{_WHAT} is damaged: it has a number that is not finite; {remedy}", path)
