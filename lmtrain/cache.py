@@ -23,5 +23,5 @@ def cache_of_one_token(model: PreTrainedModel) -> Any | None:
 
 
 def without_cache(model: PreTrainedModel) -> dict[str, bool]:
-    """What a network is told where nothing it keeps will be used."""
+    """Options of a call after which nothing that the network keeps will be used."""
     return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}

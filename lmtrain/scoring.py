@@ -18,7 +18,7 @@ from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_bat
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary
 
-LOGITS = 2**23  #: at most so many float64 logits stand in memory at once (64 MiB)
+LOGITS = 2**23  #: maximum number of float64 logits in memory (64 MiB)
 
 
 def batch_budget(vocabulary_size: int) -> int:

@@ -18,7 +18,7 @@ from truesource.lmtrain.decoding.stepper import Stepper
 from truesource.lmtrain.decoding.walk import Hypothesis, Walk
 from truesource.lmtrain.tokenizer import WordVocabulary
 
-LOGITS = 2**25  #: at most so many float64 log probabilities of one step stand in memory at once (256 MiB)
+LOGITS = 2**25  #: maximum number of float64 log probabilities of one step in memory (256 MiB)
 MOST_ROWS = 2048
 
 

@@ -115,7 +115,7 @@ def slot_log_probs(
         budget: tokens of a batch, padding included.
         begins: (V,) tokens whose probability together is wanted where ``opens``.
         opens: (T+R,) where.
-        advance: told how many rows are done.
+        advance: called with the number of rows that are done.
 
     Returns:
         (T+R,) of the pieces of each row, then of its end (meaningless without a token after a text), row after row;

@@ -20,7 +20,7 @@ from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
 
-NUMBERS = 2**27  #: at most about so many numbers of keys and values, or states, are gathered for one call
+NUMBERS = 2**27  #: approximate maximum of keys, values or states (in numbers) that are gathered for one call
 
 
 class Store:

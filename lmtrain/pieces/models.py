@@ -82,7 +82,7 @@ class CausalPieceModel(_PieceModel):
     """A model of each piece given those before it, as a model of words; see `truesource.lmtrain.pieces.scoring`."""
 
     objective: Objective = "causal"
-    chosen_before: str | None = None  #: the token that `around_texts` was told to put before a text
+    chosen_before: str | None = None  #: the token before a text, where `around_texts` changed it
 
     def around_texts(self, *, before: str | None = None, end: bool = True) -> Self:
         """The same model with other tokens around a text.

@@ -16,7 +16,7 @@ from truesource.grammar.errors import InputError
 
 WEIGHT_DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)  #: strongest first
 ITERATIONS = 10  #: of L-BFGS between two looks at the dev part
-LOOKS = 30  #: at most so many
+LOOKS = 30  #: maximum number
 PATIENCE = 2  #: looks without improvement before training stops
 IMPROVEMENT = 1e-4  #: nats of dev cross-entropy that count as one
 

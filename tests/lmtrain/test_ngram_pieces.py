@@ -338,7 +338,7 @@ def test_a_finished_folder_comes_back(kind: Any, smoothing: Smoothing, tmp_path:
     card = (tmp_path / "m" / "README.md").read_text()
     assert f"cut into {len(v) - 5} {kind} pieces" in card and "all others" not in card
     cut = made.pieces.read("ab abb")
-    assert made.pieces.inventory.ids[cut.cut].tolist() == v.encode([["ab", "abb"]])[0].tolist()
+    assert made.pieces.inventory.ids[cut.canonical].tolist() == v.encode([["ab", "abb"]])[0].tolist()
 
 
 def test_the_tokeniser_must_be_that_of_the_counts(tmp_path: Path) -> None:
