@@ -228,7 +228,7 @@ def single_filters(particles: int, seed: int) -> FloatArray:
         document = document_of(model, text)
         truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
         one = [
-            ESTIMATORS["dpf"].run(model, document, EstimatorSettings(particles=particles, seed=i)).log_p
+            ESTIMATORS["dpf"].run(model, document, EstimatorSettings(particles=particles, replicates=1, seed=i)).log_p
             for i in range(RUNS)
         ]
         if np.ptp(one) > 1e-9:

@@ -8,6 +8,7 @@ them can be undone; `yaml_string` alone keeps the value.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 LONGEST_RUN = 60  #: characters without a blank that `shortened` leaves as they are
 
@@ -66,3 +67,9 @@ def markdown_code(text: str) -> str:
 def _shown(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def list_lines(numbers: Sequence[int], most: int = 5) -> str:
+    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
+    listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
+    return f"line{'s' if len(numbers) > 1 else ''} {listed}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -40,8 +40,23 @@ class Settings(BaseModel):
         return {cls.renamed.get(key, key): value for key, value in values.items()} if earlier else values
 
     def named_files(self) -> dict[str, Path]:
-        """The files that the settings name, by field."""
-        return {name: value for name in type(self).model_fields if isinstance(value := getattr(self, name), Path)}
+        """The files that the settings name, by field; those of a mapping by ``field.name``."""
+        found: dict[str, Path] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            files = {f"{name}.{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+            found |= {key: each for key, each in files.items() if isinstance(each, Path)}
+        return found
+
+    def resolved(self, resolve: Callable[[Path], Path]) -> Self:
+        """The settings with other paths of their files."""
+
+        def changed(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: changed(each) for key, each in value.items()}
+            return resolve(value) if isinstance(value, Path) else value
+
+        return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
 
 
 def plain_type(annotation: Any) -> tuple[Any, bool]:

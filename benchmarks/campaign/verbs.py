@@ -144,7 +144,7 @@ VERBS = [
     verb(
         "tokenisation",
         "evaluate tokenisation pieces corpus --oracle g.npz --estimators one-best,nbest,dpf"
-        " --samples 8 --documents 2 --json out/t.json"
+        " --samples 8 --sentences 2 --json out/t.json"
         " --table out/t.parquet --words out/w.parquet --figure out/t.svg",
         "pieces corpus",
         "out/t.json out/t.parquet out/w.parquet out/t.svg",

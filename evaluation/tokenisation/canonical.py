@@ -22,6 +22,7 @@ from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import track
 
+LISTED = 5  #: segmentations that a record lists
 BEYOND = 10.0  #: times the usual rounding, which none is
 
 
@@ -82,8 +83,11 @@ class LocalCanonicality:
     most_likely: dict[str, dict[tuple[str, ...], int]]  #: by word: how often each other segmentation was best
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON."""
-        return [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
+        """One record a score, for JSON; ``instead``: the segmentations most often more probable, and how often."""
+        found = [{"model": self.model, "compared": self.words, **score.as_record()} for score in self.scores.values()]
+        others = [(" ".join(cut), times) for cuts in self.most_likely.values() for cut, times in cuts.items()]
+        others.sort(key=lambda other: (-other[1], other[0]))
+        return [{**record, "instead": others[:LISTED]} for record in found]
 
 
 def local_canonicality(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -36,18 +35,18 @@ CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth wher
 class Wanted:
     """Which tables."""
 
-    grid: bool = False  #: perplexities of the published estimators
-    curves: bool = False  #: against the number of cuts, their order, and the temperature
-    caching: bool = False  #: losses of repeated words
-    equal_cost: int = 0  #: estimators at equal cost, on the first so many documents; 0: no
-    changes: Sequence[str] = ()  #: other languages: changes of the grammar, such as ``zipf=0.5``
-    canonical: bool = False  #: whether the likeliest cut of a word is the tokeniser's
-    words: bool = False  #: surprisals of words
+    grid: bool  #: perplexities of the published estimators
+    curves: bool  #: against the number of segmentations, their order, and the temperature
+    caching: bool  #: losses of repeated words
+    canonical: bool  #: whether the most probable segmentation of a word is the canonical one
+    equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
+    out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    words: bool  #: surprisals of words
 
     @property
     def of_texts(self) -> Wanted:
         """Those that can be had of any texts: they need no truth, and are in no file of their own."""
-        return Wanted(grid=self.grid, curves=self.curves, caching=self.caching, canonical=self.canonical)
+        return replace(self, equal_cost=0, out_of_domain=(), words=False)
 
     def check(self, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
         """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
@@ -195,9 +194,9 @@ def make_tables(
         )
     if wanted.equal_cost:
         made.costs = compare_costs(model, found, settings, wanted.equal_cost)
-    if wanted.changes and truth is not None:
+    if wanted.out_of_domain and truth is not None:
         made.sets = other_languages(
-            model, builder, settings, wanted.changes, measured, truth, lengths, len(found), leave_out_long
+            model, builder, settings, wanted.out_of_domain, measured, truth, lengths, len(found), leave_out_long
         )
     return made
 
@@ -210,16 +209,6 @@ def compare_costs(model: TokenisedModel, found: Documents, settings: EstimatorSe
     reference = reference_log_p(model, some, replace(settings, candidates=CANDIDATES, particles=PARTICLES))
     budgets = [budget for budget in BUDGETS if budget <= settings.samples] or [settings.samples]
     return equal_cost(model, some, cost_ladder(settings, budgets), reference, repeats=REPEATS)
-
-
-def said_reference(how: str) -> str:
-    """What `truesource.evaluation.tokenisation.equal_cost.Reference.how` says, in words."""
-    found = re.fullmatch(r"(?:exact:(\d+)\+)?dpf/(\d+)x(\d+)x(\d+):(\d+)", how)
-    if found is None:
-        return "the exact sum" if how == "exact" else how
-    exact, runs, candidates, particles, rest = found.groups()
-    filtered = f"{runs} runs of dpf with {candidates} candidates and {particles} particles"
-    return filtered if exact is None else f"exact sums for {exact} of them, {filtered} for {rest}"
 
 
 def other_languages(

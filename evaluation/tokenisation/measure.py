@@ -212,9 +212,7 @@ def builder_for(
     chosen = proposal or ("fitted" if inventory.scores is None else "own")
     if chosen == "own":
         if inventory.scores is None:
-            raise InputError(
-                f"a {inventory.kind} tokeniser has no scores to draw cuts by; use the proposal fitted, or uniform"
-            )
+            raise InputError(f"a {inventory.kind} tokeniser has no scores of its own; use fitted, or uniform")
         return LatticeBuilder(inventory), chosen
     plain = LatticeBuilder(inventory, uniform_scores(inventory))
     if chosen == "uniform":

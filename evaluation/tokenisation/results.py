@@ -182,9 +182,9 @@ class Evaluation:
             for label in self.runs
         ]
 
-    def reasons(self) -> dict[str, int]:
-        """How many documents are left out for each reason."""
-        return dict(Counter(text.reason for text in self.left_out))
+    def reasons(self, *, unreadable: bool = True) -> dict[str, int]:
+        """How many documents are left out for each reason; with ``unreadable``, also those that no pieces spell."""
+        return dict(Counter(text.reason for text in self.left_out if unreadable or not text.unreadable))
 
 
 def summed(estimator: str) -> str:

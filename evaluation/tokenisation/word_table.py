@@ -54,8 +54,13 @@ class WordTable:
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a score, for JSON."""
-        return [{"model": self.model, **score.as_record()} for score in self.scores.values()]
+        """One record a score, for JSON; ``words``: how many it is the mean of."""
+        known = len(self.word) if self.truth is None else int(np.isfinite(self.truth).sum())
+        words = {"surprisal_truth": known, "surprisal_excess": known}
+        return [
+            {"model": self.model, "words": words.get(name, len(self.word)), **score.as_record()}
+            for name, score in self.scores.items()
+        ]
 
 
 def word_surprisals(

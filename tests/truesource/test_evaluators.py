@@ -138,12 +138,15 @@ corpus: {lengths: 2..9, splits: {train: 120, dev: 20, eval: 40}}
 models:
   - {name: net, model: {architecture: ngram}}
   - {name: gpt2, model: {dim: 8, heads: 2, layers: 1}, training: {max_steps: 2, snapshots: log}}
+  - {name: pieces, model: {architecture: ngram, order: 2, tokenizer: bpe, vocab_size: 30}}
 evaluation:
   naturalness: {sentences: 100, variant: paper}
   divergence: {sentences: 30, top_k: 3, by: [position]}
   pairs: {number: 5, phenomena: [word-order]}
   pplu: {unigram: train, smoothing: 1, reduce: true, split_words: [dog, the], beta: 0.3, rank: 2}
   dynamics: {sentences: 30, contexts: 40, by: [class, depth], measure: median}
+  tokenisation: {estimators: [wor1, dpf], samples: 4, candidates: 3, sentences: 12, also: {other: other.txt},
+    out_of_domain: [respell=0.5], grid: true, curves: true, caching: true, canonical: true, equal_cost: 1}
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
 GPT2 = MODEL.replace("/net ", "/gpt2 ")
@@ -168,6 +171,12 @@ SAME = {
         "dynamics/gpt2.json",
         f"{GPT2} --sentences 30 --contexts 40 --by class,depth --measure median",
     ),
+    "tokenisation": (
+        "tokenisation/pieces.json",
+        "runs/toy/models/pieces eval=runs/toy/corpus --oracle runs/toy/grammar/grammar.npz --estimators wor1,dpf"
+        " --samples 4 --candidates 3 --sentences 12 --also other.txt --out-of-domain respell=0.5 --grid --curves"
+        " --caching --canonical --equal-cost 1",
+    ),
 }
 
 
@@ -176,6 +185,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run of everything; not to be changed."""
     folder = prepare(tmp_path_factory.mktemp("everything"), EVERYTHING, "")
     (folder / "bank.mrg").write_text(8 * BANK, encoding="utf-8")
+    (folder / "other.txt").write_text("the dog sees the dog\na cat in a park\n", encoding="utf-8")
     run(folder)
     return folder
 

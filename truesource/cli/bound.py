@@ -163,8 +163,8 @@ def _scoring(
 
 def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
     """Say on stderr which sentences have probability 0."""
-    from truesource.cli.inputs import list_lines
     from truesource.evaluation.measures.paired import unknown_words, words_missing
+    from truesource.grammar.printable import list_lines
 
     impossible = [number for number, record in enumerate(records, start=1) if not record["possible"]]
     if impossible:

@@ -234,12 +234,6 @@ def _trained_on(model: Path) -> str | None:
     return read_training(trained).corpus_digest if (trained / FILE).is_file() else None
 
 
-def list_lines(numbers: Sequence[int], most: int = 5) -> str:
-    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
-    listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
-    return f"line{'s' if len(numbers) > 1 else ''} {listed}"
-
-
 def say_left_out(
     sentences: Sequence[Sequence[str]],
     pcfg: PCFG | None,

@@ -90,7 +90,7 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
 
 
 def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
-    from truesource.cli.inputs import list_lines
+    from truesource.grammar.printable import list_lines
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
     more = "" if seen.unknown_types <= MOST else ", ..."

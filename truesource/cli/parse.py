@@ -86,7 +86,7 @@ class Parses:
 
     def report(self, longest: int | None) -> None:
         """Print which sentences have no tree."""
-        from truesource.cli.inputs import list_lines
+        from truesource.grammar.printable import list_lines
 
         for error in self.too_long:
             echo(f"{error}; its tree is ()", err=True)

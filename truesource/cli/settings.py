@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import typer
@@ -13,6 +12,7 @@ from annotated_types import Ge, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from truesource.cli.sources import named
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings, plain_type
@@ -23,8 +23,8 @@ Command = TypeVar("Command", bound=Callable[..., None])
 def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
     """Give a command an option for each field of its parameter ``settings``.
 
-    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, a mapping as ``NAME=VALUE``,
-    once for each. Fields in ``kind.yaml_only`` get no option and keep their default.
+    A field ``most_prefixes`` becomes ``--most-prefixes``; a list is written with commas, a mapping to files as
+    ``NAME=PATH`` or ``PATH``, once for each. Fields in ``kind.yaml_only`` get no option and keep their default.
 
     Args:
         kind: the settings class; every field has a description, the help of its option.
@@ -42,7 +42,7 @@ def with_options(kind: type[Settings]) -> Callable[[Command], Command]:
 
         @functools.wraps(command)
         def called(**given: Any) -> None:
-            values = {name: _value(field, given.pop(name)) for name, field in fields.items()}
+            values = {name: _value(name, field, given.pop(name)) for name, field in fields.items()}
             command(**given, settings=from_options(kind, values))
 
         called.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
         optional = default is None
     elif get_origin(kind) is dict:
         kind, default, optional = list[str], None, True
-        bounds["metavar"] = "NAME=VALUE"
+        bounds["metavar"] = "NAME=PATH"
     elif kind is bool:
         flag = flag if default is False else f"{flag}/--no-{flag[2:]}"
     elif kind in (int, float):
@@ -95,15 +95,18 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _value(field: FieldInfo, given: Any) -> Any:
+def _value(name: str, field: FieldInfo, given: Any) -> Any:
     """What an option says, as the field takes it."""
     kind, _ = plain_type(field.annotation)
     if _is_list(kind):
         parts = [part.strip() for part in (given or "").split(",") if part.strip()]
         return parts if given is not None else field.get_default(call_default_factory=True)
     if get_origin(kind) is dict:
-        named = [text.partition("=") for text in given or ()]
-        return {name if equals else Path(name).stem: value if equals else name for name, equals, value in named}
+        files = [named(text) for text in given or ()]
+        titles = [title for title, _ in files]
+        if twice := next((title for title in titles if titles.count(title) > 1), None):
+            raise InputError(f"two files of {option_name(name)} are called {twice!r}; name them, NAME=PATH")
+        return dict(files)
     return given
 
 

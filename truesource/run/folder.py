@@ -52,10 +52,7 @@ class RunFolder:
 
     def settings(self, kind: type[S]) -> S:
         """The settings of an evaluator that the configuration asks for, with the paths of its files."""
-        found = self.config.evaluation.of(kind)
-        return found.model_copy(
-            update={name: Path(self.resolve(str(file))) for name, file in found.named_files().items()}
-        )
+        return self.config.evaluation.of(kind).resolved(lambda file: Path(self.resolve(str(file))))
 
     def resolve(self, name: str) -> str:
         """A path of the configuration, ``~`` and environment variables filled in, relative to its folder.

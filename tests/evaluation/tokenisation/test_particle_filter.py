@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.settings import EstimatorSettings
 
 NETWORK = ToyPieceModel(AB, order=None, seed=2)  #: never comes to the same context twice
 TRIGRAM = ToyPieceModel(AB, order=3, seed=2)
-SETTINGS = EstimatorSettings(candidates=6, particles=4)
+SETTINGS = EstimatorSettings(candidates=6, particles=4, replicates=1)
 THREE = "▁abab▁ba▁aba"
 
 
@@ -97,7 +97,9 @@ def test_expected_weights_are_the_old_ones() -> None:
 @pytest.mark.parametrize("model", [NETWORK, TRIGRAM], ids=["network", "trigram"])
 @pytest.mark.parametrize(("text", "spelling"), [(LONG_WORD, "▁abababa"), (THREE_WORDS, THREE)])
 def test_it_is_exact_where_nothing_is_left_out(model: ToyPieceModel, text: str, spelling: str) -> None:
-    found = particle_filter(model, document_of(model, text), EstimatorSettings(candidates=80, particles=320))
+    found = particle_filter(
+        model, document_of(model, text), EstimatorSettings(candidates=80, particles=320, replicates=1)
+    )
     assert found.log_p == pytest.approx(model.brute_log_p(spelling), abs=1e-12)
     assert found.log_lower == pytest.approx(found.log_p, abs=1e-12)
     assert (found.bound, found.relative_variance) == ("exact", 0.0)
@@ -198,7 +200,7 @@ def test_replicates_share_what_they_read() -> None:
 
 def test_equal_contexts_become_one_particle() -> None:
     bigram = ToyPieceModel(AB, order=2, seed=2)
-    wide = EstimatorSettings(candidates=15, particles=80)
+    wide = EstimatorSettings(candidates=15, particles=80, replicates=1)
     found, other = (particle_filter(model, document_of(model, "abab " * 3), wide) for model in (bigram, NETWORK))
     assert 10 * found.steps < other.steps
     expected = ESTIMATORS["exact"].run(bigram, document_of(bigram, "abab " * 3), EstimatorSettings())
@@ -212,7 +214,7 @@ def test_it_beats_n_best_at_equal_steps() -> None:
     model = ToyPieceModel(AB, order=4, seed=5, spread=1.0)
     document = document_of(model, text)
     truth = ESTIMATORS["exact"].run(model, document, EstimatorSettings()).log_p
-    found = repeated(particle_filter, model, text, EstimatorSettings(candidates=8, particles=8), 20)
+    found = repeated(particle_filter, model, text, EstimatorSettings(candidates=8, particles=8, replicates=1), 20)
     steps = np.mean([x.steps for x in found])
     k = next(
         k
@@ -237,5 +239,7 @@ def test_particles_that_the_model_forbids_go() -> None:
         found = particle_filter(nothing, document_of(nothing, "abab ba"), replace(SETTINGS, replicates=replicates))
         assert (found.log_p, found.log_lower) == (-math.inf, -math.inf)
     some = ToyPieceModel(AB, order=2, forbidden={BOS: [pieces["▁"], pieces["▁a"]]})
-    found = particle_filter(some, document_of(some, "abab ba"), EstimatorSettings(candidates=80, particles=80))
+    found = particle_filter(
+        some, document_of(some, "abab ba"), EstimatorSettings(candidates=80, particles=80, replicates=1)
+    )
     assert found.log_p == pytest.approx(some.brute_log_p("▁abab▁ba"), abs=1e-12)

@@ -7,7 +7,7 @@ from truesource.run.evaluator import Evaluator
 
 TOKENISATION = Evaluator(
     name="tokenisation",
-    title="Ways to cut a text",
+    title="Sums over segmentations",
     summary="Sum the probability of a text over its segmentations.",
     package=__name__,
     settings=TokenisationSettings,

@@ -11,7 +11,7 @@ from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain
 from truesource.report.finished_run import Record
 from truesource.report.words import number
 
-# Okabe & Ito (2008), by family: what is certain, what samples whole cuts, what the model guides
+# Okabe & Ito (2008), by family: what is certain, what samples whole segmentations, what the model guides
 COLOURS = {
     "one-best": "#6B7280",
     "nbest": "#E69F00",
@@ -40,7 +40,7 @@ FLOOR = 1e-6  #: nats; smaller errors are drawn there
 
 
 class Parts(NamedTuple):
-    """What the NLL of a model with one cut is made of, nats a word."""
+    """Parts of the NLL of a model with the canonical tokenisation, nats a word."""
 
     model: str
     truth: Interval
@@ -85,7 +85,7 @@ def costs_of(records: Sequence[Record]) -> list[Cost]:
 
 
 def decomposition_figure(rows: Sequence[Parts]) -> str:
-    """Stacked bars of the NLL with one cut, and the two gaps enlarged with their intervals, as ``<svg>``."""
+    """Stacked bars of the NLL with the canonical tokenisation, and the two gaps alone with intervals, as ``<svg>``."""
     with figure(9.4, 1.3 + 0.5 * len(rows), "decomposition") as drawn:
         _decomposition(drawn, rows)
         return to_svg(drawn, "decomposition", "True NLL, model gap and tokenisation gap of each model")
@@ -100,7 +100,7 @@ def cost_figure(index: int, points: Sequence[Cost]) -> str:
 
 
 def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]) -> str:
-    """Marginal gap of each document against the entropy of its cuts, both of a piece, as ``<svg>``.
+    """Marginal gap of each document against the entropy of its segmentations, both of a piece, as ``<svg>``.
 
     Args:
         index: of the figure on its page.
@@ -110,7 +110,7 @@ def entropy_figure(index: int, gaps: Sequence[Record], records: Sequence[Record]
     salt = f"entropy{index}"
     with figure(4.6, 3.9 + _legend_height(gaps), salt) as drawn:
         _entropy(drawn, gaps, records)
-        return to_svg(drawn, salt, "Marginal gap against the entropy of the tokeniser's cuts")
+        return to_svg(drawn, salt, "Marginal gap against the entropy of segmentations")
 
 
 def tokenisation_figure(records: Sequence[Record], gaps: Sequence[Record]) -> str:
@@ -160,7 +160,7 @@ def _decomposition(drawn: Any, rows: Sequence[Parts]) -> None:
     whole.set_ylim(len(rows) - 0.5, -0.55)
     whole.margins(x=0.14)
     whole.set_xlim(left=0.0)
-    whole.set_xlabel("NLL with the tokeniser's own cut, nats a word")
+    whole.set_xlabel("NLL with the canonical tokenisation, nats a word")
     gaps.set_xlabel("the gaps alone, with 95% interval")
     _gap_axis(gaps, rows)
     for axes in (whole, gaps):
@@ -249,7 +249,7 @@ def _entropy(drawn: Any, gaps: Sequence[Record], records: Sequence[Record]) -> N
             zorder=3.0 - i / len(names),
             label=name,
         )
-    axes.set_xlabel("entropy of the tokeniser's cuts, nats a piece")
+    axes.set_xlabel("entropy of segmentations, nats a piece")
     axes.set_ylabel("marginal gap, nats a piece")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if len(names) > 1:

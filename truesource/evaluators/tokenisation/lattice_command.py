@@ -1,39 +1,53 @@
-"""`truesource evaluate lattice`: in how many ways a tokeniser's pieces spell a text, summed up exactly."""
+"""`truesource evaluate lattice`: exact sums over all segmentations of a text into a tokeniser's pieces."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from truesource.cli.console import console, echo
+from truesource.cli.console import echo
 from truesource.cli.options import Force, Json, SplitName
+from truesource.evaluation.tokenisation.measure import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
     from truesource.generator.piece_model import PieceText, PieceTokenizer
+    from truesource.report.table import ReportTable
 
 NAME = "lattice"
+#: measure, its name, what it means, how it is shown
 ROWS = (
-    ("arcs_per_character", "pieces at a character", "of all that can stand in the text, for each character of it"),
-    ("log2_paths", "log2 of ways to cut", "bits a document: 10 are about a thousand ways"),
-    ("words_to_64_paths", "words with 64 ways or fewer", "share of words"),
-    ("words_to_1024_paths", "  1,024 or fewer", ""),
-    ("words_to_4096_paths", "  4,096 or fewer", ""),
-    ("log_partition", "log Z", "nats a document"),
-    ("entropy", "entropy of the cuts", "nats a document"),
-    ("entropy_per_word", "  of a word", "nats"),
-    ("entropy_per_character", "  of a character", "nats"),
-    ("entropy_check", "  largest error", "against log Z - b d(log Z)/db, nats in one document"),
-    ("log_collision", "log of the collision mass", "nats a document: that two cuts drawn are the same one"),
-    ("collision", "collision mass", "probability, mean of documents"),
-    ("altered", "altered by the tokeniser", "share of documents: normalised, or white space changed"),
-    ("own_log_q", "log Q of the own cut", "nats a document, of the cut that the tokeniser itself makes"),
-    ("own_below_best", "own cut is not the best", "documents in which another cut has a higher score"),
-    ("own_tied", "own cut ties with another", "documents in which two cuts are the best"),
+    ("arcs_per_character", "pieces at a character", "number that can stand there, mean", ".4f"),
+    ("log2_paths", "log2 of segmentations", "bits a document: 10 are about a thousand segmentations", ".4f"),
+    ("words_to_64_paths", "words with 64 segmentations or fewer", "share of words", ".2%"),
+    ("words_to_1024_paths", "  1,024 or fewer", "", ".2%"),
+    ("words_to_4096_paths", "  4,096 or fewer", "", ".2%"),
+    ("log_partition", "log Z", "nats a document", ".4f"),
+    ("entropy", "entropy of segmentations", "nats a document", ".4f"),
+    ("entropy_per_word", "  of a word", "nats", ".4f"),
+    ("entropy_per_character", "  of a character", "nats", ".4f"),
+    ("entropy_check", "  largest error", "against log Z - b d(log Z)/db, nats in one document", ".1e"),
+    (
+        "log_collision",
+        "log of the collision mass",
+        "nats a document: that two samples are equal",
+        ".4f",
+    ),
+    ("collision", "collision mass", "probability, mean of documents", ".4g"),
+    ("altered", "altered by the tokeniser", "share of documents: normalised, or white space changed", ".2%"),
+    ("own_log_q", "log Q of the canonical tokenisation", "nats a document", ".4f"),
+    (
+        "own_below_best",
+        "canonical is not the best",
+        "documents in which another has a higher score",
+        ",.0f",
+    ),
+    ("own_tied", "canonical ties with another", "documents in which two segmentations are the best", ",.0f"),
 )
 
 
@@ -41,69 +55,60 @@ def command(
     tokeniser: Annotated[
         Path, typer.Argument(help="Model folder, tokenizer.json, or SentencePiece .model.", metavar="TOKENISER")
     ],
-    text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document a line.")],
+    text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line.")],
     split: SplitName = "eval",
     scores: Annotated[
-        str | None,
-        typer.Option(
-            "--scores",
-            help="Of the pieces: own (the tokeniser's), fitted (by EM on the text), uniform; default: own where there"
-            " are some, else fitted.",
-        ),
+        Proposal | None,
+        typer.Option("--scores", help="Scores of pieces: own, fitted (EM) or uniform; default: own, else fitted."),
     ] = None,
     inverse_temperature: Annotated[
-        float, typer.Option("--inverse-temperature", min=0.0, help="Multiplies scores; 0: all cuts are alike.")
+        float, typer.Option("--inverse-temperature", min=0.0, help="Of the distribution; 0: all segmentations alike.")
     ] = 1.0,
-    words: Annotated[int, typer.Option("--words", min=0, help="Most ambiguous words to show.")] = 10,
+    number: Annotated[
+        int, typer.Option("--number", "-n", min=0, help="Number of words to list, the most ambiguous first.")
+    ] = 10,
     json: Json = None,
     force: Force = False,
 ) -> None:
-    """Sum over all ways to cut a text into a tokeniser's pieces: how many, how probable, how uncertain.
+    """Sum exactly over all segmentations of a text: their number, probability and entropy.
 
-    Q gives a cut a probability in proportion to exp(b * sum of the scores of its pieces). Every number is exact.
+    The probability Q of a segmentation is proportional to exp(b * sum of the scores of its pieces).
+
+    Example: truesource evaluate lattice model/ corpus/ --json lattice.json
     """
-    from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_documents
+    from truesource.cli.output import OutputFiles, json_of, show
     from truesource.evaluation.tokenisation.ambiguity import measure_ambiguity
-    from truesource.evaluation.tokenisation.documents import Unreadable
-    from truesource.evaluation.tokenisation.measure import PROPOSALS, builder_for
-    from truesource.evaluators.tokenisation.texts import warn_of_texts
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.files import write_json
+    from truesource.evaluation.tokenisation.measure import builder_for
 
-    if scores is not None and scores not in PROPOSALS:
-        raise InputError(f"--scores takes {', '.join(PROPOSALS)}; got {scores!r}")
-    claim_files(json, force=force)
+    files = OutputFiles(json=json, force=force)
     documents, _ = read_documents(text, split)
     from truesource.lmtrain.pieces.inventory import read_pieces  # tokenizers, after the quick checks
 
     pieces = read_pieces(tokeniser)
-    if scores == "own" and pieces.inventory.scores is None:
-        raise InputError(f"a {pieces.inventory.kind} tokeniser has no scores of its own; use fitted, or uniform")
-    read = _read(pieces, documents, text)
-    kept = [(number, found) for number, found in enumerate(read) if not found.unreadable]
-    set_aside = [Unreadable(number, found.unreadable) for number, found in enumerate(read) if found.unreadable]
-    if not kept:
-        raise InputError(
-            f"no document can be cut: each holds what no piece spells, such as {set_aside[0].parts[0]!r}",
-            text,
-            set_aside[0].number + 1,
-        )
-    warn_of_texts(kept, set_aside, len(documents), text)
-    builder, by = builder_for(pieces, [found.original for _, found in kept], scores)
-    found = measure_ambiguity(builder, [each for _, each in kept], inverse_temperature)
-    show(found, f"{tokeniser}, {by} scores", words, scores=by)
-    measured = found.scores(scores=by)
-    echo(f"entropy|{measured['entropy'].signature}")
-    if json is not None:
-        counts = {"given": len(documents), "unreadable": len(set_aside)}
-        head = {"tokeniser": str(tokeniser), "text": str(text), **counts}
-        write_json(json, [{**head, **record} for record in found.records(scores=by, words=words)])
-    done = "Nothing written; --json FILE keeps these numbers" if json is None else f"Wrote {json}"
-    echo(f"{done}. Next: truesource evaluate tokenisation MODEL {text}")
+    kept = _read(pieces, documents, text)
+    builder, by = builder_for(pieces, [found.original for found in kept], scores)
+    found = measure_ambiguity(builder, kept, inverse_temperature)
+    show(_measures(found, f"{tokeniser}, {by} scores", by))
+    if words := _words(found, number):
+        show(words)
+    echo(f"entropy|{found.scores(scores=by)['entropy'].signature}")
+    counts = {"given": len(documents), "unreadable": len(documents) - len(kept)}
+    head = {"tokeniser": str(tokeniser), "text": str(text), **counts}
+    files.finish(
+        f"truesource evaluate tokenisation MODEL {text}",
+        json=json_of([{**head, **record} for record in found.records(scores=by, words=number)]),
+    )
 
 
 def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[PieceText]:
+    """The documents that pieces spell, with a warning of the others.
+
+    Raises:
+        InputError: there are none, or the tokeniser refuses one.
+    """
+    from truesource.evaluation.tokenisation.documents import Unreadable
+    from truesource.evaluators.tokenisation.texts import warn_of_altered
     from truesource.grammar.errors import InputError
     from truesource.grammar.progress import track
 
@@ -113,51 +118,50 @@ def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[
             read.append(pieces.read(document))
         except InputError as error:
             raise InputError(str(error), path, number + 1) from error
-    return read
+    kept = [(number, found) for number, found in enumerate(read) if not found.unreadable]
+    others = [Unreadable(number, found.unreadable) for number, found in enumerate(read) if found.unreadable]
+    if not kept:
+        part = others[0].parts[0]
+        raise InputError(f"no document has a segmentation: no piece spells {part!r}", path, others[0].number + 1)
+    warn_of_altered(kept, others, len(documents), path, lambda warning: echo(f"Warning: {warning}", err=True))
+    return [found for _, found in kept]
 
 
-def show(found: Ambiguity, title: str, words: int, *, scores: str) -> None:
-    """The table of measures, and that of the most ambiguous words."""
-    from decimal import Decimal
+def _measures(found: Ambiguity, title: str, by: str) -> ReportTable:
+    from truesource.report.table import ReportTable, TableRow, shown
 
-    from rich.table import Table
-
-    values = found.scores(scores=scores)
+    values = found.scores(scores=by)
     sizes = ", ".join(f"{int(values[name].value):,} {name}" for name in ("documents", "words", "characters", "bytes"))
-    how = "words are cut on their own" if found.factorises else "pieces reach over white space: whole documents are cut"
-    table = Table(title=f"{title}\n{sizes}", title_justify="left", caption=f"b = {found.b:g}; {how}")
-    table.add_column("measure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("meaning")
-    for name, label, meaning in ROWS:
-        if name in values:
-            table.add_row(label, _number(name, values[name].value), meaning)
-    console().print(table)
-    ambiguous = found.words(words)
-    if not ambiguous:
-        return
-    table = Table(title="most ambiguous words", title_justify="left", caption="as the pieces spell them")
-    table.add_column("word")
-    for name in ("times", "ways", "entropy, nats"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("best cut")
-    table.add_column("its Q", justify="right", no_wrap=True)
-    for word in ambiguous:
-        ways = f"{word.paths:,}" if word.paths < 10**9 else f"{Decimal(word.paths):.3g}"
-        table.add_row(
-            word.word,
-            f"{word.tokens:,}",
-            ways,
-            f"{word.entropy:.4f}",
-            " ".join(word.best),
-            f"{word.probability:.4f}",
+    how = "by word" if found.factorises else "by document, because pieces reach over white space"
+    return ReportTable(
+        title=f"{title}\n{sizes}",
+        columns=("measure", "value", "meaning"),
+        text=(0, -1),
+        rows=[
+            TableRow((label, shown(values[name].value, spec), meaning))
+            for name, label, meaning, spec in ROWS
+            if name in values
+        ],
+        note=f"b = {found.b:g}; sums {how}",
+    )
+
+
+def _words(found: Ambiguity, number: int) -> ReportTable | None:
+    """The most ambiguous words; None where sums are not by word."""
+    from truesource.report.table import ReportTable, TableRow
+
+    rows = [
+        TableRow(
+            (
+                word.word,
+                f"{word.tokens:,}",
+                f"{word.paths:,}" if word.paths < 10**9 else f"{Decimal(word.paths):.3g}",
+                f"{word.entropy:.4f}",
+                " ".join(word.best),
+                f"{word.probability:.4f}",
+            )
         )
-    console().print(table)
-
-
-def _number(name: str, value: float) -> str:
-    if name == "altered" or name.startswith("words_to"):
-        return f"{value:.2%}"
-    if name.startswith(("own_below", "own_tied")):
-        return f"{int(value):,}"
-    return f"{value:.4f}" if abs(value) >= 1e-3 or value == 0.0 else f"{value:.1e}"
+        for word in found.words(number)
+    ]
+    columns = ("word", "times", "segmentations", "entropy, nats", "best segmentation", "its Q")
+    return ReportTable(title="Most ambiguous words", columns=columns, text=(0, 4), rows=rows) if rows else None

@@ -15,6 +15,7 @@ from truesource.grammar.records import STRICT
 class TokenisationRecord(TypedDict):
     """``tokenisation/<model>.json``."""
 
+    model: str
     marginal: str
     bound: Any
     documents: Any

@@ -1,43 +1,77 @@
-"""The part of a configuration that asks for sums over tokenisations."""
+"""What can be set of the evaluator `tokenisation`."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from truesource.evaluation.tokenisation.further_tables import Wanted
+from truesource.evaluation.tokenisation.measure import Proposal, check_estimators
 from truesource.evaluation.tokenisation.measure_sets import check_set_names
+from truesource.evaluation.tokenisation.settings import EstimatorSettings as Engine
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
-from truesource.run.config import RunConfig
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
+
+T = TypeVar("T", Engine, Wanted)
 
 
 class TokenisationSettings(Settings):
-    """Sums over the ways to cut a text into pieces, for the causal models of pieces; see docs/tokenisation.md."""
+    """Marginal probabilities of texts, for causal models of pieces; see docs/tokenisation.md."""
 
-    estimators: list[str] = ["exact", "nbest", "wor1", "dpf"]  #: exact: only for models whose cuts can be enumerated
-    samples: int = Field(128, ge=1)  #: cuts that path estimators score
-    inverse_temperature: float = Field(1.0, ge=0.0, allow_inf_nan=False)  #: of what cuts are drawn from
-    candidates: int = Field(8, ge=1)  #: cuts of each word that guided estimators look at
-    particles: int = Field(16, ge=1)  #: of guided estimators
-    replicates: int = Field(4, ge=1)  #: filters of dpf, averaged; one alone has no error bar
-    tail: bool = True  #: block and dpf also draw cuts of a word that are not among the candidates
-    tolerance: float = Field(1e-3, ge=0.0, le=1.0)  #: what bracket may leave out, over P of the tokeniser's own cut
-    most_prefixes: int = Field(200_000, ge=1)  #: beginnings of cuts that exact and bracket may visit in a sentence
-    proposal: Literal["own", "fitted", "uniform"] | None = None  #: None: the tokeniser's own scores, else fitted ones
-    sentences: int = Field(200, ge=2)  #: the first so many of the split that is evaluated
-    per_document: int = Field(1, ge=1)  #: consecutive sentences that are one document, for the distance to the truth
-    equal_cost: int = Field(6, ge=0)  #: all estimators by cost and error, on the first so many sentences; 0: not
-    out_of_domain: list[str] = []  #: also sentences of the grammar changed, such as zipf=0.5 or respell=0.5
-    also: dict[str, str] = {}  #: other texts by name, a document a line, relative to the configuration
-    grid: bool = False  #: also the perplexities of the published estimators, by set where there are other texts
-    before: str | None = None  #: what comes before a text, in place of the model's own token: eos, or a token of theirs
-    end: bool = True  #: whether P includes the end of a text; false: there is no distance to the truth
+    estimators: tuple[str, ...] = Field(
+        ("exact", "nbest", "wor1", "dpf"), description="Estimators of the marginal; docs/tokenisation.md lists them."
+    )
+    samples: int = Field(Engine.samples, ge=1, description="Segmentations that nbest, wr, wor, guided, ... score.")
+    inverse_temperature: float = Field(
+        Engine.b, ge=0.0, allow_inf_nan=False, description="Of the proposal distribution; 0: all segmentations alike."
+    )
+    candidates: int = Field(
+        Engine.candidates, ge=1, description="Segmentations of a word that block, dpf and beam consider."
+    )
+    particles: int = Field(
+        Engine.particles, ge=1, description="Of dpf and block; width of beam. Intervals of dpf need 16 or more."
+    )
+    replicates: int = Field(Engine.replicates, ge=1, description="Filters of dpf, averaged; one alone has no interval.")
+    tail: bool = Field(Engine.tail, description="Let block and dpf also sample segmentations beyond the candidates.")
+    tolerance: float = Field(
+        Engine.tolerance,
+        ge=0.0,
+        le=1.0,
+        description="Largest mass that bracket may omit, relative to the canonical tokenisation.",
+    )
+    most_prefixes: int = Field(
+        Engine.most_prefixes, ge=1, description="Maximum number of prefixes that exact and bracket expand per text."
+    )
+    proposal: Proposal | None = Field(
+        None, description="Scores to sample by: own, fitted (EM) or uniform; default: own, else fitted."
+    )
+    sentences: int | None = Field(200, ge=1, description="Number of documents to use of each text, from the first.")
+    per_document: int = Field(
+        1, ge=1, description="Consecutive sentences that form a document, for the distance to the truth."
+    )
+    leave_out_long: bool = Field(True, description="Leave out texts that are too long for the model, or refuse them.")
+    before: str | None = Field(None, description="Token before a text, if the model has none: eos, or one of its own.")
+    end: bool = Field(True, description="Include the end of a text in its probability.")
+    also: dict[str, Path] = Field({}, description="Another text, compared with the first and pooled with it.")
+    out_of_domain: tuple[str, ...] = Field(
+        (), description="Also sentences of a changed grammar: zipf=0.5, temperature=1.5, respell=0.5."
+    )
+    grid: bool = Field(False, description="Also the estimators of Cao and Rimell (2021), their table 1.")
+    curves: bool = Field(False, description="Also perplexity by number of segmentations, order and temperature.")
+    caching: bool = Field(False, description="Also the loss of words that recur in a document.")
+    canonical: bool = Field(False, description="Also whether the most probable segmentation of a word is canonical.")
+    equal_cost: int = Field(0, ge=0, description="Also compare all estimators by cost, on this number of documents.")
 
     @model_validator(mode="after")
-    def _estimators_are_known(self) -> Self:
+    def _parts_fit(self) -> Self:
         from truesource.evaluation.tokenisation.domain_shift import parse_change
-        from truesource.evaluation.tokenisation.measure import check_estimators
 
         try:
             check_estimators(self.estimators, self.samples)
@@ -45,13 +79,21 @@ class TokenisationSettings(Settings):
                 parse_change(change)
         except InputError as error:
             raise ValueError(str(error)) from error
+        if not self.end and (self.out_of_domain or self.per_document > 1):
+            raise ValueError("out_of_domain and per_document are of the distance to the truth, which needs the end")
         return self
 
-    @model_validator(mode="after")
-    def _truth_needs_the_end(self) -> Self:
-        if not self.end and (self.out_of_domain or self.per_document > 1):
-            raise ValueError("out_of_domain and per_document are of the distance to the truth, which needs end: true")
-        return self
+    def engine(self, seed: int) -> Engine:
+        """The settings of the estimators."""
+        return self._parts(Engine, seed=seed, b=self.inverse_temperature)
+
+    def wanted(self, *, words: bool) -> Wanted:
+        """The further tables; ``words``: surprisals of words too."""
+        return self._parts(Wanted, words=words)
+
+    def _parts(self, kind: Callable[..., T], **more: Any) -> T:
+        names = (field.name for field in fields(kind))  # type: ignore[arg-type]
+        return kind(**more, **{name: getattr(self, name) for name in names if name not in more})
 
 
 def check(config: RunConfig) -> None:

@@ -1,105 +1,105 @@
-"""Texts that are read for sums over their cuts, and what is said of those that cannot be."""
+"""Reading the documents of a text, with a warning of those that are left out or read otherwise."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.cli.console import echo
+from truesource.evaluation.tokenisation.documents import Documents, Unreadable, documents
+from truesource.evaluation.tokenisation.measure import fitting_documents, impossible_exact, partly_read
+from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.printable import list_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
-    from truesource.evaluation.tokenisation.documents import Documents, Unreadable
-    from truesource.evaluation.tokenisation.measure import Measured
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.generator.piece_model import PieceText, TokenisedModel
 
+Warn = Callable[[str], None]  #: says one sentence to the user
 
-def read_texts(
-    model: TokenisedModel,
-    texts: list[str],
-    builder: LatticeBuilder,
-    path: Path,
-    leave_out_long: bool,
-    exact: EstimatorSettings | None,
+
+@dataclass(frozen=True)
+class TextSet:
+    """Documents, and where they are from."""
+
+    name: str
+    path: Path  #: for messages
+    documents: Sequence[str]
+
+
+def read_text(
+    model: TokenisedModel, text: TextSet, builder: LatticeBuilder, *, leave_out_long: bool, warn: Warn
 ) -> Documents:
-    """Documents of a file that the model can read, with a word about the others.
+    """The documents that the model can read.
 
     Args:
         model: whose tokeniser reads them.
-        texts: one document each.
+        text: the documents.
         builder: of lattices.
-        path: the file, for messages.
-        leave_out_long: set documents aside that are too long for the model.
-        exact: settings, where all cuts are to be added up one by one.
+        leave_out_long: leave out documents that are too long for the model.
+        warn: says what is left out, and what the tokeniser alters.
 
     Raises:
-        InputError: no document can be read, one is too long, or has too many cuts for ``exact``.
+        InputError: no document can be read, or one is too long.
     """
-    from truesource.evaluation.tokenisation.documents import documents
-    from truesource.evaluation.tokenisation.measure import fitting_documents, impossible_exact, partly_read
-    from truesource.grammar.errors import InputError
-
-    found = documents(model, texts, builder, path)
+    found = documents(model, text.documents, builder, text.path)
     read_as = zip(found.numbers, (document.text for document in found.documents), strict=True)
-    warn_of_texts(read_as, found.unreadable, len(texts), path)
+    warn_of_altered(read_as, found.unreadable, len(text.documents), text.path, warn)
     try:
         found = fitting_documents(model, found, leave_out=leave_out_long)
+    except NothingToMeasureError as error:
+        raise NothingToMeasureError(str(error), error.code, text.path) from error
     except InputError as error:
-        raise InputError(str(error), path) from error
+        raise InputError(str(error), text.path) from error
     if (partly := partly_read(model, found)) is not None:
-        echo(f"Warning: {path}: {partly}", err=True)
-    if exact is not None and (number := impossible_exact(model, found, exact)) is not None:
-        raise InputError(
-            "this text has too many ways to be cut to add them all up with this model; leave exact out and use dpf",
-            path,
-            number + 1,
-        )
+        warn(f"{text.path}: {partly}")
     return found
 
 
-def warn_of_left_out(measured: Measured, path: Path) -> None:
-    """Say on stderr how many documents of a file count in no sum, but for those that no piece spells."""
-    evaluation = measured.evaluation
-    given = len(evaluation.documents) + len(evaluation.left_out)
-    reasons = Counter(text.reason for text in evaluation.left_out if not text.unreadable)  # those were said when read
-    for reason, number in reasons.items():
-        echo(f"Warning: {number:,} of {given:,} documents of {path} are left out; {reason}", err=True)
+def possible_estimators(
+    model: TokenisedModel,
+    texts: Iterable[tuple[TextSet, Documents]],
+    estimators: Sequence[str],
+    settings: EstimatorSettings,
+    warn: Warn,
+) -> list[str]:
+    """The estimators, without ``exact`` where some text has too many segmentations to enumerate.
+
+    Raises:
+        NothingToMeasureError: ``exact`` is the only one.
+    """
+    for text, found in texts if "exact" in estimators else ():
+        if (number := impossible_exact(model, found, settings)) is not None:
+            reason = f"text {number + 1} has too many segmentations for exact"
+            if len(estimators) == 1:
+                raise NothingToMeasureError(f"{reason}; use dpf", "too-many-segmentations", text.path)
+            warn(f"{reason}, which is left out ({text.path})")
+            return [name for name in estimators if name != "exact"]
+    return list(estimators)
 
 
-def warn_of_texts(
-    texts: Iterable[tuple[int, PieceText]], unreadable: Sequence[Unreadable], given: int, path: Path
+def warn_of_altered(
+    texts: Iterable[tuple[int, PieceText]], unreadable: Sequence[Unreadable], given: int, path: Path, warn: Warn
 ) -> None:
-    """Say on stderr which documents are set aside, and which the tokeniser reads otherwise than they were given."""
-    from truesource.cli.inputs import list_lines
-
+    """Warn of documents that no pieces spell, and of those that the tokeniser alters."""
     if unreadable:
         numbers = [text.number + 1 for text in unreadable]
         parts = sorted({part for text in unreadable for part in text.parts})
         listed = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
-        echo(
-            f"Warning: {len(numbers):,} of {given:,} documents of {path} ({list_lines(numbers)}) hold what no piece"
-            f" spells, {listed}, and are set aside: they have no probability.",
-            err=True,
+        warn(
+            f"{len(numbers):,} of {given:,} documents of {path} ({list_lines(numbers)}) are left out:"
+            f" no piece spells {listed}, so they have no probability"
         )
-    spaced: list[int] = []
-    changed: list[int] = []
+    altered: dict[bool, list[int]] = {True: [], False: []}
     for number, text in texts:
         if text.altered:
-            (spaced if " ".join(text.original.split()) != text.original else changed).append(number + 1)
-    if spaced:
-        echo(
-            f"Warning: {len(spaced):,} of {given:,} documents of {path} ({list_lines(spaced)}) have runs of white"
-            " space, or white space at an end, which the tokeniser changes; words and characters are counted on the"
-            " original.",
-            err=True,
-        )
-    if changed:
-        echo(
-            f"Warning: the tokeniser normalises {len(changed):,} of {given:,} documents of {path}"
-            f" ({list_lines(changed)}) to other characters; words and characters are counted on the original.",
-            err=True,
-        )
+            altered[" ".join(text.original.split()) != text.original].append(number + 1)
+    for white_space, numbers in altered.items():
+        if numbers:
+            what = "white space" if white_space else "characters"
+            warn(
+                f"the tokeniser alters {what} of {len(numbers):,} of {given:,} documents of {path}"
+                f" ({list_lines(numbers)}); words and characters are counted on the original"
+            )

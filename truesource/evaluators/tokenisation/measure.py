@@ -1,0 +1,148 @@
+"""What the verb and the stage measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from truesource.evaluation.tokenisation import measure as engine
+from truesource.evaluation.tokenisation.further_tables import Tables, make_tables
+from truesource.evaluation.tokenisation.measure_sets import MeasuredSets, measure_sets
+from truesource.evaluators.tokenisation.settings import TokenisationSettings
+from truesource.evaluators.tokenisation.texts import TextSet, Warn, possible_estimators, read_text
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.piece_model import TokenisedModel
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What was measured of one model."""
+
+    measured: engine.Measured  #: of the first text
+    tables: Tables | None = None
+    sets: MeasuredSets | None = None  #: of all texts; None of one alone
+
+    def records(self) -> list[dict[str, Any]]:
+        """One record a number, for JSON."""
+        parts = (self.measured, self.tables, self.sets)
+        return [record for part in parts if part is not None for record in part.records()]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a document and estimator, with its set where there are several."""
+        return (self.measured if self.sets is None else self.sets).rows()
+
+    def as_record(self) -> dict[str, Any]:
+        """All of it, as the stage leaves it: see `truesource.evaluators.tokenisation.records`."""
+        measured = self.measured
+        gaps = (measured if self.sets is None else self.sets.pooled).gaps
+        return {
+            "model": measured.model,
+            "marginal": measured.marginal,
+            "bound": measured.evaluation.total(measured.marginal).bound,
+            "documents": len(measured.evaluation.documents),
+            "left_out": measured.evaluation.reasons(),
+            "records": self.records(),
+            "gaps": [] if gaps is None else gaps.records(),
+        }
+
+
+def measure(
+    model: TokenisedModel,
+    texts: Sequence[TextSet],
+    settings: TokenisationSettings,
+    *,
+    seed: int,
+    truth: PCFG | None,
+    lengths: LengthRange | None,
+    excluded: Exclusion | None = None,
+    words: bool = False,
+    warn: Warn,
+) -> Iterator[Measurement]:
+    """Measure a model: first the estimators on the first text, then the further tables and texts too.
+
+    Args:
+        model: whose probabilities are summed.
+        texts: the first is set against the truth, the others are measured beside it.
+        settings: what to measure.
+        seed: of the estimators and of the bootstraps.
+        truth: the grammar that the first text, a sentence a document, was sampled from.
+        lengths: the length condition that it was sampled under.
+        excluded: sentences that the first text leaves out, and so does the truth.
+        words: measure surprisals of words too.
+        warn: says what is left out, and which totals are too low.
+
+    Yields:
+        What was measured so far, twice.
+
+    Raises:
+        InputError: the texts, the model and the settings do not fit; or nothing is left to measure.
+    """
+    estimation, wanted = settings.engine(seed), settings.wanted(words=words)
+    every = [document for text in texts for document in text.documents]  # scores are fitted to all of the texts
+    builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
+    wanted.check(builder, estimation)
+    texts = [TextSet(text.name, text.path, text.documents[: settings.sentences]) for text in texts]
+    first, *others = (
+        read_text(model, text, builder, leave_out_long=settings.leave_out_long, warn=warn) for text in texts
+    )
+    pairs = zip(texts, (first, *others), strict=True)
+    measured = engine.measure(
+        model,
+        first,
+        possible_estimators(model, pairs, settings.estimators, estimation, warn),
+        estimation,
+        proposal=proposal,
+        truth=truth,
+        lengths=lengths,
+        per_document=settings.per_document,
+        excluded=excluded,
+    )
+    _warn_of(measured, texts[0], warn)
+    yield Measurement(measured)
+    tables = make_tables(
+        model,
+        first,
+        builder,
+        estimation,
+        wanted,
+        measured,
+        truth=truth,
+        lengths=lengths,
+        excluded=excluded,
+        leave_out_long=settings.leave_out_long,
+    )
+    sets = None
+    if others:
+        named = {text.name: found for text, found in zip(texts[1:], others, strict=True)}
+        sets = measure_sets(
+            model,
+            texts[0].name,
+            measured,
+            named,
+            builder,
+            estimation,
+            proposal=proposal,
+            wanted=wanted,
+            tables=tables,
+        )
+        for text in texts[1:]:
+            _warn_of(sets.sets[text.name], text, warn)
+    yield Measurement(measured, tables, sets)
+
+
+def _warn_of(measured: engine.Measured, text: TextSet, warn: Warn) -> None:
+    """Warn of documents that are in no sum, of a total that is too low, and of sentences without a truth."""
+    for reason, number in measured.evaluation.reasons(unreadable=False).items():  # of the others `read_text` warned
+        warn(f"{number:,} of {len(text.documents):,} documents of {text.path} are left out; {reason}")
+    if measured.warning is not None:
+        warn(f"{text.path}: {measured.warning}")
+    if measured.decomposition is not None:
+        parts = measured.decomposition
+        for numbers, what in ((parts.impossible, "the grammar cannot make"), (parts.altered, "the tokeniser alters")):
+            if numbers:
+                warn(f"{len(numbers):,} sentences of {text.path} that {what} are left out of the distance to the truth")
