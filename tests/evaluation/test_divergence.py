@@ -1,4 +1,4 @@
-"""ModelDivergence of a model from the truth by full distributions, against enumeration of small languages."""
+"""Divergence of a model from the truth by full distributions, against enumeration of small languages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from whole_language import whole_language
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence import blocks
-from truesource.evaluation.divergence.compare import BY, ModelDivergence, compare_distributions
+from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluation.divergence.estimate import variance_ratio
+from truesource.evaluation.divergence.settings import BY
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective
 from truesource.grammar.conditioning import LengthRange

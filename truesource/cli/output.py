@@ -78,17 +78,6 @@ def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
     return write
 
 
-def rows_of(rows: list[dict[str, object]]) -> Callable[[Path], None]:
-    """Writes rows of the same keys as a Parquet file."""
-
-    def write(path: Path) -> None:
-        from truesource.evaluation.tokenisation.measure import write_rows
-
-        write_rows(path, rows)
-
-    return write
-
-
 def show(table: ReportTable, width: int = 120) -> None:
     """Print a table; signatures are left to the files."""
     from rich.table import Table

@@ -29,14 +29,7 @@ def divergence_figure(found: ModelDivergence, salt: str = "divergence") -> str:
             _places(parts[1], found, tables)
         else:
             _reliability(drawn, found.reliability)
-        return to_svg(drawn, salt, f"ModelDivergence of {found.model} from the truth")
-
-
-def reliability_figure(found: ModelDivergence) -> str:
-    """True probability of what the model gives a probability, on logarithmic axes."""
-    with figure(4.8, 4.2, "reliability") as drawn:
-        _reliability(drawn, found.reliability)
-        return to_svg(drawn, "reliability", f"Reliability of the probabilities of {found.model}")
+        return to_svg(drawn, salt, f"Divergence of {found.model} from the truth")
 
 
 def _reliability(drawn: Any, made: Reliability) -> None:
