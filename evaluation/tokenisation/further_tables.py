@@ -42,6 +42,7 @@ class Wanted:
     equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
     out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
     words: bool  #: surprisals of words
+    leave_out_long: bool  #: leave out sentences of other languages that are too long for the model, or refuse them
 
     @property
     def of_texts(self) -> Wanted:
@@ -150,7 +151,6 @@ def make_tables(
     truth: PCFG | None = None,
     lengths: LengthRange | None = None,
     excluded: Exclusion | None = None,
-    leave_out_long: bool = False,
 ) -> Tables:
     """Make the tables that are wanted.
 
@@ -164,7 +164,6 @@ def make_tables(
         truth: grammar of the texts, which other languages are changes of.
         lengths: its length condition.
         excluded: sentences that the texts leave out, and so does the truth of words; other languages leave none out.
-        leave_out_long: sentences of other languages that are too long for the model are left out, not refused.
 
     Raises:
         InputError: as the functions that make them.
@@ -195,9 +194,7 @@ def make_tables(
     if wanted.equal_cost:
         made.costs = compare_costs(model, found, settings, wanted.equal_cost)
     if wanted.out_of_domain and truth is not None:
-        made.sets = other_languages(
-            model, builder, settings, wanted.out_of_domain, measured, truth, lengths, len(found), leave_out_long
-        )
+        made.sets = other_languages(model, builder, settings, wanted, measured, truth, lengths, len(found))
     return made
 
 
@@ -215,12 +212,11 @@ def other_languages(
     model: TokenisedModel,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
-    changes: Sequence[str],
+    wanted: Wanted,
     measured: Measured,
     truth: PCFG,
     lengths: LengthRange | None,
     n: int,
-    leave_out_long: bool = False,
 ) -> list[SetResult]:
     """Sentences of the grammar and of changes of it, n each, with the gaps of the model on them."""
     from truesource.evaluation.tokenisation.documents import documents
@@ -229,9 +225,9 @@ def other_languages(
     from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 
     marginal = measured.marginal
-    sets = shifted_sets(truth, lengths, changes, n, settings.seed)
+    sets = shifted_sets(truth, lengths, wanted.out_of_domain, n, settings.seed)
     read = (documents(model, given.texts, builder) for given in sets)
-    fit = (fitting_documents(model, found, leave_out=leave_out_long) for found in read)
+    fit = (fitting_documents(model, found, leave_out=wanted.leave_out_long) for found in read)
     rounding = measured.evaluation.rounding
     evaluations = [replace(evaluate_documents(model, found, [marginal], settings), rounding=rounding) for found in fit]
     return compare_sets(sets, evaluations, marginal, truth, lengths, seed=settings.seed)

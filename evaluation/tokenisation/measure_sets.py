@@ -81,42 +81,37 @@ def check_set_names(names: Sequence[str]) -> None:
 
 def measure_sets(
     model: TokenisedModel,
-    name: str,
+    texts: Mapping[str, Documents],
     measured: Measured,
-    others: Mapping[str, Documents],
+    tables: Tables,
     builder: LatticeBuilder,
     settings: EstimatorSettings,
-    *,
-    proposal: str,
     wanted: Wanted,
-    tables: Tables,
 ) -> MeasuredSets:
-    """Measure other sets of texts as one was, and all of them together.
+    """Measure other sets of texts as the first was, and all of them together.
 
     Args:
         model: whose probabilities are summed.
-        name: of the set that was measured.
-        measured: what was found of it.
-        others: documents of the other sets, by name.
+        texts: documents of each set, by name.
+        measured: what was measured of the first.
+        tables: those of the first.
         builder: of the lattices of all.
-        settings: that it was measured with.
-        proposal: what the scores on the lattices are, for signatures.
+        settings: that the first was measured with.
         wanted: tables; of the other sets those that are of texts alone.
-        tables: what was made of them for the set that was measured.
 
     Raises:
         InputError: as `truesource.evaluation.tokenisation.measure.measure` and `further_tables.make_tables`.
     """
     from truesource.evaluation.tokenisation.grid import pooled_grid
 
-    wanted = wanted.of_texts
-    estimators = list(measured.evaluation.runs)
+    name, *others = texts
+    estimators, proposal = list(measured.evaluation.runs), str(measured.evaluation.parts["proposal"])
     sets = {name: measured}
-    for other, found in others.items():
-        sets[other] = measure(model, found, estimators, settings, proposal=proposal)
+    for other in others:
+        sets[other] = measure(model, texts[other], estimators, settings, proposal=proposal)
     by_set = {name: tables.of_texts}
-    for other, found in others.items():
-        by_set[other] = make_tables(model, found, builder, settings, wanted, sets[other])
+    for other in others:
+        by_set[other] = make_tables(model, texts[other], builder, settings, wanted.of_texts, sets[other])
     grids = {each: made.grid for each, made in by_set.items() if made.grid is not None}
     evaluations = {each: found.evaluation for each, found in sets.items()}
     return MeasuredSets(

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from truesource.evaluators.tokenisation.texts import TextSet
     from truesource.grammar.conditioning import LengthRange
 
+Table = Annotated[
+    Path | None, typer.Option("--table", help="Also write a row for each document and estimator (Parquet).")
+]
+Words = Annotated[
+    Path | None, typer.Option("--words", help="Also write surprisals of words, canonical and marginal (Parquet).")
+]
 WIDTH = 140  #: characters of a table, where there is no terminal
 
 
@@ -30,12 +36,8 @@ def command(
     split: SplitName = "eval",
     seed: Seed = 1,
     json: Json = None,
-    table: Annotated[
-        Path | None, typer.Option("--table", help="Also write a row for each document and estimator (Parquet).")
-    ] = None,
-    words: Annotated[
-        Path | None, typer.Option("--words", help="Also write surprisals of words, canonical and marginal (Parquet).")
-    ] = None,
+    table: Table = None,
+    words: Words = None,
     figure: Figure = None,
     force: Force = False,
 ) -> None:
@@ -46,54 +48,42 @@ def command(
     Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
     """
     from truesource.cli.inputs import truth_of
-    from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of, show
-    from truesource.evaluation.tokenisation.measure import require_pieces, with_marks
-    from truesource.evaluators.tokenisation.further_tables import costs_table, further_tables
-    from truesource.evaluators.tokenisation.measure import measure
-    from truesource.evaluators.tokenisation.tables import estimators_table, measures_table
+    from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
+    from truesource.evaluators.tokenisation.measure import load, measure
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, table=table, words=words, figure=figure, force=force)
     _check(settings, truth=oracle is not None, words=words is not None)
-    texts, drawn = _read(text, settings, split)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
-    pcfg = None if oracle is None else PCFG.load(oracle)
-    excluded = None if pcfg is None else truth_of(texts[0].path, split, pcfg, drawn, condition)
-    from truesource.lmtrain.models import load_model  # torch, after the quick checks
-
+    texts, sampled_under = _read(text, settings, split)
+    condition = sampled_under if lengths is None else LengthRange.parse(lengths)
+    truth = None if oracle is None else PCFG.load(oracle)
+    excluded = None if truth is None else truth_of(texts[0].path, split, truth, sampled_under, condition)
     steps = measure(
-        require_pieces(with_marks(load_model(model), settings.before, settings.end, model), model),
+        load(model, settings),
         texts,
         settings,
         seed=seed,
-        truth=pcfg,
+        truth=truth,
         lengths=condition,
         excluded=excluded,
         words=words is not None,
         warn=lambda warning: echo(f"Warning: {warning}", err=True),
     )
     found = next(steps)
-    record = found.as_record()
-    show(estimators_table(record), WIDTH)
-    show(measures_table({found.measured.model: record}), WIDTH)
+    _show(found)
     try:
         found = next(steps)
     except InputError:  # what was measured may have taken hours
         files.write(json=json_of(found.records()), table=rows_of(found.rows()))
         raise
-    record = found.as_record()
-    for each in (*further_tables(record), costs_table(record)):
-        if each.rows:
-            show(each, WIDTH)
-    echo(_signature(found))
-    of_words = None if found.tables is None else found.tables.words
+    _show_further(found)
     files.finish(
         _next(model, texts[0].path, oracle),
-        json=json_of(record["records"]),
+        json=json_of(found.records()),
         table=rows_of(found.rows()),
-        words=rows_of([] if of_words is None else of_words.rows()),
+        words=rows_of(found.word_rows()),
         figure=figure_of(lambda: _figure(found)),
     )
 
@@ -129,10 +119,26 @@ def _read(text: Path, settings: TokenisationSettings, split: str) -> tuple[list[
     return [TextSet(title, path, documents), *others], drawn
 
 
-def _signature(found: Measurement) -> str:
+def _show(found: Measurement) -> None:
+    from truesource.cli.output import show
+    from truesource.evaluators.tokenisation.tables import estimators_table, measures_table
+
+    record = found.as_record()
+    show(estimators_table(record), WIDTH)
+    show(measures_table({record["model"]: record}), WIDTH)
+
+
+def _show_further(found: Measurement) -> None:
+    from truesource.cli.output import show
+    from truesource.evaluators.tokenisation.further_tables import costs_table, further_tables
+
+    record = found.as_record()
+    for table in (*further_tables(record), costs_table(record)):
+        if table.rows:
+            show(table, WIDTH)
     scores = found.measured.ppl[found.measured.marginal]
     score = scores.get("ppl", scores["bits_per_character"])
-    return f"{score.name}|{score.signature}"
+    echo(f"{score.name}|{score.signature}")
 
 
 def _figure(found: Measurement) -> str:

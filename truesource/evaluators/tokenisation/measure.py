@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation import measure as engine
@@ -36,6 +37,10 @@ class Measurement:
         """One row a document and estimator, with its set where there are several."""
         return (self.measured if self.sets is None else self.sets).rows()
 
+    def word_rows(self) -> list[dict[str, Any]]:
+        """One row a word, with its surprisals; none where they were not asked for."""
+        return [] if self.tables is None or self.tables.words is None else self.tables.words.rows()
+
     def as_record(self) -> dict[str, Any]:
         """All of it, as the stage leaves it: see `truesource.evaluators.tokenisation.records`."""
         measured = self.measured
@@ -49,6 +54,17 @@ class Measurement:
             "records": self.records(),
             "gaps": [] if gaps is None else gaps.records(),
         }
+
+
+def load(folder: Path, settings: TokenisationSettings) -> TokenisedModel:
+    """A model of pieces, with the tokens around a text that the settings ask for.
+
+    Raises:
+        InputError: it is no causal model of pieces, or has no such tokens.
+    """
+    from truesource.lmtrain.models import load_model  # torch
+
+    return engine.require_pieces(engine.with_marks(load_model(folder), settings.before, settings.end, folder), folder)
 
 
 def measure(
@@ -83,18 +99,17 @@ def measure(
         InputError: the texts, the model and the settings do not fit; or nothing is left to measure.
     """
     estimation, wanted = settings.engine(seed), settings.wanted(words=words)
-    every = [document for text in texts for document in text.documents]  # scores are fitted to all of the texts
-    builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
-    wanted.check(builder, estimation)
-    texts = [TextSet(text.name, text.path, text.documents[: settings.sentences]) for text in texts]
-    first, *others = (
-        read_text(model, text, builder, leave_out_long=settings.leave_out_long, warn=warn) for text in texts
+    builder, proposal = engine.builder_for(
+        model.pieces, [d for text in texts for d in text.documents], settings.proposal
     )
-    pairs = zip(texts, (first, *others), strict=True)
+    wanted.check(builder, estimation)
+    texts = [replace(text, documents=text.documents[: settings.sentences]) for text in texts]
+    read = {text.name: read_text(model, text, builder, settings.leave_out_long, warn) for text in texts}
+    first = read[texts[0].name]
     measured = engine.measure(
         model,
         first,
-        possible_estimators(model, pairs, settings.estimators, estimation, warn),
+        possible_estimators(model, zip(texts, read.values(), strict=True), settings, estimation, warn),
         estimation,
         proposal=proposal,
         truth=truth,
@@ -105,31 +120,11 @@ def measure(
     _warn_of(measured, texts[0], warn)
     yield Measurement(measured)
     tables = make_tables(
-        model,
-        first,
-        builder,
-        estimation,
-        wanted,
-        measured,
-        truth=truth,
-        lengths=lengths,
-        excluded=excluded,
-        leave_out_long=settings.leave_out_long,
+        model, first, builder, estimation, wanted, measured, truth=truth, lengths=lengths, excluded=excluded
     )
     sets = None
-    if others:
-        named = {text.name: found for text, found in zip(texts[1:], others, strict=True)}
-        sets = measure_sets(
-            model,
-            texts[0].name,
-            measured,
-            named,
-            builder,
-            estimation,
-            proposal=proposal,
-            wanted=wanted,
-            tables=tables,
-        )
+    if len(texts) > 1:
+        sets = measure_sets(model, read, measured, tables, builder, estimation, wanted)
         for text in texts[1:]:
             _warn_of(sets.sets[text.name], text, warn)
     yield Measurement(measured, tables, sets)

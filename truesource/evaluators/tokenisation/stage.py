@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.tokenisation.measure import require_pieces, with_marks, write_rows
-from truesource.evaluators.tokenisation.measure import measure
+from truesource.evaluation.tokenisation.measure import write_rows
+from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import TextSet
 from truesource.generator.text import read_documents
@@ -36,15 +36,13 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``tokenisation/<name>.json`` and, with a row for each sentence and estimator, ``.parquet``."""
-    from truesource.lmtrain.models import load_model
-
     settings = run.settings(TokenisationSettings)
-    folder, split = run.folder / "models" / model.name, run.config.evaluation.split
+    split = run.config.evaluation.split
     sentences = [" ".join(sentence) for sentence in run.corpus.sentences(split)]
     texts = [TextSet(split, run.folder / "corpus", sentences)]
     texts += [TextSet(name, path, read_documents(path)) for name, path in settings.also.items()]
     *_, found = measure(
-        require_pieces(with_marks(load_model(folder), settings.before, settings.end, folder), folder),
+        load(run.folder / "models" / model.name, settings),
         texts,
         settings,
         seed=run.config.seed,

@@ -15,6 +15,7 @@ from truesource.grammar.printable import list_lines
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
+    from truesource.evaluators.tokenisation.settings import TokenisationSettings
     from truesource.generator.piece_model import PieceText, TokenisedModel
 
 Warn = Callable[[str], None]  #: says one sentence to the user
@@ -30,7 +31,7 @@ class TextSet:
 
 
 def read_text(
-    model: TokenisedModel, text: TextSet, builder: LatticeBuilder, *, leave_out_long: bool, warn: Warn
+    model: TokenisedModel, text: TextSet, builder: LatticeBuilder, leave_out_long: bool, warn: Warn
 ) -> Documents:
     """The documents that the model can read.
 
@@ -61,8 +62,8 @@ def read_text(
 def possible_estimators(
     model: TokenisedModel,
     texts: Iterable[tuple[TextSet, Documents]],
-    estimators: Sequence[str],
-    settings: EstimatorSettings,
+    settings: TokenisationSettings,
+    estimation: EstimatorSettings,
     warn: Warn,
 ) -> list[str]:
     """The estimators, without ``exact`` where some text has too many segmentations to enumerate.
@@ -70,14 +71,14 @@ def possible_estimators(
     Raises:
         NothingToMeasureError: ``exact`` is the only one.
     """
-    for text, found in texts if "exact" in estimators else ():
-        if (number := impossible_exact(model, found, settings)) is not None:
+    for text, found in texts if "exact" in settings.estimators else ():
+        if (number := impossible_exact(model, found, estimation)) is not None:
             reason = f"text {number + 1} has too many segmentations for exact"
-            if len(estimators) == 1:
+            if len(settings.estimators) == 1:
                 raise NothingToMeasureError(f"{reason}; use dpf", "too-many-segmentations", text.path)
             warn(f"{reason}, which is left out ({text.path})")
-            return [name for name in estimators if name != "exact"]
-    return list(estimators)
+            return [name for name in settings.estimators if name != "exact"]
+    return list(settings.estimators)
 
 
 def warn_of_altered(
