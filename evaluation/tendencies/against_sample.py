@@ -80,7 +80,7 @@ def against_sample(
     _vocabularies(table, name, base, sizes, own)
     ranks = _laws(table, name, base, base, own, options)
     table.curves[name] = curves_of(base, by_own_rank(base.known), ranks, {}, seed=options.seed)
-    return table.done()
+    return table.done(sizes.tokens)
 
 
 def _sentence_values(
@@ -101,11 +101,11 @@ def _sentence_values(
     for label, (mine, theirs) in values.items():
         different, (counts, others) = atoms(mine, theirs)
         tests = between(counts, others, **draws)
-        table.add_distances(source, label, tests, how)
+        table.add_distances(source, label, tests, how, "deals")
         v = cramers_v(tests["chi_square"].value, len(mine) + len(theirs), len(different))
         table.add(source, label, f"{label}_cramers_v", v, None, parts)
         if enough:
-            table.add_mean(source, label, mean_difference(different, counts, others, **draws), how)
+            table.add_mean(source, label, mean_difference(different, counts, others, **draws), how, "deals")
         if label != "length":
             code = sample.classes[label]
             pooled = float(sample.counts[code].sum() / sample.counts.sum())
@@ -137,7 +137,8 @@ def _words(
     how = {**parts, "null": f"{options.permutations}-sentence-permutations", "ranks": RANKS}
     for measure, value in values.items():
         label = LABELS[measure]
-        table.add(source, KINDS[label][0], label, value, judged(value, null[measure], tail), how)
+        test = judged(value, null[measure], tail)
+        table.add(source, KINDS[label][0], label, value, test, how, null="permutations")
         if label == "unigram_tv":
             excess = value - float(null[measure].mean())
             table.add(source, "unigram", "unigram_tv_above_chance", excess, None, how)
@@ -199,7 +200,9 @@ def _types(
         )
         return
     for label, (value, test) in tests.items():
-        table.add(source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"})
+        table.add(
+            source, "type-token", label, value, test, {**parts, "null": f"{options.permutations}-deals"}, null="deals"
+        )
 
 
 def _vocabularies(table: TendencyTable, source: str, sample: Sample, sizes: Sizes, parts: Mapping[str, object]) -> None:

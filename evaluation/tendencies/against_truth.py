@@ -81,7 +81,7 @@ def against_truth(
             how = {**parts, "chance": f"{options.chance}-samples"}
             if measure in rarefied:
                 how["rarefied-to"] = rarefied[measure]
-            table.add(name, tendency, measure, value, test, how)
+            table.add(name, tendency, measure, value, test, how, null="samples")
         table.add_outside(name, truth.outside(sources[name]), parts)
         for measure in KINDS:
             if measure not in found:
@@ -94,6 +94,7 @@ def against_truth(
     usual = Counter(len(sample.corpus) for sample in samples.values()).most_common(1)[0][0]
     shares = {name: truth.share_pmf(known) for name in members if (known := _known(truth, members[name]))}
     return table.done(
+        sizes.tokens,
         TruthCurves(
             lengths=np.pad(truth.length_pmf, (0, longest - truth.high)),
             types=np.pad(truth.types_by_length, (0, longest - truth.high)),
@@ -103,7 +104,7 @@ def against_truth(
             shares=shares,
             floor=floor(chance[usual].types, law),
             floor_sentences=usual,
-        )
+        ),
     )
 
 
@@ -186,21 +187,21 @@ def _exact(
     high = sample.longest
     counts = length_counts(sample.corpus.lengths, high)
     exact = with_rest(np.pad(truth.length_pmf, (0, high - truth.high)))
-    table.add_distances(name, "length", against_exact(counts, exact, **draws), how)
+    table.add_distances(name, "length", against_exact(counts, exact, **draws), how, "draws")
     table.add_impossible(name, "length", float(counts[exact <= 0.0].sum() / counts.sum()), parts)
     values = np.arange(high + 2, dtype=np.float64)
     if len(sample.corpus) > 1:
-        table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how)
+        table.add_mean(name, "length", mean_against_exact(values, counts, exact, **draws), how, "draws")
     for label, words in members.items():
         known = _known(truth, words)
         if not known:
             table.remark(f"{name}: no word of the class {label} is in the grammar; its shares are not compared")
             continue
         values, seen, exact = _joined(sample.shares(label), *truth.share_pmf(known))
-        table.add_distances(name, label, against_exact(seen, exact, **draws), how)
+        table.add_distances(name, label, against_exact(seen, exact, **draws), how, "draws")
         table.add_impossible(name, label, float(seen[exact <= 0.0].sum() / seen.sum()), parts)
         if len(sample.corpus) > 1:
-            table.add_mean(name, label, mean_against_exact(values, seen, exact, **draws), how)
+            table.add_mean(name, label, mean_against_exact(values, seen, exact, **draws), how, "draws")
         code = sample.classes[label]
         pooled = float(sample.counts[code].sum() / sample.counts.sum())
         table.add(name, label, f"{label}_pooled_share", pooled, None, parts)

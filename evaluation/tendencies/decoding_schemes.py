@@ -1,4 +1,4 @@
-"""Samples of models by several decoding schemes, one comparison of all of them with the truth or a text."""
+"""Samples of models by several decoding schemes, compared with the truth or a text."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Sentences = list[list[str]]
 ORACLE = "oracle"  #: fresh samples of the truth
 _STREAM = 0x6F7261636C65  #: keeps these apart from the samples that show chance
 HEADLINE = ("length_ks", "stopwords_ks", "symbols_ks", "unigram_tv", "rank_ks", "types")  #: columns of the report
-NEAR = 0.9  #: samples with more than this share of the sentences are cut to one size
+NEAR = 0.9  #: samples with more than this share of the sentences are taken at one size
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What a model and a decoding scheme gave."""
+class ModelSample:
+    """Sentences of a model by a decoding scheme."""
 
     model: str
     scheme: str
-    sentences: Sentences  #: those that the model ended and that have words
-    cut: int  #: sentences that were cut at the greatest length, left out
-    empty: int  #: sentences without words, left out
+    sentences: Sentences  #: that the model ended and that have words
+    unfinished: int  #: number of sentences that reached the maximum length, left out
+    empty: int  #: number of sentences without words, left out
 
 
 def classes_for(
@@ -42,20 +42,23 @@ def classes_for(
     return {"stopwords": partial(stopwords_among, stopwords=stopwords), "symbols": symbols}
 
 
-def same_size(drawn: Sequence[Drawn]) -> list[Drawn]:
+def same_size(samples: Sequence[ModelSample]) -> list[ModelSample]:
     """Samples of the same number of sentences where few are missing, so that one chance distribution serves them."""
-    most = max((len(d.sentences) for d in drawn), default=0)
-    size = min((len(d.sentences) for d in drawn if len(d.sentences) >= NEAR * most), default=0)
-    return [replace(d, sentences=d.sentences[:size]) if len(d.sentences) >= size else d for d in drawn]
+    most = max((len(sample.sentences) for sample in samples), default=0)
+    size = min((len(sample.sentences) for sample in samples if len(sample.sentences) >= NEAR * most), default=0)
+    return [
+        replace(sample, sentences=sample.sentences[:size]) if len(sample.sentences) >= size else sample
+        for sample in samples
+    ]
 
 
 def compare(
-    drawn: Sequence[Drawn], truth: Truth, options: TendencySettings, reference: Sentences | None = None
+    samples: Sequence[ModelSample], truth: Truth, options: TendencySettings, reference: Sentences | None = None
 ) -> Mapping[str, Tendencies]:
     """Compare all samples, and fresh ones of the truth, by scheme.
 
     Args:
-        drawn: samples that are not empty.
+        samples: samples that are not empty.
         truth: of the vocabulary that all are read in.
         options: of the comparison.
         reference: a text to compare with; None: the truth itself.
@@ -65,22 +68,22 @@ def compare(
         of `HEADLINE` are adjusted (Holm) for all models of a scheme, those of the oracle for its own row; p-values of
         other measures for all tests of the comparison.
     """
-    size = max(len(d.sentences) for d in drawn)
+    size = max(len(sample.sentences) for sample in samples)
     (fresh,) = truth.samples(size, 1, seed=options.seed + _STREAM)  # chance has the seed itself
-    words, codes, own = truth.words, iter(fresh.tokens.tolist()), []
+    words, codes, of_truth = truth.words, iter(fresh.tokens.tolist()), []
     for length in fresh.lengths.tolist():
-        own.append([words[next(codes)] for _ in range(length)])
-    sources: dict[str, Sentences] = {ORACLE: own}
-    keys = {f"{d.model} / {d.scheme}": d for d in drawn}
-    sources |= {key: d.sentences for key, d in keys.items()}
+        of_truth.append([words[next(codes)] for _ in range(length)])
+    sources: dict[str, Sentences] = {ORACLE: of_truth}
+    keys = {f"{sample.model} / {sample.scheme}": sample for sample in samples}
+    sources |= {key: sample.sentences for key, sample in keys.items()}
     if reference is None:
         found = against_truth(sources, truth, options)
     else:
         read = {key: truth.read(sentences) for key, sentences in sources.items()}
         found = against_sample(read, truth.read(reference), options)
     parts = {}
-    for scheme in dict.fromkeys(d.scheme for d in drawn):
-        names = {ORACLE: ORACLE, **{key: d.model for key, d in keys.items() if d.scheme == scheme}}
+    for scheme in dict.fromkeys(sample.scheme for sample in samples):
+        names = {ORACLE: ORACLE, **{key: sample.model for key, sample in keys.items() if sample.scheme == scheme}}
         if reference is not None:
             names["reference"] = "reference"
         part = replace(
@@ -95,7 +98,7 @@ def compare(
     return parts
 
 
-def record_of(parts: Mapping[str, Tendencies], drawn: Sequence[Drawn], truth: Truth) -> dict[str, Any]:
+def record_of(parts: Mapping[str, Tendencies], samples: Sequence[ModelSample], truth: Truth) -> dict[str, Any]:
     """Everything but the curves, for JSON."""
     first = next(iter(parts.values()))
     return {
@@ -104,9 +107,17 @@ def record_of(parts: Mapping[str, Tendencies], drawn: Sequence[Drawn], truth: Tr
         "words": len(truth.words),
         "collapsed": truth.collapsed,
         "samples": [
-            {"model": d.model, "scheme": d.scheme, "sentences": len(d.sentences), "cut": d.cut, "empty": d.empty}
-            for d in drawn
+            {
+                "model": sample.model,
+                "scheme": sample.scheme,
+                "sentences": len(sample.sentences),
+                "cut": sample.unfinished,
+                "empty": sample.empty,
+            }
+            for sample in samples
         ],
+        "tokens": first.tokens,
+        "draws_needed": first.draws_needed,
         "notes": list(first.notes),
         "records": [{"scheme": scheme, **record} for scheme, found in parts.items() for record in found.records()],
     }

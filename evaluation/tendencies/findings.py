@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency
 from truesource.evaluation.tendencies.type_token import Heaps, HeapsLaw, LengthDistances, TypeCounts
 from truesource.grammar.arrays import FloatArray, IntArray
+
+#: how chance is sampled: samples of the truth, draws of an exact distribution, sentences dealt anew or permuted
+Null = Literal["samples", "draws", "deals", "permutations"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Finding:
     test: ChanceTest | None = None
     p_holm: float | None = None  #: adjusted for all tests of a family
     family: str | None = None  #: which tests that family has, in words
+    null: Null | None = None  #: of the test
 
     def as_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -35,6 +39,7 @@ class Finding:
                 "chance_low": self.test.null_low,
                 "chance_high": self.test.null_high,
                 "draws": self.test.draws,
+                "null": self.null,
             }
         return record
 
@@ -81,6 +86,8 @@ class Tendencies:
     curves: dict[str, SampleCurves]  #: by sample; of the reference too if it is a text
     notes: list[str] = field(default_factory=list)  #: what was left out, and why
     truth: TruthCurves | None = None  #: where the truth is known
+    tokens: int = 0  #: in how many tokens of each sample different words are counted
+    draws_needed: int | None = None  #: of each test, for stars to be possible; None where each has as many
 
     def adjusted(self) -> Tendencies:
         """With p-values adjusted (Holm) for all tests of the table."""

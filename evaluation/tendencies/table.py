@@ -14,13 +14,13 @@ from truesource.evaluation.measures import discrete_tests
 from truesource.evaluation.measures.discrete_tests import MeanDifference
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
 from truesource.evaluation.measures.permutation import PERMUTATIONS
-from truesource.evaluation.tendencies.findings import Finding, SampleCurves, Tendencies, TruthCurves
+from truesource.evaluation.tendencies.findings import Finding, Null, SampleCurves, Tendencies, TruthCurves
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.exact import Variant
 
 Sentences = Sequence[Sequence[str]]
-CHANCE = 99  #: samples of the truth that show what chance does
+CHANCE = 999  #: samples of the truth that show what chance does
 LEVEL = 0.05
 #: where each measure stands in the table, and on which side of chance it is far
 KINDS: dict[str, tuple[str, Tail]] = {
@@ -79,33 +79,37 @@ class TendencyTable:
         test: ChanceTest | None,
         parts: Mapping[str, object],
         ends: tuple[float, float] | None = None,
+        *,
+        null: Null | None = None,
     ) -> None:
-        """One measure of one sample."""
+        """One measure of one sample; ``null``: how the chance of its test is sampled."""
         low, high = ends or (None, None)
         common = {"variant": self._options.variant, "seed": self._options.seed}
         score = Score(name, value, signature({**self._parts, **parts, **common}), low, high)
-        self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test)
+        self._found.findings.setdefault(source, {})[name] = Finding(tendency, score, test, null=null)
 
     def add_distances(
-        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Mapping[str, object]
+        self, source: str, tendency: str, tests: Mapping[str, ChanceTest], parts: Mapping[str, object], null: Null
     ) -> None:
         """Distances between distributions of a value that every sentence has."""
         for measure in ("ks", "tv", "linf", "chi_square"):
             if (test := tests.get(measure)) is not None:
-                self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts)
+                self.add(source, tendency, f"{tendency}_{measure}", test.value, test, parts, null=null)
 
     def add_impossible(self, source: str, tendency: str, share: float, parts: Mapping[str, object]) -> None:
-        """Share of the sentences whose value has probability zero; one is enough to know that the law is another."""
+        """Share of the sentences whose value is impossible; a single one proves that the distributions differ."""
         self.add(source, tendency, f"{tendency}_impossible", share, None, {**parts, "unit": "share"})
 
     def add_outside(self, source: str, share: float, parts: Mapping[str, object]) -> None:
-        """Share of the tokens that are no words of the grammar; one is enough to know that the law is another."""
+        """Share of the tokens that are not words of the grammar; a single one proves that the distributions differ."""
         self.add(source, "unigram", "outside_share", share, None, {**parts, "unit": "share"})
 
-    def add_mean(self, source: str, tendency: str, difference: MeanDifference, parts: Mapping[str, object]) -> None:
+    def add_mean(
+        self, source: str, tendency: str, difference: MeanDifference, parts: Mapping[str, object], null: Null
+    ) -> None:
         """A difference of means, with its effect size."""
-        ends = difference.low, difference.high
-        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, difference.test, parts, ends)
+        ends, test = (difference.low, difference.high), difference.test
+        self.add(source, tendency, f"{tendency}_mean_difference", difference.difference, test, parts, ends, null=null)
         self.add(source, tendency, f"{tendency}_effect", difference.effect, None, {**parts, "unit": "sd"})
 
     def note(self, source: str, measure: str, reason: str | None = None) -> None:
@@ -119,16 +123,17 @@ class TendencyTable:
         """Something that readers of the table must know."""
         self._found.notes.append(line)
 
-    def done(self, truth: TruthCurves | None = None) -> Tendencies:
-        """The table, its p-values adjusted, and what is drawn of the truth where it is known."""
+    def done(self, tokens: int, truth: TruthCurves | None = None) -> Tendencies:
+        """The table with adjusted p-values.
+
+        Args:
+            tokens: in how many different words are counted.
+            truth: what is drawn of it where it is known.
+        """
         tests = [f.test for row in self._found.findings.values() for f in row.values() if f.test is not None]
         coarse = max((1.0 / (1 + test.draws) for test in tests), default=0.0)
-        if coarse * len(tests) > LEVEL:
-            self.remark(
-                f"{len(tests)} tests, some of {round(1 / coarse) - 1} draws: an adjusted p-value of {LEVEL} or less"
-                f" needs {math.ceil(len(tests) / LEVEL)} draws or more of each"
-            )
-        return replace(self._found.adjusted(), truth=truth)
+        needed = math.ceil(len(tests) / LEVEL) if coarse * len(tests) > LEVEL else None
+        return replace(self._found.adjusted(), truth=truth, tokens=tokens, draws_needed=needed)
 
 
 def check_sources(sources: Mapping[str, Sentences]) -> None:

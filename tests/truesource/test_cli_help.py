@@ -29,7 +29,7 @@ VERBS: dict[str, Callable[..., Any]] = {
 }  #: by how they are called
 #: verbs whose help is yet to be rewritten
 UNREVISED = {
-    *(f"evaluate {name}" for name in ("divergence", "tokenisation", "tendencies", "pairs")),
+    *(f"evaluate {name}" for name in ("divergence", "tokenisation", "pairs")),
     *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice")),
 }
 #: words that only people who know the code understand, or that are no plain English

@@ -46,11 +46,11 @@ def test_two_texts_without_a_grammar(here: Path, command: Command) -> None:
     assert found.code == 0, found.err
     assert found.last == "Wrote x.json and x.svg. Next: truesource cite"
     for words in (
-        "lengths: KS",
-        "stopwords: KS of shares",
+        "sentence length: KS",
+        "stopwords: KS",
         "Zipf exponent",
         "different words",
-        "against the reference",
+        "Against the reference",
     ):
         assert words in found.out
     records = json.loads(Path("x.json").read_text("utf-8"))
@@ -66,7 +66,7 @@ def test_samples_beside_the_grammar(here: Path, command: Command) -> None:
     call = (*CALL, "corpus", "mine=a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT)
     found = command(*call, "--json", "x.json", "--figure", "x.svg")
     assert found.code == 0, found.err
-    assert "against the exact distribution" in found.out
+    assert "Against the exact distribution" in found.out
     assert "symbols" not in {r["tendency"] for r in json.loads(Path("x.json").read_text("utf-8"))}
     assert "no word of the class symbols is in the grammar" in found.err
     rows = {(r["source"], r["name"]): r for r in json.loads(Path("x.json").read_text("utf-8"))}
@@ -117,11 +117,11 @@ def test_lengths_leave_sentences_out_of_both_texts(here: Path, command: Command)
 def test_words_that_the_grammar_does_not_have_are_found(here: Path, command: Command) -> None:
     found = command(*CALL, "raw.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json")
     assert found.code == 0, found.err
-    assert "share outside the grammar" in found.out
+    assert "outside the grammar" in found.out
     rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
     assert rows["outside_share"]["value"] == pytest.approx(1.0)  # The dog, it doesn't walk. Men walk.
-    assert "Warning: raw and the grammar are not cut alike: punctuation joined to words" in found.err
-    assert "Warning: raw and the grammar are not cut alike: capital letters" in found.err
+    assert "Warning: raw and the grammar are not tokenised alike: punctuation joined to words" in found.err
+    assert "Warning: raw and the grammar are not tokenised alike: capital letters" in found.err
     found = command(*CALL, "a.txt", "--oracle", "toy.npz", "--lengths", "2..9", *SHORT, "--json", "x.json", "--force")
     rows = {r["name"]: r for r in json.loads(Path("x.json").read_text("utf-8"))}
     assert rows["outside_share"]["value"] == pytest.approx(1 / 11)  # the full stop
@@ -134,7 +134,7 @@ def test_models_are_drawn_from(here: Path, command: Command) -> None:
         *CALL, "model", "m2=model", "--reference", "a.txt", "-n", 40, "--seed", 5, *SHORT, "--json", "x.json"
     )
     assert found.code == 0, found.err
-    assert "cut or empty and are left out" in found.err
+    assert "unfinished or empty, are left out" in found.err
     rows = {(r["source"], r["name"]): r["value"] for r in json.loads(Path("x.json").read_text("utf-8"))}
     assert rows["model", "length_ks"] == rows["m2", "length_ks"]
 
@@ -149,7 +149,7 @@ def test_sentences_of_one_word_have_no_heaps_law(here: Path, command: Command) -
 def test_texts_that_are_cut_in_different_ways_are_named(here: Path, command: Command) -> None:
     found = command(*CALL, "raw.txt", "--reference", "b.txt", *SHORT)
     assert found.code == 0
-    assert "Warning: raw and b are not cut alike: punctuation joined to words" in found.err
+    assert "Warning: raw and b are not tokenised alike: punctuation joined to words" in found.err
     assert "Warning" not in command(*CALL, "a.txt", "--reference", "b.txt", *SHORT).err
 
 
@@ -157,10 +157,10 @@ def test_without_stopwords_it_is_said_how_to_give_some(here: Path, command: Comm
     call = (*CALL, "french.txt", "--reference", "french.txt", *SHORT)
     found = command(*CALL, "french.txt", "--reference", "same=french.txt", *SHORT)
     assert found.code == 0
-    assert "one word a line: --stopwords FILE" in found.err
+    assert "one word per line: --stopwords FILE" in found.err
     Path("list.txt").write_text("le\nun\n", encoding="utf-8")
     found = command(*CALL, "french.txt", "--reference", "same=french.txt", "--stopwords", "list.txt", *SHORT)
-    assert "stopwords: KS of shares" in found.out
+    assert "stopwords: KS" in found.out
     assert command(*call).code == 2  # one name for both
 
 

@@ -200,3 +200,28 @@ def test_verb_and_stage_write_the_same_records(
     assert called.code == 0, called.err
     by_stage = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))["records"]
     assert by_stage and json.loads((tmp_path / "verb.json").read_text("utf-8")) == by_stage
+
+
+SAMPLED = """\
+name: toy
+grammar: {method: file, file: toy.txt}
+corpus: {lengths: 2..9, splits: {train: 120, eval: 40}}
+models: [{name: net, model: {architecture: ngram}}]
+evaluation: {tendencies: {schemes: [ancestral], number: 60, chance: 19}}
+"""
+
+
+def test_tendencies_of_a_sample_are_those_of_the_run(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the adjustment of p-values: a run has a sample of the truth, and tables of decoding schemes."""
+    run(prepare(tmp_path, SAMPLED, "S -> A S 0.4 | A 0.6\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2\n"))
+    monkeypatch.chdir(tmp_path / "runs" / "toy")
+    files = ("net=samples/net/ancestral", "--oracle", "grammar/grammar.npz", "--vocabulary", "models/net")
+    called = command("evaluate", "tendencies", *files, "--chance", 19, "--json", "verb.json")
+    assert called.code == 0, called.err
+    by_verb = json.loads(Path("verb.json").read_text("utf-8"))
+    by_stage = json.loads(Path("tendencies/tendencies.json").read_text("utf-8"))["records"]
+    of_table = {"scheme", "p_holm", "family"}
+    of_model = [{k: v for k, v in r.items() if k not in of_table} for r in by_stage if r["source"] == "net"]
+    assert of_model and [{k: v for k, v in r.items() if k not in of_table} for r in by_verb] == of_model

@@ -17,15 +17,16 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest, holm
 from truesource.evaluation.pplu.reduction import PROTOCOLS, ReducedVocabulary
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
-from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, Drawn, same_size
+from truesource.evaluation.tendencies.decoding_schemes import HEADLINE, ModelSample, same_size
 from truesource.evaluation.tendencies.findings import Finding, Tendencies
 from truesource.evaluation.tendencies.shares import symbols
 from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluators.pplu.figures import reduction_figure
 from truesource.evaluators.tendencies.figures import tendencies_figure
-from truesource.evaluators.tendencies.section import COLUMNS, _most, _reading, starred
+from truesource.evaluators.tendencies.section import _most, _reading
 from truesource.evaluators.tendencies.settings import TendenciesSettings
+from truesource.evaluators.tendencies.tables import MEASURES, starred
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -52,7 +53,7 @@ models:
   - {name: three, model: {architecture: ngram, order: 3}}
 evaluation:
   pplu: true
-  tendencies: {schemes: [ancestral, {scheme: beam_sampling, beams: 3}], sentences: 150, chance: 39}
+  tendencies: {schemes: [ancestral, {scheme: beam_sampling, beams: 3}], number: 150, chance: 39}
 """
 NEW = [
     *("pplu:one", "pplu:three", "samples:one", "samples:three"),
@@ -167,11 +168,11 @@ def test_only_what_has_changed_is_made_again(finished: Path, tmp_path: Path, mon
     ("schemes", "message"),
     [
         (["nucleus"], "needs top_p"),
-        (["greedy"], "unknown decoding"),
-        ([{"scheme": "ancestral", "nonsense": 1}], "has no nonsense"),
+        (["greedy"], "schemes: scheme: "),
+        ([{"scheme": "ancestral", "nonsense": 1}], "nonsense: unknown key"),
         ([{"scheme": "beam_sampling", "keep": "all"}], "not independent"),
         (["beam"], "always gives the same"),
-        (["ancestral", "ancestral"], "stands twice"),
+        (["ancestral", "ancestral"], "is given twice"),
         ([], "name one or more"),
     ],
 )
@@ -186,7 +187,7 @@ def test_names_of_schemes() -> None:
 
 
 def test_samples_that_lack_a_few_sentences_set_the_size_of_all() -> None:
-    drawn = [Drawn(str(n), "s", [["a"]] * n, 0, 0) for n in (100, 97, 40)]
+    drawn = [ModelSample(str(n), "s", [["a"]] * n, 0, 0) for n in (100, 97, 40)]
     assert [len(d.sentences) for d in same_size(drawn)] == [97, 97, 40]
 
 
@@ -194,11 +195,10 @@ def test_stars_are_adjusted_within_the_table() -> None:
     rows = {"x": {"length_ks": 0.02, "types": 0.001}, "y": {"length_ks": 0.04}}
     members = {name: ["length_ks", "types"] for name in rows}
     records = adjusted(rows, members)
-    assert starred(records, ["length_ks", "types"]) == {("x", "types"), ("x", "length_ks"), ("y", "length_ks")}
-    assert starred(records, ["length_ks"]) == {("x", "length_ks"), ("y", "length_ks")}
+    assert all(starred(r) for row in records.values() for r in row.values())
     assert records["x"]["types"]["family"] == "3 tests"
     apart = adjusted({"x": {"length_ks": 0.03}, "y": {"length_ks": 0.04}}, members)
-    assert starred(apart, ["length_ks"]) == set()
+    assert not any(starred(r) for row in apart.values() for r in row.values())
 
 
 def adjusted(p: dict[str, dict[str, float]], members: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
@@ -218,53 +218,51 @@ def test_stars_of_the_report_are_those_of_the_json(finished: Path) -> None:
     """Each family by hand: of a scheme the models' columns, the oracle's own, and all tests for other measures."""
     records = found(finished)["records"]
     for scheme in ("ancestral", "beam_sampling-3"):
-        rows = [r for r in records if r["scheme"] == scheme and r["name"] in COLUMNS and "p" in r]
+        rows = [r for r in records if r["scheme"] == scheme and r["name"] in HEADLINE and "p" in r]
         for family in ([r for r in rows if r["source"] != "oracle"], [r for r in rows if r["source"] == "oracle"]):
             assert [r["p_holm"] for r in family] == pytest.approx(holm([r["p"] for r in family]))
             assert {r["family"].split(" tests")[0] for r in family} == {f"the {len(family)}"}
-    others = [r for r in records if r["name"] not in COLUMNS and "p" in r]
+    others = [r for r in records if r["name"] not in HEADLINE and "p" in r]
     assert {r["family"] for r in others} == {others[0]["family"]}
     assert others[0]["family"].endswith("tests of the comparison")
-    assert tuple(COLUMNS) == HEADLINE
     stars = {
-        (r["scheme"], r["source"], r["name"]) for r in records if r["name"] in COLUMNS and r.get("p_holm", 1) <= 0.05
+        (r["scheme"], r["source"], r["name"])
+        for r in records
+        if any(r["name"] == name for name, *_ in MEASURES) and r.get("p_holm", 1) <= 0.05
     }
     part, _ = section(finished)
     assert part.count("*<small>") == len(stars) > 0
 
 
-def record(name: str, value: float, high: float, p: float, draws: int, kind: str, **more: float) -> dict[str, Any]:
+def record(name: str, value: float, high: float, p: float, draws: int, null: str, **more: float) -> dict[str, Any]:
     chance = {"chance_mean": high / 2, "chance_low": 0.0, "chance_high": high}
-    return {"name": name, "value": value, "p": p, "draws": draws, "signature": kind, **chance, **more}
+    return {"name": name, "value": value, "p": p, "draws": draws, "null": null, **chance, **more}
 
 
 def test_what_differs_most_may_have_too_few_draws_for_a_star() -> None:
     """Word frequencies 20 times chance and beyond all its 99 draws come before lengths with a star, 2 times chance."""
     row = {
-        "length_ks": record("length_ks", 0.1, 0.05, 0.0001, 9999, "null:9999-draws"),
-        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "chance:99-samples"),
-        "rank_ks": record("rank_ks", 0.9, 0.04, 0.02, 99, "chance:99-samples"),
+        "length_ks": record("length_ks", 0.1, 0.05, 0.0002, 9999, "draws") | {"p_holm": 0.01},
+        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "samples"),
+        "rank_ks": record("rank_ks", 0.9, 0.04, 0.02, 99, "samples"),
     }
-    far, words = _reading(row, list(row), {"length_ks"}, "the truth", {"m": row})
+    far, words = _reading(row, "the truth", {"m": row})
     assert far == pytest.approx(20)
     assert len(words) == 2  # ranks have no star, and a draw reaches them
     assert words[0].endswith(", TV 20 times what chance exceeds in 1 case of 40, beyond all 99 samples of the truth")
-    assert ", KS 2.0 times what chance exceeds in 1 case of 40, beyond all 9,999 draws" in words[1]
+    assert words[1].endswith(", KS 2.0 times what chance exceeds in 1 case of 40")  # one of its draws reaches it
     table = {"scheme": "ancestral", "reading": [{"model": "m", "far": far, "words": words}]}
     assert str(_most([table])).startswith("What differs most is ancestral of m: 80.0% of the tokens")
-    types = record("types", 70.0, 120.0, 0.01, 99, "chance:99-samples") | {"chance_low": 80.0, "chance_mean": 100.0}
-    assert (
-        "1.5 times half the width of the middle 95% of chance"
-        in _reading({"types": types}, ["types"], set(), "", {})[1][0]
-    )
+    types = record("types", 70.0, 120.0, 0.01, 99, "samples") | {"chance_low": 80.0, "chance_mean": 100.0}
+    assert "1.5 times half the width of the middle 95% of chance" in _reading({"types": types}, "", {})[1][0]
 
 
 def test_words_outside_the_grammar_are_said() -> None:
     row = {
-        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "chance:99-samples"),
+        "unigram_tv": record("unigram_tv", 0.8, 0.04, 0.01, 99, "samples"),
         "outside_share": {"value": 0.25},
     }
-    _, (words,) = _reading(row, ["unigram_tv"], set(), "the truth", {})
+    _, (words,) = _reading(row, "the truth", {})
     assert "25.0% are words that the grammar does not have" in words
 
 

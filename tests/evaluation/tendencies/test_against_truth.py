@@ -48,7 +48,8 @@ def test_the_truths_own_row_is_within_chance_and_a_changed_one_is_not() -> None:
     assert rows["short"]["length_ks"] == 1 / 200
     assert rows["short"]["length_mean_difference"] == 1 / 200
     assert any("no word of the class symbols" in note for note in found.notes)
-    assert any("needs" in note and "draws" in note for note in found.notes)
+    tests = sum(finding.test is not None for row in found.findings.values() for finding in row.values())
+    assert found.draws_needed == 20 * tests
 
 
 def test_values_by_hand() -> None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.grammar.records import STRICT
+from truesource.grammar.records import STRICT, Count
 
 
 @with_config(STRICT)
 class TendenciesRecord(TypedDict):
     """``tendencies/tendencies.json``."""
 
-    against: Any
-    words: Any
+    against: Literal["truth", "sample"]
+    words: Count
     collapsed: Any
-    samples: list[dict[str, Any]] | dict[str, Any]
-    notes: Any
+    samples: list[dict[str, Any]]
+    tokens: NotRequired[Count]  #: in how many different words are counted
+    draws_needed: NotRequired[Count | None]  #: of each test, for stars to be possible
+    notes: list[str]
     records: list[ScoreRecord]

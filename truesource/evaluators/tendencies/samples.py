@@ -1,4 +1,4 @@
-"""Stage: sentences drawn from one causal model, a folder a decoding scheme; folders that stand are kept."""
+"""Stage: sentences sampled from one causal model, a folder per decoding scheme; finished folders are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
     config = run.settings(TendenciesSettings)
     return {
         "schemes": {name: decoding.as_record() for name, decoding in config.decodings().items()},
-        "sentences": config.sentences,
+        "sentences": config.number,
         "seed": run.config.seed,
         "model": run.outputs[f"train:{model.name}"],
     }
@@ -41,9 +41,9 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     found = {}
     for name, decoding in config.decodings().items():
         path = run.folder / "samples" / model.name / name
-        samples = _standing(path, config.sentences, decoding, run.config.seed, digest)
+        samples = _standing(path, config.number, decoding, run.config.seed, digest)
         if samples is None:
-            samples = make_samples(folder, config.sentences, decoding, path, seed=run.config.seed, force=True)
+            samples = make_samples(folder, config.number, decoding, path, seed=run.config.seed, force=True)
         assert samples is not None
         found[name] = samples.digest
     return digest_json(found)

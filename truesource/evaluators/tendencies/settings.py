@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,20 +10,29 @@ from pydantic import Field, model_validator
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding
+from truesource.run.config import RunConfig
 
 
 class TendenciesSettings(Settings):
     """Samples of the causal models by several decoding schemes, and what their text looks like; docs/tendencies.md."""
 
-    #: a scheme with its settings, or its bare name; see `truesource.lmtrain.decoding.settings.Decoding`
-    schemes: list[str | dict[str, Any]] = [
-        "ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}
-    ]  # fmt: skip
-    sentences: int = Field(2000, ge=20)  #: to draw by each model and scheme
-    reference: Literal["truth", "split"] = "truth"  #: the exact distribution, or the sentences of ``evaluation.split``
-    chance: int = Field(999, ge=19)  #: samples of the truth that show what chance does; p is 1 / (1 + chance) or more
-    permutations: int = Field(999, ge=19)  #: of sentences, with ``reference: split``
-    stopwords: str | None = None  #: file, one word a line, relative to the configuration; None: an English list
+    yaml_only = frozenset({"schemes", "reference"})  # the verb is given samples, and --oracle or a text
+    renamed = {"sentences": "number"}
+
+    schemes: list[str | dict[str, Any]] = Field(
+        ["ancestral", {"scheme": "nucleus", "top_p": 0.9}, {"scheme": "beam_sampling", "beams": 5}],
+        description="Decoding schemes: a name, or a name with its settings.",
+    )
+    number: int = Field(2000, ge=20, description="Number of sentences to sample from each model.")
+    reference: Literal["truth", "split"] = Field(
+        "truth", description="Compare with the exact distribution (truth) or the sentences of the split."
+    )
+    chance: int = Field(999, ge=19, description="Number of samples of the truth that show what chance does.")
+    permutations: int = Field(999, ge=19, description="Number of permutations of sentences, for a reference text.")
+    stopwords: Path | None = Field(None, description="File of stopwords, one per line (default: English).")
+    variant: Literal["default", "paper"] = Field(
+        "default", description="Use the published definitions and tests (paper), for a reference text."
+    )
 
     @model_validator(mode="after")
     def _schemes_are_known(self) -> Self:
@@ -50,8 +60,15 @@ class TendenciesSettings(Settings):
             if decoding.scheme == "beam":
                 raise ValueError("schemes: beam search always gives the same sentence; take beam_sampling")
             if name in found:
-                raise ValueError(f"schemes: {name} stands twice")
+                raise ValueError(f"schemes: {name} is given twice")
             found[name] = decoding
         if not found:
             raise ValueError("schemes: name one or more, such as ancestral")
         return found
+
+
+def check(config: RunConfig) -> None:
+    """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    settings = config.evaluation.of(TendenciesSettings)
+    if settings.variant == "paper" and settings.reference == "truth":
+        raise ValueError("evaluation.tendencies.variant: paper compares with a text, so it needs reference: split")

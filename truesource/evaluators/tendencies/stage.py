@@ -1,19 +1,18 @@
-"""Stage: what the text of all causal models looks like beside the truth, scheme by scheme."""
+"""Stage: what the text of all causal models looks like compared with the truth, by decoding scheme."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.embedded import read_stopwords
-from truesource.evaluation.tendencies.decoding_schemes import Drawn, classes_for, compare, record_of, same_size
-from truesource.evaluation.tendencies.table import TendencySettings
+from truesource.evaluation.tendencies.decoding_schemes import ModelSample, compare, record_of, same_size
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluators.tendencies import samples
+from truesource.evaluators.tendencies.measure import engine_settings
 from truesource.evaluators.tendencies.samples import applies
 from truesource.evaluators.tendencies.settings import TendenciesSettings
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -27,19 +26,18 @@ def stages(config: RunConfig) -> list[Stage]:
     if not causal:
         return []
     schemes = config.evaluation.of(TendenciesSettings).decodings()
-    drawn = tuple(f"samples/{{}}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
+    files = tuple(f"samples/{{}}/{s}/{file}" for s in schemes for file in ("record.json", "data/*.parquet"))
     made = ("tendencies/tendencies.json", *(f"tendencies/{scheme}.svg" for scheme in schemes))
     compared = Stage("tendencies", made, inputs, make)
-    return [*(Stage.of_model("samples", model, drawn, samples.inputs, samples.make) for model in causal), compared]
+    return [*(Stage.of_model("samples", model, files, samples.inputs, samples.make) for model in causal), compared]
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, stopwords, seed, grammar, samples, and what they are compared with."""
-    config = run.settings(TendenciesSettings)
+    """Settings, seed, grammar, samples, and what they are compared with."""
+    settings = run.settings(TendenciesSettings)
     return {
-        "tendencies": config.model_dump(mode="json"),
-        "stopwords": _stopwords(run, config),
-        "split": run.config.evaluation.split if config.reference == "split" else None,
+        **of_settings(run, TendenciesSettings),
+        "split": run.config.evaluation.split if settings.reference == "split" else None,
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],
@@ -48,29 +46,22 @@ def inputs(run: RunFolder) -> Any:
 
 
 def make(run: RunFolder) -> str:
-    """Write ``tendencies/tendencies.json`` and a figure a scheme."""
+    """Write ``tendencies/tendencies.json`` and a figure for each scheme."""
     from truesource.evaluators.tendencies.figures import tendencies_figure
     from truesource.report.figures import standalone
 
-    config = run.settings(TendenciesSettings)
+    settings = run.settings(TendenciesSettings)
     models = [model.name for model in run.config.models if applies(model)]
-    drawn = [_read(run, model, scheme) for scheme in config.decodings() for model in models]
-    kept = same_size([d for d in drawn if d.sentences])
+    sampled = [_read(run, model, scheme) for scheme in settings.decodings() for model in models]
+    kept = same_size([sample for sample in sampled if sample.sentences])
     if not kept:
         raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
-    words = _words(run, models)
-    truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=words)
-    reference = run.corpus.sentences(run.config.evaluation.split) if config.reference == "split" else None
-    classes = classes_for(_stopwords(run, config), [*(d.sentences for d in kept), [list(truth.words)]])
-    options = TendencySettings(
-        classes,
-        chance=config.chance,
-        permutations=config.permutations,
-        seed=run.config.seed,
-    )
+    truth = Truth(run.pcfg, run.corpus.lengths, vocabulary=_words(run, models))
+    reference = run.corpus.sentences(run.config.evaluation.split) if settings.reference == "split" else None
+    options = engine_settings(settings, [sample.sentences for sample in kept], truth.words, run.config.seed)
     parts = compare(kept, truth, options, reference)
-    record = record_of(parts, [*kept, *(d for d in drawn if not d.sentences)], truth)
-    if "stopwords" not in classes:
+    record = record_of(parts, [*kept, *(sample for sample in sampled if not sample.sentences)], truth)
+    if "stopwords" not in options.classes:
         record["notes"].append("No word is in the list of stopwords; evaluation.tendencies.stopwords takes another")
     folder = run.folder / "tendencies"
     for number, (scheme, found) in enumerate(parts.items()):
@@ -79,13 +70,13 @@ def make(run: RunFolder) -> str:
     return digest_json(record)
 
 
-def _read(run: RunFolder, model: str, scheme: str) -> Drawn:
+def _read(run: RunFolder, model: str, scheme: str) -> ModelSample:
     from truesource.lmtrain.decoding.folder import SampleFolder
 
     samples = SampleFolder.load(run.folder / "samples" / model / scheme)
     finished = samples.sentences(cut=False)
     kept = [sentence for sentence in finished if sentence]
-    return Drawn(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
+    return ModelSample(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
 
 
 def _words(run: RunFolder, models: list[str]) -> set[str] | None:
@@ -95,7 +86,3 @@ def _words(run: RunFolder, models: list[str]) -> set[str] | None:
     known = [load_model(run.folder / "models" / model).vocabulary for model in models]
     sets = [set(words) for words in known if words is not None]
     return set.intersection(*sets) if sets else None
-
-
-def _stopwords(run: RunFolder, config: TendenciesSettings) -> list[str]:
-    return read_stopwords(None if config.stopwords is None else Path(run.resolve(config.stopwords)))
