@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truesource.cli.claims import claim_files
 from truesource.cli.console import console, echo
@@ -74,6 +74,17 @@ def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
         from truesource.report.figures import standalone
 
         write_text(path, standalone(draw()))
+
+    return write
+
+
+def rows_of(rows: list[dict[str, Any]]) -> Callable[[Path], None]:
+    """Writes rows of the same keys as a Parquet file."""
+
+    def write(path: Path) -> None:
+        from truesource.evaluation.tokenisation.measure import write_rows
+
+        write_rows(path, rows)
 
     return write
 

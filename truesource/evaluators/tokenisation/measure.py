@@ -79,7 +79,7 @@ def measure(
     words: bool = False,
     warn: Warn,
 ) -> Iterator[Measurement]:
-    """Measure a model: first the estimators on the first text, then the further tables and texts too.
+    """Measure a model; yields twice: the estimators on the first text, then the further tables and texts too.
 
     Args:
         model: whose probabilities are summed.
@@ -92,16 +92,12 @@ def measure(
         words: measure surprisals of words too.
         warn: says what is left out, and which totals are too low.
 
-    Yields:
-        What was measured so far, twice.
-
     Raises:
         InputError: the texts, the model and the settings do not fit; or nothing is left to measure.
     """
     estimation, wanted = settings.engine(seed), settings.wanted(words=words)
-    builder, proposal = engine.builder_for(
-        model.pieces, [d for text in texts for d in text.documents], settings.proposal
-    )
+    every = [document for text in texts for document in text.documents]
+    builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
     wanted.check(builder, estimation)
     texts = [replace(text, documents=text.documents[: settings.sentences]) for text in texts]
     read = {text.name: read_text(model, text, builder, settings.leave_out_long, warn) for text in texts}
