@@ -84,24 +84,21 @@ def train(
     """Train a model and leave it in a folder that `transformers` can load; see the module for how.
 
     Args:
-        corpus: has ``sentences("train")`` and, if it has dev sentences, ``sentences("dev")``; or train
-            sentences themselves.
+        corpus: a source of the splits train and, if there is one, dev; or train sentences themselves.
         model: settings of the model and its vocabulary.
         training: duration, optimiser, batches; None for a model that counts.
         out: folder to make.
         seed: of weights, batches, masks and dropout, 0 or more.
         monitor: measures the model at every line of ``metrics.jsonl``, in the first process alone. It gets the model
-            itself, in evaluation mode (and under bf16 in that precision), and must leave the weights alone; random
-            states are restored afterwards, so the weights come out the same with and without it.
+            in evaluation mode (under bf16 in that precision) and must not change weights; random states are restored.
         tokenizer: of the kind that ``model`` asks for, made from another, larger text, so that models of different
             train splits share a vocabulary. None: made from the train split.
         force: replace ``out``, and a partial run of other settings.
         resume: continue a partial run of the same settings; False: start again.
 
     Raises:
-        InputError: there is nothing to train on, a sentence is longer than the model's positions, the device cannot do
-            bf16, ``out`` exists, the loss (of train or dev) or what the monitor measures becomes infinite or undefined,
-            or another process of a distributed run has ended.
+        InputError: there is nothing to train on, a sentence is too long for the model, the device cannot do bf16,
+            ``out`` exists, a loss or a measurement is not finite, or another process of a distributed run has ended.
     """
     kind = architecture(model.architecture)
     out = Path(out)

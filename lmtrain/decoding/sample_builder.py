@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +46,21 @@ def make_samples(
     shard_size: int = SHARD_SIZE,
     force: bool = False,
 ) -> SampleFolder | None:
-    """Draw n sentences from a trained model into the folder ``path``.
+    """Sample n sentences from a trained model into the folder ``path``.
 
-    The draws of a shard depend on the seed and its number alone, and on a CPU every process computes in one thread:
-    on one machine the same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
-    goes on where it stopped when called again: finished shards wait in ``.NAME.partial`` beside ``path``.
+    On one machine the same arguments give the same bytes, whatever the number of ``workers``. A run that was killed
+    continues when called again: its finished shards are in ``.NAME.partial`` beside ``path``.
 
     Args:
         model: folder of a causal model.
-        n: how many sentences the folder gets.
-        decoding: how to draw them.
+        n: number of sentences.
+        decoding: how to sample them.
         path: folder to make.
         seed: whole number from 0 on.
         device: such as ``"cpu"``; None: a GPU when there is one.
         workers: processes; 1 on a GPU.
-        share: of a job that draws only some of the shards; the last job to end makes the folder. None: all.
-        shard_size: sentences a file; part of what fixes the text.
+        share: of a job that samples only some of the shards; the last job to end makes the folder. None: all.
+        shard_size: sentences per file; another size gives another text.
         force: replace samples that stand at ``path``.
 
     Returns:
@@ -80,15 +79,8 @@ def make_samples(
     digest = model_digest(model)
     source = _loaded(model, digest, device)
     decoding = decoding.within(source.alphabet.longest)
-    drawing = _Drawing(
-        model=model,
-        digest=digest,
-        device=device,
-        decoding=decoding,
-        partial=place_of(path),
-        seed=seed,
-        shard_size=shard_size,
-    )
+    of_model: dict[str, Any] = {"model": model, "digest": digest, "device": device}
+    drawing = _Drawing(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
         raise InputError(f"several workers cannot share the {record['device']} device; leave --workers out")
@@ -98,9 +90,7 @@ def make_samples(
         entries = write_missing(drawing, shards, at_work, share)
         return entries if len(entries) == len(shards) else None
 
-    def finish(entries: Entries) -> None:
-        _finish(entries, record, path)
-
+    finish = partial(_finish, record=record, path=path)
     done = make_folder(path, record, what=WHAT, share=share, force=force, write=write, finish=finish)
     return SampleFolder.load(path) if done else None
 
@@ -197,10 +187,10 @@ def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
     digest = digest_json([[entry["file"], entry["sha256"]] for entry in entries])
     counts = {name: sum(entry[name] for entry in entries) for name in _COUNTS}
-    partial, full = place_of(path), {**record, "counts": counts, "shards": entries, "digest": digest}
-    write_json(partial / "record.json", full)
-    write_text(partial / "README.md", samples_card(path.name, full, SPLIT))
-    settle(partial, path, {entry["file"] for entry in entries})
+    growing, full = place_of(path), {**record, "counts": counts, "shards": entries, "digest": digest}
+    write_json(growing / "record.json", full)
+    write_text(growing / "README.md", samples_card(path.name, full, SPLIT))
+    settle(growing, path, {entry["file"] for entry in entries})
 
 
 @lru_cache(maxsize=1)

@@ -63,16 +63,14 @@ def train_ngram(
         monitor: measures the model for ``metrics.jsonl``.
 
     Raises:
-        InputError: there are no words, or too many, the tokeniser cannot be made, or what the monitor finds is infinite
-            or undefined.
+        InputError: there are no words, or too many, the tokeniser cannot be made, or a measurement is not finite.
     """
     begun = time.perf_counter()
     tokenizer = make_tokenizer(model, train_split, "causal")
     vocabulary = encoder_of(tokenizer)
     stream = read_stream(train_split, vocabulary)
     tokens = stream.n_events
-    marks = {"bos": vocabulary.bos, "eos": vocabulary.eos}
-    trie = count_ngrams(stream, model.order, n_tokens=len(vocabulary), **marks)
+    trie = count_ngrams(stream, model.order, n_tokens=len(vocabulary), bos=vocabulary.bos, eos=vocabulary.eos)
     del stream
     trie = adjust(trie, model.smoothing)
     trained = make_ngram(trie, model.smoothing, tokenizer, model.label)
