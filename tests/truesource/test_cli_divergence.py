@@ -210,4 +210,4 @@ def test_another_grammar_is_warned_of(here: Path, command: Command) -> None:
     PCFG.from_text(TOY.replace("0.7 | NN 0.3", "0.6 | NN 0.4")).save(here / "other.npz")
     found = command(*CALL, "gpt2", "corpus", "--oracle", "other.npz")
     assert found.code == 0
-    assert "drawn from another grammar" in found.err
+    assert "sampled from another grammar" in found.err

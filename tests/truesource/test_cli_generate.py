@@ -95,8 +95,8 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
     assert cut > 0
     done = command("score", "gpt2", "samples", "--oracle", "g.npz", "--lengths", "none")
     assert done.code == 0, done.err
-    assert f"{cut} of 80 sentences of samples were cut at max_tokens and are left out" in done.err
-    assert "was drawn from another grammar" not in done.err
+    assert f"{cut} of 80 sentences of samples were truncated at max_tokens and are left out" in done.err
+    assert "sampled from another grammar" not in done.err
     finished = samples.sentences(cut=False)
     assert f"{finished.count([])} of 80 sentences of samples have no words" in done.err
     impossible = [s for s in finished if len(s) == 1 or "<unk>" in s]

@@ -28,10 +28,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     if registered.callback is not None
 }  #: by how they are called
 #: verbs whose help is yet to be rewritten
-UNREVISED = {
-    *(f"evaluate {name}" for name in ("divergence", "tokenisation", "pairs")),
-    *(f"evaluate {name}" for name in ("dynamics", "probing", "probe", "lattice")),
-}
+UNREVISED = {"evaluate probing", "evaluate probe"}
 #: words that only people who know the code understand, or that are no plain English
 JARGON = (
     "told",

@@ -27,7 +27,7 @@ def test_longer_sentences_are_announced_left_out_and_counted(
     assert "longest" not in out
     code, out, err = command(*call, "--longest", 200)
     assert code == 0
-    assert "1 of 3 sentences have more than 200 words, left out" in err
+    assert "1 of 3 sentences have more than 200 words and are left out" in err
     assert "about" not in err
     assert out.count("|longest:200|longer:1|") == 2
     assert out.count("|sentences:2|") == 2
@@ -36,7 +36,7 @@ def test_longer_sentences_are_announced_left_out_and_counted(
     text.write_text("a b\n", encoding="utf-8")
     code, _, err = command(*call, "--longest", 1)
     assert code == 2
-    assert "leaves nothing to score" in err
+    assert "increase --longest" in err
 
 
 def test_longer_sentences_are_left_out_of_a_score(
@@ -53,7 +53,7 @@ def test_longer_sentences_are_left_out_of_a_score(
     assert "1 sentence has more than 200 words, the longest 205: about" in done.err
     assert "longest" not in done.out
     done = command(*call, "--longest", 200)
-    assert (done.code, done.err) == (0, "1 of 12 sentences have more than 200 words, left out\n")
+    assert (done.code, done.err) == (0, "1 of 12 sentences have more than 200 words and are left out\n")
     assert "|sentences:11|excluded:0|tokens:32|longest:200|longer:1|data:" in done.out
     short = tmp_path / "short.txt"
     short.write_text("a b\n" * 9 + "c a\nb\n", encoding="utf-8")

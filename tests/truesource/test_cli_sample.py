@@ -50,7 +50,7 @@ def test_the_bound_of_disjoint_splits_is_corrected(here: Path, command: Command)
     corpus = Corpus.load(here / "b")
     sentences, excluded = corpus.sentences("test"), corpus.record["splits"]["test"]["excluded"]
     found = command("bound", "toy.npz", "b", "--split", "test", "--no-masked", "--json", "b.json")
-    assert "test of b leaves out the" in found.err and "Warning" not in found.err
+    assert "test of b excludes the" in found.err and "Warning" not in found.err
     (score,) = json.loads((here / "b.json").read_text())["summary"]
     assert "|disjoint:" in score["signature"]
     free = PCFG.load(here / "toy.npz").exact.string_log_probs(sentences, corpus.lengths)

@@ -172,7 +172,7 @@ def test_the_truth_of_a_disjoint_split_leaves_the_earlier_splits_out(here: Path,
     corpus, pcfg = Corpus.load("apart"), PCFG.load("toy.npz")
     excluded = Exclusion.of(corpus, "eval", pcfg, LENGTHS)
     assert excluded is not None and excluded.exact
-    said = f"eval of apart leaves out the {len(excluded.sentences)} sentences of earlier splits,"
+    said = f"eval of apart excludes the {len(excluded.sentences)} sentences of earlier splits"
     assert found.err.startswith(said) and "add" not in found.err
     records = records_of(here / "t.json", run="nbest")
     sentences = corpus.sentences("eval")

@@ -177,11 +177,11 @@ def test_overrides_reach_any_key(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "part"),
     [
-        ("seed", "written key.subkey=value"),
-        ("=3", "written key.subkey=value"),
-        ("corpus..lengths=3", "written key.subkey=value"),
+        ("seed", "as key.subkey=value"),
+        ("=3", "as key.subkey=value"),
+        ("corpus..lengths=3", "as key.subkey=value"),
         ("seed=[1", "not YAML"),
-        ("name.first=a", "name is a plain value"),
+        ("name.first=a", "name is a single value"),
         ("models.0.name=a", "models is a list"),
         ("colour=red", "colour: unknown key"),
         ("corpus.colour=red", "corpus.colour: unknown key"),

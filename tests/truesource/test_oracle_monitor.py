@@ -95,7 +95,7 @@ def test_a_model_is_compared_with_the_truth_of_a_split_that_leaves_sentences_out
 @pytest.mark.parametrize(
     ("corpus", "options", "message"),
     [
-        ("text.txt", [], "a text has no dev split"),
+        ("text.txt", [], "--oracle needs a dev split"),
         (
             "corpus",
             ["--oracle-monitor-split", "test"],

@@ -53,7 +53,7 @@ def claim_files(*files: Path | None, folder: Path | None = None, force: bool) ->
     named = [file for file in files if file is not None]
     for file in named:
         if file.is_dir():
-            raise InputError("this is a folder; name a file to write", file)
+            raise InputError("this is a folder; name a file instead", file)
     scope = _SCOPE.get()
     targets = named if folder is None else [folder, *named]
     return scope.stack.enter_context(claimed(targets, scope.call, force=force))

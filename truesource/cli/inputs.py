@@ -68,7 +68,7 @@ def _read_samples(path: Path) -> list[list[str]]:
     sentences = samples.sentences(cut=False)
     kept = [sentence for sentence in sentences if sentence]
     left_out = {
-        "were cut at max_tokens": samples.n_sentences - len(sentences),
+        "were truncated at max_tokens": samples.n_sentences - len(sentences),
         "have no words": len(sentences) - len(kept),
     }
     for what, number in left_out.items():
@@ -86,8 +86,8 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
     drawn_from = Corpus.load(corpus).grammar_digest
     if drawn_from != pcfg.digest:
         echo(
-            f"Warning: {corpus} was drawn from another grammar ({drawn_from[:8]}, this is {pcfg.digest[:8]}),"
-            " so these numbers are no bounds, unless the two differ by rounding only.",
+            f"Warning: {corpus} was sampled from another grammar ({drawn_from[:8]}, not {pcfg.digest[:8]}), so these"
+            " numbers are not bounds, unless the two differ by rounding only.",
             err=True,
         )
 
@@ -143,10 +143,10 @@ def explain_truth(
     warn_of_other_grammar(corpus, pcfg)
     exact = excluded is not None and excluded.exact
     if excluded is not None and exact:
-        but = f" But {uncorrected} are of the grammar itself (disjoint:uncorrected)." if uncorrected else ""
+        but = f" But {uncorrected} are those of the grammar itself (disjoint:uncorrected)." if uncorrected else ""
         echo(
-            f"{split} of {corpus} leaves out the {len(excluded.sentences):,} sentences of earlier splits,"
-            f" {excluded.probability:.6g} of the probability; so does the oracle, exactly.{but}",
+            f"{split} of {corpus} excludes the {len(excluded.sentences):,} sentences of earlier splits"
+            f" ({excluded.probability:.6g} of the probability); the oracle excludes them exactly.{but}",
             err=True,
         )
     warn_of_conditions(corpus, split, corrected=exact)
@@ -174,21 +174,21 @@ def warn_of_conditions(corpus: Path, split: str, *, corrected: bool = False) -> 
     cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
     if cap is not None:
         echo(
-            f"Warning: {corpus} has no trees above a height of {cap['max_height']}, the oracle has: it gives each"
-            f" sentence up to {-cap['log_probability']:.3g} nats too little.",
+            f"Warning: {corpus} has no trees higher than {cap['max_height']}, but the oracle has: it"
+            f" gives each sentence up to {-cap['log_probability']:.3g} nats too little.",
             err=True,
         )
     if excluded is not None and not corrected:
         echo(
-            f"Warning: {split} of {corpus} leaves out the sentences of earlier splits, the oracle does not: add"
+            f"Warning: {split} of {corpus} excludes the sentences of earlier splits, but the oracle does not: add"
             f" {excluded['log_correction']:.6g} nats to the log probability of each sentence"
             " (disjoint:uncorrected).",
             err=True,
         )
     if record["call"]["overlap"] == "unique":
         echo(
-            f"Warning: no sentence occurs twice in {corpus}, so frequent ones are too rare there: the oracle's"
-            " perplexity of it is no bound.",
+            f"Warning: no sentence occurs twice in {corpus}, so frequent sentences are too rare, and the"
+            " oracle's perplexity is not a bound.",
             err=True,
         )
 
@@ -198,8 +198,8 @@ def warn_of_other_lengths(corpus: Path, drawn: LengthRange | None, condition: Le
     if not corpus.is_dir() or _is_sample_folder(corpus) or drawn == condition:
         return
     echo(
-        f"Warning: {corpus} was drawn with --lengths {drawn or 'none'}, the oracle is conditioned on"
-        f" {condition or 'none'}, so its numbers are not the bound of this corpus.",
+        f"Warning: {corpus} was sampled with --lengths {drawn or 'none'}, but the oracle is conditioned on"
+        f" {condition or 'none'}, so its numbers are not bounds for this corpus.",
         err=True,
     )
 
@@ -219,9 +219,8 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
     trained, here = _trained_on(model), Corpus.load(corpus).digest
     if trained is not None and trained != here:
         echo(
-            f"Warning: {model} was not trained on {corpus} but on another corpus ({trained[:8]}, this is {here[:8]}),"
-            " so unless both have one grammar and one length range, its relative perplexity also measures how the two"
-            " languages differ.",
+            f"Warning: {model} was trained on another corpus ({trained[:8]}, not {here[:8]}). Unless both have the same"
+            " grammar and length range, relative perplexity also measures the difference between the two languages.",
             err=True,
         )
 
@@ -270,13 +269,13 @@ def parse_splits(text: str, total: int) -> dict[str, int]:
         except ValueError:
             separator = ""
         if not separator or not name.strip() or not shares[name.strip()] > 0.0:
-            raise InputError(f"splits are written train=.98,dev=.01,test=.01, got {text!r}")
+            raise InputError(f"write splits as train=.98,dev=.01,test=.01, not as {text!r}")
     if len(shares) < text.count(",") + 1:
-        raise InputError(f"a split stands twice in {text!r}")
+        raise InputError(f"a split is given twice in {text!r}; remove one")
     if abs(sum(shares.values()) - 1.0) > 1e-9:
-        raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}, not 1")
+        raise InputError(f"the shares of the splits sum to {sum(shares.values()):g}; change them to sum to 1")
     sizes = {name: int(share * total) for name, share in shares.items()}
     sizes[max(shares, key=lambda name: shares[name])] += total - sum(sizes.values())
     if min(sizes.values()) < 1:
-        raise InputError(f"{total} sentences are too few for the splits {text!r}; ask for more, or for --split train=1")
+        raise InputError(f"{total} sentences are too few for the splits {text!r}; sample more, or use --split train=1")
     return sizes

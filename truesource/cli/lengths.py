@@ -27,9 +27,9 @@ def at_most(sentences: list[list[str]], longest: int | None) -> tuple[list[list[
     kept = [sentence for sentence in sentences if len(sentence) <= longest]
     longer = len(sentences) - len(kept)
     if not kept:
-        raise InputError(f"all {longer} sentences have more than {longest} words; --longest leaves nothing to score")
+        raise InputError(f"all {longer} sentences have more than {longest} words; increase --longest")
     if longer:
-        echo(f"{longer} of {len(sentences)} sentences have more than {longest} words, left out", err=True)
+        echo(f"{longer} of {len(sentences)} sentences have more than {longest} words and are left out", err=True)
     return kept, {"longest": longest, "longer": longer}
 
 

@@ -62,5 +62,7 @@ class RunFolder:
         """
         filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
         if unset := re.search(r"\$\{?(\w+)", filled):
-            raise InputError(f"the configuration names {name!r}, but the environment variable {unset[1]} is not set")
+            raise InputError(
+                f"the configuration names {name!r}, but the environment variable {unset[1]} is not set; set it"
+            )
         return str(self.base / filled)

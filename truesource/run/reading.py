@@ -17,7 +17,7 @@ def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, A
     """
     values = read_yaml(path, what="the configuration", remedy="correct it, or name another")
     if not isinstance(values, dict):
-        raise InputError("the configuration must be a mapping with the key name", path)
+        raise InputError("the configuration must be a mapping and have the key name", path)
     for text in overrides or []:
         override(values, text)
     return {str(key): value for key, value in values.items()}
@@ -41,14 +41,14 @@ def override(values: dict[str, Any], written: str) -> None:
     key, separator, text = written.partition("=")
     *parents, last = key.split(".")
     if not separator or not all([*parents, last]):
-        raise InputError(f"an override is written key.subkey=value, got {written!r}")
+        raise InputError(f"write --set as key.subkey=value, not as {written!r}")
     for parent in parents:
         if values.get(parent) is None:
             values[parent] = {}
         inner = values[parent]
         if isinstance(inner, list):
-            raise InputError(f"{parent} is a list, so {key} cannot be set; write the whole list, such as models=[...]")
+            raise InputError(f"{parent} is a list, so {key} cannot be set; set the whole list, such as models=[...]")
         if not isinstance(inner, dict):
-            raise InputError(f"{key} cannot be set: {parent} is a plain value")
+            raise InputError(f"{key} cannot be set, because {parent} is a single value; set {parent} itself")
         values = inner
     values[last] = parse_value(written, text)

@@ -57,7 +57,7 @@ def command(
     if (number is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
     if heads is not None and not variant:
-        raise InputError("--heads: for --variant head-initial and head-final; leave it out")
+        raise InputError("--heads needs --variant head-initial or head-final; add one or remove --heads")
     share = None if shard is None else Share.parse(shard)
     outputs = claim_files(folder=output, force=force) if share is None and variant else None
     if share is None and not variant:
@@ -116,7 +116,7 @@ def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
 
     if start is not None:
         if start not in pcfg.symbol_ids:
-            raise InputError(f"the grammar has no symbol {start!r}; truesource inspect GRAMMAR lists them")
+            raise InputError(f"the grammar has no symbol {start!r}; choose another --start")
         pcfg = replace(pcfg, start=pcfg.symbol_ids[start])
     return pcfg if temperature == 1.0 else Temperature(temperature)(pcfg).pcfg
 

@@ -83,9 +83,9 @@ def command(
     options = {"method": method, "lexicon": lexicon, "cycles": cycles, "set": set_}
     if start_from is not None:
         if idle := sorted(name for name, value in options.items() if value is not None):
-            raise InputError(f"{_options(idle)}: for a treebank; with --start-from, leave out")
+            raise InputError(f"{_options(idle)} cannot be combined with --start-from; remove it")
         if unbracketed is not None and convention != "penn":
-            raise InputError("--convention: of a treebank; sentences without trees have none")
+            raise InputError("--convention applies to treebanks, but --unbracketed has no trees; remove it")
         from truesource.cli.reestimate import reestimate
 
         reestimate(
@@ -101,9 +101,9 @@ def command(
         )
         return
     if iterations is not None:
-        raise InputError("--iterations: with --start-from; a treebank takes --cycles of splitting and merging")
+        raise InputError("--iterations needs --start-from; for a treebank, use --cycles")
     if cycles is not None and method not in (None, Method.SPLIT_MERGE):
-        raise InputError(f"--cycles: with the method split-merge; {method} splits no symbols")
+        raise InputError(f"--cycles applies to the method split-merge, not to {method}; remove it")
     config = _config(method, cycles, lexicon, set_)
     _from_trees(treebank, held_out, config, convention, seed, output, trace, claim_files(output, trace, force=force))
 

@@ -49,7 +49,7 @@ def induce(
         found = split_merge(binarised, settings, seed=seed, held_out=other, checkpoint=folder, on_phase=on_phase)
         pcfg, trace = found.pcfg, found.trace
     elif on_phase is not None:
-        raise InputError("relative frequencies are counted at once: there is no --trace of them")
+        raise InputError("--trace records training, but relative frequencies need none; remove --trace")
     else:
         pcfg = relative_frequency(binarised)
     labels = tuple(config.binarise.coarse(label) for label in pcfg.labels)

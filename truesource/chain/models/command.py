@@ -85,9 +85,9 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
         key, _, text = override.partition("=")
         section, _, name = key.partition(".")
         if section not in values or not name or not text:
-            raise InputError(f"an override is written model.KEY=VALUE or training.KEY=VALUE, got {override!r}")
+            raise InputError(f"write --set as model.KEY=VALUE or training.KEY=VALUE, not as {override!r}")
         if key == "model.architecture":
-            raise InputError("the architecture is given by --model, not by --set")
+            raise InputError("use --model for the architecture, not --set")
         values[section][name] = parse_value(override, text)
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", output.resolve().name).lstrip("._-") or "model"
     try:
@@ -105,7 +105,7 @@ def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: 
     from truesource.grammar.pcfg import PCFG
 
     if not isinstance(source, Corpus):
-        raise InputError("a text has no dev split to compare with the grammar on; train on a corpus folder", corpus)
+        raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)
     pcfg = PCFG.load(oracle)
     monitor = OracleMonitor.on_corpus(pcfg, source, split=split, sentences=sentences)
     explain_truth(corpus, split, pcfg, source.lengths, source.lengths, monitor.excluded, uncorrected="kl, js and tv")
