@@ -110,7 +110,7 @@ def faults(text: str | None) -> list[str]:
     """What is wrong with the help of an option."""
     if not text:
         return ["missing"]
-    found = [word for word in JARGON if re.search(rf"\b{word}\b", text)]
+    found = [word for word in JARGON if re.search(rf"\b{word}\b(?! \()", text)]  # a value may be explained: drawn (...)
     found += [] if len(text) < LONGEST else [f"{len(text)} characters"]
     found += [] if text[0].isupper() or text.startswith("`") else ["first letter"]
     return found if text.endswith(".") else [*found, "full stop"]
