@@ -77,14 +77,8 @@ def command(
 
     Example: truesource bound grammar.npz corpus/ --json bound.json
     """
-    from truesource.cli.inputs import read_sentences, truth_of
-    from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.output import OutputFiles, json_of
-    from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.published import read_words
-    from truesource.evaluation.measures.bootstrap import FEWEST
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.pcfg import PCFG
 
     words = None if settings.vocabulary is None else read_words(settings.vocabulary)
     files = OutputFiles(json=json, force=force)
@@ -100,6 +94,31 @@ def command(
     if settings.next and output is not None:
         raise InputError("--next is for small inputs, which need no -o; remove -o")
     score = _scoring(settings, output, shard, workers, scheduler)
+    records = _bounds(grammar, corpus, settings, words, score, lengths, longest, split)
+    if records is None:
+        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
+        return
+    files.finish(f"truesource score MODEL {corpus} --oracle {grammar}", folder=output, json=json_of(records))
+
+
+def _bounds(
+    grammar: Path,
+    corpus: Path,
+    settings: BoundSettings,
+    vocabulary: frozenset[str] | None,
+    score: Callable[..., list[dict[str, Any]] | None],
+    lengths: str | None,
+    longest: int | None,
+    split: str,
+) -> dict[str, Any] | None:
+    """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
+    from truesource.cli.inputs import read_sentences, truth_of
+    from truesource.cli.lengths import announce_long, at_most
+    from truesource.evaluation.core.exact_bound import bound_records
+    from truesource.evaluation.measures.bootstrap import FEWEST
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
+
     pcfg = PCFG.load(grammar)
     sentences, sampled = read_sentences(corpus, split)
     condition = sampled if lengths is None else LengthRange.parse(lengths)
@@ -108,15 +127,14 @@ def command(
     announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)
     records = score(pcfg, sentences, lengths=condition, excluded=excluded)
     if records is None:
-        echo(f"Wrote this job's parts to {output}. Next: the other jobs; the last one prints the bounds.")
-        return
+        return None
     summary = bound_records(
         pcfg,
         records,
         lengths=condition,
         excluded=excluded,
         frame=settings.frame,
-        vocabulary=words,
+        vocabulary=vocabulary,
         variant=settings.masked_variant,
         left_out=longer,
     )
@@ -125,11 +143,7 @@ def command(
         echo(str(bound))
     if summary and summary[0].low is None:
         echo(f"Fewer than {FEWEST} possible sentences: too few for intervals.", err=True)
-    files.finish(
-        f"truesource score MODEL {corpus} --oracle {grammar}",
-        folder=output,
-        json=json_of({"sentences": records, "summary": [bound.as_record() for bound in summary]}),
-    )
+    return {"sentences": records, "summary": [bound.as_record() for bound in summary]}
 
 
 def _scoring(
