@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,12 +87,7 @@ def measure_contexts(
             do not share their words.
     """
     events = events_of(model, oracle)
-    sizes = np.array([len(s) + events.causal for s in sentences], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
-    total = int(sizes.sum())
-    values = np.zeros((total, len(NAMES)))
-    truth, found = np.zeros(total), np.zeros(total)
-    possible = np.zeros(len(sentences), dtype=bool)
+    table = _ContextTable(np.array([len(s) + events.causal for s in sentences], dtype=np.int64))
     reliability = Reliability()
     bands, names = frequency_bands(oracle, events) if "frequency" in by else (None, ())
     divider = word_classes(oracle, classes) if "class" in by else None
@@ -111,36 +106,58 @@ def measure_contexts(
         rows = np.repeat(np.arange(len(kept)), repeats)
         p, q, observed = np.asarray(block.log_prob[kept], dtype=np.float64), q[kept], block.observed[kept]
         measured = measure_rows(p, q, top=top, groups=bands, weight=repeats.astype(np.float64), reliability=reliability)
-        at = first[which] + block.position
-        values[at] = measured.values[rows]
-        truth[at], found[at] = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
-        possible[which] = True
+        truth, found = (side[np.arange(len(kept)), observed][rows] for side in (p, q))
+        table.add(which, block.position, measured.values[rows], truth, found)
         if "frequency" in by:
             collect["frequency"].add(which, measured.share[rows], measured.grouped[rows])
         if divider is not None:
             share, part = divider.divide(oracle, events, block.rows(kept), q)
             collect["class"].add(which, share[rows], part[rows])
-    if not possible.any():
-        raise NothingToMeasureError(
-            f"the grammar can make none of the {len(sentences)} sentences, so there is nothing to compare",
-            "no-possible-sentence",
+    return table.contexts(events.causal, reliability, collect)
+
+
+class _ContextTable:
+    """What is measured in every context, sentence after sentence, as blocks of one position come in.
+
+    Args:
+        sizes: contexts of each sentence, (S,).
+    """
+
+    def __init__(self, sizes: IntArray) -> None:
+        self._sizes, self._first = sizes, np.cumsum(sizes) - sizes
+        total = int(sizes.sum())
+        self._values, self._log_prob = np.zeros((total, len(NAMES))), np.zeros((2, total))
+        self._possible = np.zeros(len(sizes), dtype=bool)
+
+    def add(self, sentence: IntArray, position: int, values: FloatArray, truth: FloatArray, model: FloatArray) -> None:
+        """Take in one position of some sentences."""
+        at = self._first[sentence] + position
+        self._values[at] = values
+        self._log_prob[0, at], self._log_prob[1, at] = truth, model
+        self._possible[sentence] = True
+
+    def contexts(self, ends: int, reliability: Reliability, collect: Mapping[str, _Collect]) -> Contexts:
+        """All of the sentences that the truth can make; ``ends``: contexts of a sentence beyond its words."""
+        n = len(self._sizes)
+        if not self._possible.any():
+            raise NothingToMeasureError(
+                f"the grammar can make none of the {n} sentences, so there is nothing to compare",
+                "no-possible-sentence",
+            )
+        sentence = np.repeat(np.arange(n), self._sizes)
+        kept = self._possible[sentence]
+        return Contexts(
+            values=self._values[kept],
+            truth=self._log_prob[0, kept],
+            model=self._log_prob[1, kept],
+            sentence=sentence[kept],
+            position=(np.arange(len(sentence)) - self._first[sentence])[kept],
+            length=(self._sizes - ends)[sentence][kept],
+            excluded=np.flatnonzero(~self._possible),
+            n_sentences=n,
+            reliability=reliability,
+            divided={name: collected.of(self._possible) for name, collected in collect.items()},
         )
-    sentence = np.repeat(np.arange(len(sentences)), sizes)
-    kept_contexts = possible[sentence]
-    position = np.arange(total) - first[sentence]
-    length = (sizes - events.causal)[sentence]
-    return Contexts(
-        values=values[kept_contexts],
-        truth=truth[kept_contexts],
-        model=found[kept_contexts],
-        sentence=sentence[kept_contexts],
-        position=position[kept_contexts],
-        length=length[kept_contexts],
-        excluded=np.flatnonzero(~possible),
-        n_sentences=len(sentences),
-        reliability=reliability,
-        divided={name: collected.of(possible) for name, collected in collect.items()},
-    )
 
 
 class _Collect:

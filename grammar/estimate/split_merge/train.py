@@ -16,7 +16,7 @@ from truesource.grammar.estimate.rules import RuleTable, binary_trees
 from truesource.grammar.estimate.split_merge import checkpoint as checkpoints
 from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import encode
-from truesource.grammar.estimate.split_merge.estep import likelihood
+from truesource.grammar.estimate.split_merge.estep import Likelihood, likelihood
 from truesource.grammar.estimate.split_merge.lexicon import with_words
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.result import Induced, filter_cost, filtered, to_pcfg
@@ -95,7 +95,6 @@ def split_merge(
         validation = Validation(*encode(classes.in_parsing(held_out_trees), table))
     final, unfiltered = filtered(whole, config.filter), SparseRules.of(whole)
     del whole  # large
-    train_score, held_out_score = likelihood(forests, final), validation.score(final)
     meta: dict[str, Any] = {
         "estimator": "split_merge",
         "config": asdict(config),
@@ -103,8 +102,7 @@ def split_merge(
         "trees": table.n_trees,
         "tokens": table.n_tokens,
         "binarised_trees": changed,
-        "log_likelihood_per_token": train_score.per_token,
-        "impossible_trees": train_score.impossible,
+        **_fit(likelihood(forests, final), validation.score(final), len(held_out_trees)),
         "substates": dict(zip(table.symbols, final.layout.substates, strict=True)),
         "split_trees": dict(zip(table.symbols, final.trees, strict=True)),
     }
@@ -112,15 +110,24 @@ def split_merge(
         meta["unknown_words"] = classes.as_meta(config.rare)
     if stopped:
         meta["stopped"] = stopped
-    if held_out_trees:
-        meta["held_out"] = {
-            "trees": len(held_out_trees),
-            "impossible_trees": held_out_score.impossible,
-            "log_likelihood_per_token": held_out_score.per_token,
-        }
     pcfg = to_pcfg(final, meta)
     cost = filter_cost(pcfg, unfiltered, config.filter)
     return Induced(replace(pcfg, meta=round_floats({**pcfg.meta, "filter": cost})), tuple(trainer.trace))
+
+
+def _fit(training: Likelihood, held_out: Likelihood, held_out_trees: int) -> dict[str, Any]:
+    """How well a grammar fits its trees, and those held out where there are some."""
+    found: dict[str, Any] = {
+        "log_likelihood_per_token": training.per_token,
+        "impossible_trees": training.impossible,
+    }
+    if held_out_trees:
+        found["held_out"] = {
+            "trees": held_out_trees,
+            "impossible_trees": held_out.impossible,
+            "log_likelihood_per_token": held_out.per_token,
+        }
+    return found
 
 
 def _run_phases(
