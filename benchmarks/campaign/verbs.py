@@ -32,7 +32,7 @@ def verb(name: str, line: str, reads: str, made: str = "") -> Verb:
 #: folders that a refused call leaves as they are, to go on from
 KEPT = ("out/toy", "out/sweep", "runs/toy", "runs/toy/report.html")
 #: beginnings of the names of verbs that start threads or processes, or keep a model in memory: a fork lacks the former
-THREADED = ("train", "generate", "probe", "scaling", "run", "sample-workers")
+THREADED = ("train", "generate", "probing", "scaling", "run", "sample-workers")
 
 VERBS = [
     verb("inspect-npz", "inspect g.npz --json out/i.json", "g.npz", "out/i.json"),
@@ -169,8 +169,8 @@ VERBS = [
         "out/p.json out/p.svg",
     ),
     verb(
-        "probe",
-        "evaluate probe net corpus --oracle g.npz --layers 0 --no-mdl --no-correlations --control none"
+        "probing",
+        "evaluate probing net corpus --oracle g.npz --layers 0 --no-mdl --no-correlations --control none"
         " --sentences 20 --json out/p.json --figure out/p.svg",
         "net corpus g.npz",
         "out/p.json out/p.svg",

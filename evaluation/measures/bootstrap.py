@@ -14,7 +14,6 @@ point, the limit is used at once: ``value +- t error``. Below `FEWEST` sentences
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -68,13 +67,6 @@ def ci_part(
     if sentences < FEWEST:
         return f"none/fewer-than-{FEWEST}-{unit}s"
     return f"{unit}-jackknife-t95" if method == "jackknife" else f"{unit}-bootstrap-{method}95/seed{seed}"
-
-
-def resampled_unit(ci: str) -> tuple[str, bool]:
-    """What `ci_part` says is resampled, and whether there are enough of these for an interval."""
-    if ci.startswith("none/"):
-        return ci.removeprefix(f"none/fewer-than-{FEWEST}-").removesuffix("s"), False
-    return re.split("-bootstrap|-jackknife", ci)[0], True
 
 
 def ends(low: float, high: float) -> tuple[float, float] | tuple[None, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,24 +19,11 @@ from truesource.evaluation.probing.controls import (
 )
 from truesource.evaluation.probing.correlations import word_correlations
 from truesource.evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
+from truesource.evaluation.probing.settings import ProbeSettings
 from truesource.evaluation.probing.splits import By, ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
 from truesource.grammar.arrays import FloatArray, IntArray
-
-Control = Literal["tokens", "split", "none"]
-
-
-@dataclass(frozen=True)
-class ProbeSettings:
-    """How probes are trained and measured."""
-
-    soft: bool = True  #: to the exact posterior; False: to the right label alone
-    split_by: By = "type"
-    #: split on which selectivity is measured: of positions (``tokens``), or the one of the task (``split``)
-    control: Control = "tokens"
-    mdl: bool = True  #: also the description length of the labels of the text, which takes a dozen more probes
-    seed: int = 1
 
 
 class WordValues(NamedTuple):
@@ -65,32 +52,33 @@ class Experiment:
     Args:
         targets: the items and their labels.
         trainer: of probes.
-        options: how.
+        settings: how probes are trained and measured.
+        seed: of parts, controls and intervals.
 
     Raises:
         InputError: there are too few word types, or sentences, to divide.
     """
 
-    def __init__(self, targets: Targets, trainer: ProbeTrainer, options: ProbeSettings) -> None:
-        self.targets, self.options = targets, options
+    def __init__(self, targets: Targets, trainer: ProbeTrainer, settings: ProbeSettings, seed: int = 1) -> None:
+        self.targets, self.settings, self.seed = targets, settings, seed
         self._trainer = trainer
-        self.split = self._split(options.split_by)
-        self._wanted = targets.posterior if options.soft else one_hot(targets.truth, len(targets.labels))
+        self.split = self._split(settings.split_by)
+        self._wanted = targets.posterior if settings.soft else one_hot(targets.truth, len(targets.labels))
 
     def _split(self, by: By) -> ProbingSplit:
         targets = self.targets
         ends = targets.last_word if targets.kind == "span" else None
-        return split(by, targets.first_word, targets.truth, targets.sentence, self.options.seed, ends=ends)
+        return split(by, targets.first_word, targets.truth, targets.sentence, self.seed, ends=ends)
 
     @cached_property
     def text_split(self) -> ProbingSplit:
         """By position, where word types recur as they do in any text."""
-        return self.split if self.options.split_by == "position" else self._split("position")
+        return self.split if self.settings.split_by == "position" else self._split("position")
 
     @property
     def control_split(self) -> ProbingSplit:
         """That selectivity is measured on."""
-        return self.split if self.options.control == "split" else self.text_split
+        return self.split if self.settings.control == "split" else self.text_split
 
     @cached_property
     def unit(self) -> IntArray:
@@ -140,20 +128,20 @@ class Experiment:
             full: also selectivity and, if asked for, description length; False: the probe's own measures only.
             values: of the words, for correlations.
         """
-        targets, test, seed = self.targets, self.split.test, self.options.seed
+        targets, test, seed = self.targets, self.split.test, self.seed
         probe = self.train(x, self._wanted, self.split)
         log_probs = probe.log_probs(x[test])
         right, group = targets.truth[test], self.split.group[test]
         guess = log_probs.argmax(axis=1)
         found = probe_measures(log_probs, targets.posterior[test], right, group, seed)
         unit = self.unit[test]
-        whole = group if self.options.split_by == "type" else unit  # a sentence does not hold all items of a type
+        whole = group if self.settings.split_by == "type" else unit  # a sentence does not hold all items of a type
         found["group_accuracy"] = group_accuracy((guess == right).astype(np.float64), unit, whole, seed)
         decays: dict[str, str] = {}
-        if full and self.options.control != "none":
+        if full and self.settings.control != "none":
             measured, decays = self._selectivity(x, probe)
             found |= measured
-        if full and self.options.mdl:
+        if full and self.settings.mdl:
             code = online_code(x, self._wanted, self.text_split, self._trainer, seed=seed)
             bits = code.bits
             # a short code compresses much: the ends of the interval change places
@@ -172,7 +160,7 @@ class Experiment:
         """Accuracy on the task less that on the control task, either probe at its best on its dev part."""
         parts = self.control_split
         targets, n_labels = self.targets, len(self.targets.labels)
-        control = control_labels(targets.first_word, targets.truth, self.options.seed)
+        control = control_labels(targets.first_word, targets.truth, self.seed)
         other = self.train(x, one_hot(control, n_labels), parts)
         own = probe if parts is self.split else self.train(x, self._wanted, parts)
         test = parts.test
@@ -183,13 +171,13 @@ class Experiment:
         right["selectivity"] = right["task_accuracy"] - right["control_accuracy"]
         task, held = f"{own.weight_decay:g}", f"{other.weight_decay:g}"
         decays = {"task_accuracy": task, "control_accuracy": held, "selectivity": f"{task}/{held}"}
-        return mean_intervals(right, parts.group[test], self.options.seed), decays
+        return mean_intervals(right, parts.group[test], self.seed), decays
 
     def chance(self, x: Vectors) -> dict[str, Interval]:
         """A probe of labels drawn at random for each item: its accuracy, and what its guesses must expect, chance."""
         targets, test = self.targets, self.split.test
         n_labels = len(targets.labels)
-        drawn = random_labels(targets.truth, self.options.seed)
+        drawn = random_labels(targets.truth, self.seed)
         probe = self.train(x, one_hot(drawn, n_labels), self.split)
         guess = probe.log_probs(x[test]).argmax(axis=1)
         share = np.bincount(targets.truth, minlength=n_labels) / len(targets)
@@ -197,7 +185,7 @@ class Experiment:
             "random_accuracy": (guess == drawn[test]).astype(np.float64),
             "random_chance": share[guess],
         }
-        return mean_intervals(columns, self.split.group[test], self.options.seed)
+        return mean_intervals(columns, self.split.group[test], self.seed)
 
     def baselines(self) -> dict[str, Interval]:
         """Accuracy of guesses that look at no vector: the most frequent label, and that of the word type.
@@ -207,7 +195,7 @@ class Experiment:
         most probable label: the most that ``expected_accuracy`` can be.
         """
         targets, text, (train, test) = self.targets, self.text_split, (self.split.train, self.split.test)
-        right, seed = targets.truth[test], self.options.seed
+        right, seed = targets.truth[test], self.seed
         columns = {
             "majority_accuracy": right == majority_guess(targets.truth[train]),
             "identity_accuracy": right == identity_guesses(targets.key, targets.truth, train, test),

@@ -10,12 +10,14 @@ import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part, resampled_unit
+from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.probing.experiment import Experiment, LayerResult
 from truesource.evaluation.probing.measures import confusion
 from truesource.evaluation.probing.splits import ProbingSplit
 from truesource.grammar.arrays import IntArray
 
+ON_TEXT = ("position_identity_accuracy", "mdl", "compression")  #: measures on the split by position
+SELECTIVITY = ("task_accuracy", "control_accuracy", "selectivity")
 CORRELATIONS = ("rho_truth", "rho_model", "rho_difference")
 UNITS = {
     **dict.fromkeys(("cross_entropy", "entropy", "kl"), "nats/item"),
@@ -23,12 +25,6 @@ UNITS = {
     "mdl": "bits/label",
     "compression": "ratio",
 }  #: of measures; all others are shares
-RESAMPLED = {
-    "type": "word types",
-    "end-type": "word types that are new at an end",
-    "sentence": "sentences",
-    "pair": "pairs of end words",
-}  #: in words, by what is resampled
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,11 +40,8 @@ class Probing:
     confusion: IntArray = field(repr=False)  #: (C, C) of the best layer: true label by row, guess by column
     parts: Mapping[str, object]  #: of signatures
     overrides: Mapping[str, Mapping[str, object]]  #: parts that are others for single measures, see `measure_parts`
+    fields: Mapping[str, Mapping[str, str]]  #: of records, see `record_fields`
     notes: tuple[str, ...] = ()  #: what was left out, and why
-
-    def part(self, measure: str, name: str) -> str:
-        """Part of the signature of a measure."""
-        return str({**self.parts, **self.overrides.get(measure, {})}[name])
 
     @property
     def final(self) -> list[LayerResult]:
@@ -82,12 +75,16 @@ class Probing:
             yield {"step": best.step, "layer": best.layer}, self._score(name, value, parts)
 
     def records(self) -> list[dict[str, Any]]:
-        """One record a value, for JSON: model, objective, step, layer, name, value, low, high, signature.
+        """One record for each value, for JSON: what is probed, step, layer, the score, and `record_fields`.
 
         Counts of the confusion of the best layer follow, where they are not zero, with ``true`` and ``predicted``.
         """
-        head = {"model": self.model, "objective": self.objective}
-        found = [{**head, **place, **score.as_record()} for place, score in self.scores()]
+        task = {name: self.parts[name] for name in ("target", "right", "items", "labels")}
+        head = {"model": self.model, "objective": self.objective, **task}
+        found = [
+            {**head, **place, **score.as_record(), **self.fields.get(score.name, self.fields[""])}
+            for place, score in self.scores()
+        ]
         best = self.best
         place = {"step": best.step, "layer": best.layer}
         parts = {**self.parts, "step": "last" if best.step is None else best.step, "layer": best.layer}
@@ -117,12 +114,12 @@ def confusion_of(experiment: Experiment, result: LayerResult) -> IntArray:
 
 def task_parts(experiment: Experiment) -> dict[str, object]:
     """What of the task goes into signatures."""
-    targets, options = experiment.targets, experiment.options
+    targets, settings = experiment.targets, experiment.settings
     return {
         "target": targets.kind,
         "posterior-given": targets.given,
         "right": targets.right,
-        "trained": "soft" if options.soft else "hard",
+        "trained": "soft" if settings.soft else "hard",
         "probe": "linear-l2",
         "labels": len(targets.labels),
         "items": len(targets),
@@ -132,28 +129,35 @@ def task_parts(experiment: Experiment) -> dict[str, object]:
 
 def measure_parts(experiment: Experiment) -> dict[str, dict[str, object]]:
     """What signatures of single measures say otherwise than `task_parts`, or besides: other splits, other groups."""
-    span, options = experiment.targets.kind == "span", experiment.options
-    text, unit = _split_parts(experiment, experiment.text_split), "pair" if span else "type"
+    span, settings = experiment.targets.kind == "span", experiment.settings
+    text, unit = _split_parts(experiment, experiment.text_split), _group(experiment)
     sent = _ci(experiment, experiment.text_split, "t", experiment.text_split.train)
     found = {"position_identity_accuracy": text, "mdl": {**text, "ci": sent}, "compression": {**text, "ci": sent}}
     found["mcc"] = {"ci": _ci(experiment, experiment.split, "percentile")}
     correlated = _ci(experiment, experiment.split, "jackknife")
     found |= {name: {"ci": correlated} for name in CORRELATIONS}
     found["group_accuracy"] = {"grouped-by": unit}
-    if options.split_by == "position":
+    if settings.split_by == "position":
         items = experiment.unit[experiment.split.test]
-        found["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), options.seed, unit)
-    if options.control != "none":
+        found["group_accuracy"]["ci"] = ci_part(len(np.unique(items)), experiment.seed, unit)
+    if settings.control != "none":
         control = _split_parts(experiment, experiment.control_split)
-        control["control"] = f"{options.control}/{'first-word' if span else 'word'}-type"
-        found |= dict.fromkeys(("task_accuracy", "control_accuracy", "selectivity"), control)
+        control["control"] = f"{settings.control}/{'first-word' if span else 'word'}-type"
+        found |= dict.fromkeys(SELECTIVITY, control)
     return found
 
 
-def intervals(ci: str) -> str:
-    """What the part ``ci`` of a signature says of intervals, in words."""
-    unit, enough = resampled_unit(ci)
-    return f"95%, {RESAMPLED[unit]} resampled" if enough else f"none: fewer than {FEWEST} {RESAMPLED[unit]}"
+def record_fields(experiment: Experiment) -> dict[str, dict[str, str]]:
+    """How items are divided and what is resampled for intervals, by measure; under an empty name, of all others."""
+
+    def of(parts: ProbingSplit) -> dict[str, str]:
+        return {"split": parts.by, "resampled": _unit(experiment, parts)}
+
+    found = {"": of(experiment.split), **dict.fromkeys(ON_TEXT, of(experiment.text_split))}
+    found |= dict.fromkeys(SELECTIVITY, of(experiment.control_split))
+    if experiment.settings.split_by == "position":
+        found["group_accuracy"] = {"split": "position", "resampled": _group(experiment)}
+    return found
 
 
 def _split_parts(experiment: Experiment, parts: ProbingSplit) -> dict[str, object]:
@@ -170,6 +174,15 @@ def _ci(
     items: IntArray | None = None,
 ) -> str:
     """What is resampled for intervals over items, the test part by default, and how."""
-    unit = "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
     groups = np.unique(parts.group[parts.test if items is None else items])
-    return ci_part(len(groups), experiment.options.seed, unit, method=method)
+    return ci_part(len(groups), experiment.seed, _unit(experiment, parts), method=method)
+
+
+def _unit(experiment: Experiment, parts: ProbingSplit) -> str:
+    """What is resampled for intervals."""
+    return "sentence" if parts.by == "position" else "end-type" if experiment.targets.kind == "span" else "type"
+
+
+def _group(experiment: Experiment) -> str:
+    """What accuracy is averaged over."""
+    return "pair" if experiment.targets.kind == "span" else "type"

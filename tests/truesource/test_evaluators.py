@@ -147,6 +147,7 @@ evaluation:
   dynamics: {sentences: 30, contexts: 40, by: [class, depth], measure: median}
   tokenisation: {estimators: [wor1, dpf], samples: 4, candidates: 3, sentences: 12, also: {other: other.txt},
     out_of_domain: [respell=0.5], grid: true, curves: true, caching: true, canonical: true, equal_cost: 1}
+  probing: {targets: [tag, span], mdl: false, control: none, split_by: position, right: sampled}
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
 GPT2 = MODEL.replace("/net ", "/gpt2 ")
@@ -177,6 +178,10 @@ SAME = {
         " --samples 4 --candidates 3 --sentences 12 --also other.txt --out-of-domain respell=0.5 --grid --curves"
         " --caching --canonical --equal-cost 1",
     ),
+    "probing": (
+        "probing/gpt2.json",
+        f"{GPT2} --targets tag,span --no-mdl --control none --split-by position --right sampled",
+    ),
 }
 
 
@@ -198,7 +203,8 @@ def test_verb_and_stage_write_the_same_records(
     left, line = SAME[name]
     called = command("evaluate", name, *shlex.split(line), "--json", tmp_path / "verb.json")
     assert called.code == 0, called.err
-    by_stage = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))["records"]
+    record = json.loads((finished / "runs" / "toy" / left).read_text("utf-8"))
+    by_stage = record["records"] if "records" in record else [r for rows in record["targets"].values() for r in rows]
     assert by_stage and json.loads((tmp_path / "verb.json").read_text("utf-8")) == by_stage
 
 

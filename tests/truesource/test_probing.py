@@ -1,4 +1,4 @@
-"""`truesource evaluate probe`, the stage of a run, and its section of the report."""
+"""`truesource evaluate probing`, the stage of a run, and its section of the report."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
-from truesource.evaluation.probing.experiment import ProbeSettings
-from truesource.evaluators.probing.measure import Task, parse_layers, probe_model
+from truesource.evaluation.probing.targets import Kind
+from truesource.evaluators.probing.measure import probe_model
+from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.experiment import build_report, execute, load_config, plan
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -44,9 +45,9 @@ models:
   - {name: plain, model: {architecture: bert, dim: 8, heads: 2, layers: 1, max_positions: 12}, training: {max_steps: 1}}
   - {name: counts, model: {architecture: ngram, order: 2}}
 evaluation:
-  probe: {targets: [tag, span], sentences: 100}
+  probing: {targets: [tag, span], sentences: 100}
 """
-CALL = ("evaluate", "probe")
+CALL = ("evaluate", "probing")
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +102,7 @@ def test_the_report_has_a_section_with_whole_figures(finished: Path) -> None:
         start, end = section.index("<svg"), section.index("</svg>") + len("</svg>")
         ElementTree.fromstring(section[start:end].replace("xlink:href", "href"))
         section = section[:start] + section[end:]
-    for text in ("kept: tag of each word", "plain: phrase label of spans", "selectivity", "target:tag", "chance:"):
+    for text in ("kept: tag of each word", "plain: phrase label of spans", "selectivity", "target:tag", "chance"):
         assert text in section
     assert page.index('<section id="probing">') < page.index('<section id="provenance">')
     assert '<a href="#probing">7 What the layers know</a>' in page
@@ -131,11 +132,11 @@ def test_the_report_says_when_a_record_is_damaged(finished: Path, tmp_path: Path
 
 def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, command: Command, tmp_path: Path) -> None:
     json_file, figure = tmp_path / "p.json", tmp_path / "p.svg"
-    options = ("--checkpoints", "all", "--json", json_file, "--figure", figure)
+    options = ("--targets", "tag,span", "--json", json_file, "--figure", figure)
     found = command(*call("kept", *options))
     assert (found.code, found.err) == (0, "")
-    assert found.last.startswith(f"Wrote {json_file} and {figure}. Next: truesource evaluate probe models/kept")
-    for text in ("MCC", "selectivity", "MDL, bits", "accuracy by step and layer", "rho with ln P(word)", "chance"):
+    assert found.last.startswith(f"Wrote {json_file} and {figure}. Next: truesource evaluate dynamics models/kept")
+    for text in ("Matthews", "selectivity", "description", "layer 1", "ln P(word)", "chance"):
         assert text in found.out
     ElementTree.fromstring(figure.read_text(encoding="utf-8"))
     records = json.loads(json_file.read_text(encoding="utf-8"))
@@ -149,10 +150,13 @@ def test_a_call_prints_tables_and_writes_records_and_a_figure(here: Path, comman
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        (("--target", "state", "--layers", "1", "--no-mdl", "--control", "none"), "target:state"),
-        (("--split-by", "position", "--hard", "--right", "sampled", "--no-correlations"), "right:sampled|trained:hard"),
+        (("--targets", "state", "--layers", "1", "--no-mdl", "--control", "none"), "target:state"),
+        (
+            ("--split-by", "position", "--no-soft", "--right", "sampled", "--no-correlations"),
+            "right:sampled|trained:hard",
+        ),
         (("--given", "left", "--no-mdl"), "posterior-given:left"),
-        (("--target", "span", "--control", "split", "--no-mdl"), "vectors:ends-of-word"),
+        (("--targets", "span", "--control", "split", "--no-mdl"), "vectors:ends-of-word"),
     ],
 )
 def test_options_change_what_is_measured(
@@ -172,11 +176,12 @@ def test_options_change_what_is_measured(
     ("model", "options", "message"),
     [
         ("counts", (), "counts has no hidden states, for it counts n-grams; probe a network"),
-        ("kept", ("--layers", "0,9"), "kept has layers 0 to 1, there is no layer 9"),
-        ("kept", ("--layers", "some"), "layers are numbers by commas, such as 0,2, or all; got 'some'"),
+        ("kept", ("--layers", "0,9"), "has layers 0 to 1, there is no layer 9"),
+        ("kept", ("--layers", "some"), "--layers"),
+        ("kept", ("--layers", "1,1"), "--layers"),
+        ("kept", ("--layers", "-1"), "--layers"),
         ("plain", ("--given", "left"), "a masked model reads the whole sentence"),
-        ("kept", ("--given", "left", "--target", "span"), "spans have a posterior given the whole sentence only"),
-        ("plain", ("--checkpoints", "all"), "this model has no snapshots along its training"),
+        ("kept", ("--given", "left", "--targets", "span"), "--given"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -219,7 +224,7 @@ def test_lengths_that_no_sentence_has_leave_out_correlations_alone(
     options = ("--lengths", "30..40", "--no-mdl", "--json", tmp_path / "p.json")
     found = command(*call("kept", *options))
     assert found.code == 0
-    assert found.err == "Note: no correlations with word probabilities, for no sentence has 30..40 words\n"
+    assert found.err == "Note: no correlations with word probabilities, because no sentence has 30..40 words\n"
     names = {r["name"] for r in json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))}
     assert "selectivity" in names
     assert not [name for name in names if name.startswith("rho")]
@@ -244,39 +249,58 @@ def test_few_groups_have_no_interval_anywhere(here: Path, command: Command, tmp_
     assert "nan" not in found.out + figure.read_text(encoding="utf-8")
 
 
-def test_captions_name_split_and_groups_of_each_column(here: Path, command: Command) -> None:
-    plain = " ".join(command(*call("kept")).out.split())
-    assert (
-        "in brackets: none: fewer than 10 word types; selectivity and MDL: on a split by position: 95%, sentences"
-        in plain
-    )
-    assert "accuracy for selectivity" in plain
-    span = " ".join(command(*call("kept", "--target", "span", "--control", "split", "--no-mdl")).out.split())
-    assert "in brackets: none: fewer than 10 word types that are new at an end" in span
-    assert "on a split by position" not in span
-    assert "one random label a type of first word" in span
-    position = " ".join(command(*call("kept", "--split-by", "position", "--control", "none")).out.split())
-    assert "95%, sentences resampled" in position
-    assert "on a split by position:" not in position
-    assert "control task" not in position
+def test_records_and_columns_name_split_and_groups(here: Path, command: Command, tmp_path: Path) -> None:
+    def fields(*options: str) -> dict[str, tuple[str, str]]:
+        found = command(*call("kept", *options, "--layers", "0", "--json", tmp_path / "p.json", "--force"))
+        assert found.code == 0
+        records = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+        shown.append(found.out)
+        return {r["name"]: (r["split"], r["resampled"]) for r in records if r["name"] != "confusion"}
+
+    shown: list[str] = []
+    plain = fields()
+    assert plain["accuracy"] == ("type", "type")
+    assert plain["selectivity"] == plain["mdl"] == ("position", "sentence")
+    assert "(by position)" in " ".join(shown[-1].split())
+    span = fields("--targets", "span", "--control", "split", "--no-mdl")
+    assert span["accuracy"] == span["selectivity"] == ("type", "end-type")
+    assert "(by position)" not in shown[-1]
+    position = fields("--split-by", "position", "--control", "none")
+    assert position["accuracy"] == ("position", "sentence")
+    assert position["group_accuracy"] == ("position", "type")
+    assert "selectivity" not in position
 
 
-@pytest.mark.parametrize(("right", "said"), [("argmax", "no limit of accuracy"), ("sampled", "no accuracy is more")])
+def test_records_of_earlier_versions_leave_remarks_out(finished: Path) -> None:
+    from truesource.evaluators.probing.figures import layer_figure
+    from truesource.evaluators.probing.tables import layers_table
+
+    records = json.loads((finished / "probing" / "kept.json").read_text(encoding="utf-8"))["targets"]["tag"]
+    new = ("target", "right", "items", "labels", "split", "resampled")
+    old = [{name: value for name, value in record.items() if name not in new} for record in records]
+    table = layers_table(old)
+    assert "interval" in layers_table(records).note
+    assert "interval" not in table.note
+    assert table.title == "kept (causal)"
+    assert [row.cells for row in table.rows] == [row.cells for row in layers_table(records).rows]
+    assert "<svg" in layer_figure(old, "old")
+
+
+@pytest.mark.parametrize("right", ["argmax", "sampled"])
 def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
-    here: Path, command: Command, tmp_path: Path, right: str, said: str
+    here: Path, command: Command, tmp_path: Path, right: str
 ) -> None:
-    options = ("--right", right, "--layers", "0", "--no-mdl", "--json", tmp_path / "p.json")
-    found = command(*call("kept", *options, "--figure", tmp_path / "p.svg"))
-    assert said in found.out
+    options = ("--right", right, "--layers", "0", "--no-mdl", "--figure", tmp_path / "p.svg")
+    assert command(*call("kept", *options)).code == 0
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", (tmp_path / "p.svg").read_text(encoding="utf-8"))
     assert ("limit" in texts) == (right == "sampled")
     assert ("limit of the expected" in texts) == ("expected for a drawn label" in texts) == (right == "argmax")
-    from truesource.evaluators.probing.section import _task
 
-    records = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
-    task = _task("x", "kept", "tag", records)
-    assert task["drawn"] == (right == "sampled")
-    assert task["of_best"]["expected_accuracy"] is not None
+
+def test_the_earlier_name_of_verb_and_key(finished: Path, command: Command) -> None:
+    assert "--targets" in command("evaluate", "probe", "--help").out
+    config = load_config(finished.parent.parent / "toy.yaml", ["evaluation={probe: {targets: [state]}}"])
+    assert config.evaluation.of(ProbingSettings).targets == ("state",)
 
 
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,19 +321,17 @@ def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module.hidden_layers, "__kwdefaults__", {**module.hidden_layers.__kwdefaults__, "budget": 1})
     corpus = Corpus.load(here / "corpus")
     pcfg = PCFG.load(here / "grammar" / "grammar.npz")
-    for target in ("tag", "span"):
+    targets: tuple[Kind, ...] = ("tag", "span")
+    for target in targets:
         made.clear()
+        settings = ProbingSettings(mdl=False, control="none", correlations=False, checkpoints="last")
         probe_model(
-            here / "models" / "kept", pcfg, corpus.sentences("eval"), lengths=corpus.lengths,
-            task=Task(target, correlations=False), options=ProbeSettings(mdl=False, control="none"),
-        )  # fmt: skip
+            here / "models" / "kept",
+            pcfg,
+            corpus.sentences("eval"),
+            settings,
+            target=target,
+            lengths=corpus.lengths,
+            seed=1,
+        )
         assert len(made) == 3  # two layers, and the best one again
-
-
-def test_layers_are_numbers_or_all() -> None:
-    assert parse_layers("all") is None
-    assert parse_layers("2, 0") == (0, 2)
-    for wrong in ("", "1,1", "-1", "1;2"):
-        with pytest.raises(InputError, match=r"layers are numbers by commas"):
-            parse_layers(wrong)
-    Task(given="left").check("causal")

@@ -10,15 +10,16 @@ from scipy import stats
 
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.evaluation.probing.controls import one_hot, random_labels
-from truesource.evaluation.probing.experiment import Experiment, ProbeSettings, WordValues
+from truesource.evaluation.probing.experiment import Experiment, WordValues
 from truesource.evaluation.probing.results import (
     Probing,
     best_layer,
     confusion_of,
-    intervals,
     measure_parts,
+    record_fields,
     task_parts,
 )
+from truesource.evaluation.probing.settings import ProbeSettings
 from truesource.evaluation.probing.targets import Targets
 from truesource.lmtrain.probing.linear import fit_linear
 
@@ -130,6 +131,7 @@ def test_an_experiment_repeats_and_its_records_are_signed() -> None:
                 confusion=confusion_of(experiment, best),
                 parts=task_parts(experiment),
                 overrides=measure_parts(experiment),
+                fields=record_fields(experiment),
             )
         )
     first, again = (run.records() for run in runs)
@@ -276,13 +278,12 @@ def test_signatures_say_what_each_measure_is_measured_on(span: bool, by: str, co
     assert own["group_accuracy"]["grouped-by"] == ("pair" if span else "type")
     said = str({**common, **own["group_accuracy"]}["ci"])
     assert said.split("-bootstrap")[0] == (groups["type"] if by == "type" else "pair" if span else "type")
-    resampled = ("word types", "pairs of end words", "word types that are new at an end")
-    assert intervals(said) in [f"95%, {groups} resampled" for groups in resampled]
-
-
-def test_what_a_signature_says_of_intervals() -> None:
-    assert intervals(ci_part(10, 1, "end-type")) == "95%, word types that are new at an end resampled"
-    assert intervals(ci_part(9, 1, "type")) == "none: fewer than 10 word types"
+    fields = record_fields(experiment)
+    for name in ("accuracy", "group_accuracy", "mdl", "compression", "position_identity_accuracy", "selectivity"):
+        if name in own or name != "selectivity":
+            said, field = {**common, **own.get(name, {})}, fields.get(name, fields[""])
+            assert str(said["split"]).split("/")[0] == field["split"]
+            assert str(said["ci"]).split("-bootstrap")[0] == field["resampled"]
 
 
 @pytest.mark.parametrize("by", ["type", "position"])

@@ -7,24 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from truesource.evaluation.core.signature import parts_of as signature_parts
+from truesource.evaluators.probing.tables import steps_of
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, to_svg
 
 Record = Mapping[str, Any]
 SHOWN = 18  #: labels of the confusion at most, the most frequent ones
 
 
-def probing_figure(records: Sequence[Record], salt: str = "probing") -> str:
-    """Curves by layer, a map of layers and steps where there are snapshots, and the confusion, as one ``<svg>``."""
-    steps = len(_steps(records)) > 1
+def probing_figure(targets: Mapping[str, Sequence[Record]], salt: str = "probing") -> str:
+    """For each target, curves by layer, a map of layers and steps where there are snapshots, and the confusion."""
+    first = next(iter(targets.values()))
+    steps = len(steps_of(first)) > 1
     wide = (4.0, 3.4, 4.6) if steps else (4.4, 4.8)
-    with figure(sum(wide), 4.4, salt) as drawn:
-        panels: Any = drawn.subfigures(1, len(wide), width_ratios=wide)
-        _curves(panels[0], records)
-        if steps:
-            _heat(panels[1].subplots(), records)
-        _confusion(panels[-1].subplots(), records)
-        return to_svg(drawn, salt, f"What probes find in the layers of {records[0]['model']}")
+    with figure(sum(wide), 4.4 * len(targets), salt) as drawn:
+        rows: Any = drawn.subfigures(len(targets), len(wide), width_ratios=wide, squeeze=False)
+        for panels, records in zip(rows, targets.values(), strict=True):
+            _curves(panels[0], records)
+            if steps:
+                _heat(panels[1].subplots(), records)
+            _confusion(panels[-1].subplots(), records)
+        return to_svg(drawn, salt, f"What probes find in the layers of {first[0]['model']}")
 
 
 def layer_figure(records: Sequence[Record], salt: str) -> str:
@@ -36,7 +38,7 @@ def layer_figure(records: Sequence[Record], salt: str) -> str:
 
 def checkpoint_figure(records: Sequence[Record], salt: str) -> str | None:
     """Accuracy by layer and step; None where only one step was probed."""
-    if len(_steps(records)) < 2:
+    if len(steps_of(records)) < 2:
         return None
     with figure(4.4, 3.6, salt) as drawn:
         _heat(drawn.subplots(), records)
@@ -55,7 +57,7 @@ Row = tuple[int, float, float | None, float | None]
 
 def layer_rows(records: Sequence[Record], name: str) -> list[Row]:
     """Layer, value, low and high of a measure of the finished model, by rising layer; None: there is no interval."""
-    last = max(_steps(records), default=None)
+    last = max(steps_of(records), default=None)
     rows = [r for r in records if r["name"] == name and r["layer"] is not None and r["step"] == last]
     return sorted((r["layer"], r["value"], r["low"], r["high"]) for r in rows)
 
@@ -65,13 +67,8 @@ def single(records: Sequence[Record], name: str) -> Record | None:
     return next((r for r in records if r["name"] == name), None)
 
 
-def parts_of(record: Record) -> dict[str, str]:
-    """The parts of its signature."""
-    return signature_parts(record["signature"])
-
-
-def _steps(records: Sequence[Record]) -> list[int]:
-    return sorted({r["step"] for r in records if r["step"] is not None})
+def _accuracy(records: Sequence[Record]) -> Record:
+    return next(r for r in records if r["name"] == "accuracy")
 
 
 def _curves(drawn: Any, records: Sequence[Record]) -> None:
@@ -82,7 +79,7 @@ def _curves(drawn: Any, records: Sequence[Record]) -> None:
     if both:
         lines.append(("task_accuracy", SECOND, "-", "probe, split by position"))
     lines.append(("control_accuracy", QUIET, "--", "control task"))
-    drawn_labels = parts_of(next(r for r in records if r["name"] == "accuracy"))["right"] == "sampled"
+    drawn_labels = _accuracy(records).get("right") == "sampled"
     if not drawn_labels:  # the most probable label is right then, so the limit is of another measure
         lines.append(("expected_accuracy", TRUTH, "--", "expected for a drawn label"))
     for name, colour, style, label in lines:
@@ -134,7 +131,7 @@ def _heat(axes: Any, records: Sequence[Record]) -> None:
     axes.set_yticks(range(len(steps)), [f"{step:,}" for step in steps])
     axes.set_xlabel("layer")
     axes.set_ylabel("step of training")
-    by_type = parts_of(next(r for r in records if r["name"] == "accuracy"))["split"].startswith("type")
+    by_type = _accuracy(records).get("split") == "type"
     axes.set_title(f"accuracy{', split by type' if by_type else ''}", fontsize=9, color=QUIET)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from truesource.grammar.settings import Settings
+from truesource.evaluation.probing.settings import ProbeSettings
+from truesource.evaluation.probing.targets import Given, Kind, Truth
 
 
-class ProbingSettings(Settings):
+class ProbingSettings(ProbeSettings):
     """Linear probes on the layers of the networks, against the exact posterior; see docs/probing.md."""
 
-    targets: list[Literal["tag", "state", "span"]] = Field(["tag"], min_length=1)
-    sentences: int | None = Field(1000, ge=3)  #: the first so many of the split that is evaluated; None: all
-    checkpoints: Literal["last", "all"] = "all"  #: all: also the snapshots of models that kept some
-    split_by: Literal["type", "position"] = "type"  #: no word type is in two parts; or 80/10/10 of the text
-    soft: bool = True  #: train on the exact posterior; false: on the right label alone
-    right: Literal["argmax", "sampled"] = "argmax"  #: the most probable label, or that of a tree drawn
-    control: Literal["tokens", "split", "none"] = "tokens"  #: split on which selectivity is measured
-    mdl: bool = True  #: also the minimum description length
-    correlations: bool = True  #: of probe and word probabilities
-    pieces: Literal["last", "mean"] = "last"  #: of models of pieces: what stands for a word
+    targets: tuple[Kind, ...] = Field(
+        ("tag",),
+        min_length=1,
+        description="What probes predict: tag, state (grammar symbol), span (phrase label).",
+    )
+    right: Truth = Field(
+        "argmax", description="The right label: the most probable one, or that of a tree sampled from the posterior."
+    )
+    given: Given = Field(
+        "sentence", description="Posterior given the whole sentence, or (causal models) the words up to this one."
+    )
+    layers: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(
+        None, min_length=1, description="Layers to probe (default: all); 0: the word vectors."
+    )
+    checkpoints: Literal["last", "all"] = Field(
+        "all", description="Probe the finished model only, or also the snapshots where there are some."
+    )
+    pieces: Literal["last", "mean"] = Field(
+        "last", description="What stands for a word in models of pieces: its last piece, or the mean of all."
+    )
+    correlations: bool = Field(True, description="Correlate probabilities of probes with those of the words.")
+    sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.given == "left" and "span" in self.targets:
+            raise ValueError("given: spans have a posterior given the whole sentence only")
+        if self.layers is not None and len(set(self.layers)) < len(self.layers):
+            raise ValueError("layers: name each layer once")
+        return self

@@ -1,0 +1,25 @@
+"""How probes are trained and measured."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from truesource.evaluation.probing.splits import By
+from truesource.grammar.settings import Settings
+
+Control = Literal["tokens", "split", "none"]
+
+
+class ProbeSettings(Settings):
+    """What a probe learns from, and what is measured of it."""
+
+    soft: bool = Field(True, description="Train on the exact posterior; otherwise on the right label alone.")
+    split_by: By = Field(
+        "type", description="Test on new word types, or on another part of the text (position: 80/10/10)."
+    )
+    control: Control = Field(
+        "tokens", description="Split for selectivity: tokens (by position), split (that of --split-by), or none."
+    )
+    mdl: bool = Field(True, description="Measure the minimum description length.")
