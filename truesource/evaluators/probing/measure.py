@@ -46,7 +46,8 @@ def measure(
         NothingToMeasureError: that is so of all targets.
         InputError: as `probe_model`.
     """
-    found, missing = {}, {}
+    found: dict[str, Probing] = {}
+    missing: dict[str, NothingToMeasureError] = {}
     for target in settings.targets:
         try:
             found[target] = probe_model(
