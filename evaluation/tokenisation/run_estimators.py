@@ -19,7 +19,7 @@ from truesource.evaluation.tokenisation.results import Evaluation, LeftOut
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
 from truesource.evaluation.tokenisation.window import check_window, every_segmentation_fits, window_part
 from truesource.generator.piece_model import TokenisedModel
-from truesource.grammar.errors import InputError
+from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.progress import meter
 
 UNLIKELY = "the model gives probability zero to all segmentations seen"
@@ -76,8 +76,10 @@ def evaluate_runs(model: TokenisedModel, documents: Documents, runs: Mapping[str
             progress.advance()
     left_out.sort(key=lambda text: text.number)
     if not kept:
-        raise InputError(
-            f"no document is left to evaluate: all {len(left_out)} are left out, the first because {left_out[0].reason}"
+        raise NothingToMeasureError(
+            f"no document is left to evaluate: all {len(left_out)} are left out, the first because"
+            f" {left_out[0].reason}",
+            "no-document",
         )
     evaluated = tuple(documents.documents[i] for i in kept)
     return Evaluation(

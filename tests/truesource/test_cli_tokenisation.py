@@ -390,6 +390,16 @@ def test_too_few_samples_for_the_curves_are_refused_at_once(here: Path, command:
     assert command(*call, "--samples", 3).code == 0
 
 
+def test_exact_is_left_out_where_a_text_has_too_many_segmentations(here: Path, command: Command) -> None:
+    call = (*CALL, "unigram", "corpus", "--sentences", 2, "--most-prefixes", 1, "--json", "t.json")
+    found = command(*call, "--estimators", "exact,nbest", "--samples", 2)
+    assert found.code == 0
+    assert found.err.startswith("Warning: ") and "exact" in found.err
+    runs = {row["run"] for row in json.loads((here / "t.json").read_text("utf-8"))}
+    assert runs == {"one-best", "nbest"}
+    assert command(*call, "--estimators", "exact", "--force").code == 2
+
+
 def test_records_are_kept_where_a_table_fails(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*given: object, **named: object) -> None:
         raise InputError("no grid today")

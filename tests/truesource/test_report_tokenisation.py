@@ -168,6 +168,15 @@ def test_what_stands_around_a_text_can_be_set(finished: Path, tmp_path: Path, mo
     page(copy)
 
 
+def test_where_exact_alone_cannot_be_there_is_nothing_to_measure(finished: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    asked = "evaluation.tokenisation={estimators: [exact], sentences: 3, most_prefixes: 1}"
+    assert "report" in run(copy, asked)
+    stages = json.loads((copy / "runs" / "toy" / "stages.json").read_text("utf-8"))["stages"]
+    codes = {name: stages[f"tokenisation:{name}"]["unmeasured"]["code"] for name in ("network", "counts")}
+    assert codes == {"network": "too-many-segmentations", "counts": "no-document"}
+
+
 def page(finished: Path) -> str:
     return build_report(finished / "runs" / "toy").read_text(encoding="utf-8")
 
