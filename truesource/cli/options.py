@@ -48,7 +48,6 @@ FrameName = Annotated[
 ]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
-Plot = Figure
 OracleGrammar = Annotated[Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from.")]
 TextOrCorpus = Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
