@@ -114,3 +114,15 @@ def test_kernels_have_few_parameters_and_no_classes_beside_them(house: ModuleTyp
             assert all(house.parameters(function) <= 12 for function in module.functions()), module.name
             compiled = any(function.decorator_list for function in module.functions())
             assert not (compiled and any(isinstance(node, ast.ClassDef) for node in module.tree.body)), module.name
+
+
+def test_functions_are_short(house: ModuleType, every: list[Any]) -> None:
+    """At most 60 lines without the docstring; the reader of brackets is one automaton with much state."""
+    long = {
+        f"{module.name}.{function.name}"
+        for module in every
+        if not module.kernel
+        for function in module.functions()
+        if house.code_length(function) > 60
+    }
+    assert long <= {"grammar.treebank.reader.read_lines"}
