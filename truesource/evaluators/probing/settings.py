@@ -31,7 +31,7 @@ class ProbingSettings(ProbeSettings):
         "all", description="Probe the finished model only, or also the snapshots where there are some."
     )
     pieces: Literal["last", "mean"] = Field(
-        "last", description="What stands for a word in models of pieces: its last piece, or the mean of all."
+        "last", description="Representation of a word in models of pieces: its last piece, or the mean of all."
     )
     correlations: bool = Field(True, description="Correlate probabilities of probes with those of the words.")
     sentences: int | None = Field(1000, ge=3, description="Number of sentences to use, from the first.")
