@@ -231,3 +231,14 @@ def test_tendencies_of_a_sample_are_those_of_the_run(
     of_table = {"scheme", "p_holm", "family"}
     of_model = [{k: v for k, v in r.items() if k not in of_table} for r in by_stage if r["source"] == "net"]
     assert of_model and [{k: v for k, v in r.items() if k not in of_table} for r in by_verb] == of_model
+
+
+def test_no_evaluator_is_left_out() -> None:
+    assert {*SAME, "tendencies"} == {each.name for each in EVALUATORS}
+
+
+def test_the_page_of_settings_is_that_of_the_classes() -> None:
+    from truesource.cli.settings_table import page
+
+    written = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+    assert written.read_text("utf-8").rstrip("\n") == page().rstrip("\n"), "run `make settings`"
