@@ -56,7 +56,7 @@ def make(run: RunFolder) -> str:
     require_consistent(pcfg, config.file and run.resolve(config.file))
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
-    if trace:
+    if trace and config.method == "split_merge":
         write_json_lines(folder / "trace.jsonl", trace)
     diagnosis = diagnose(pcfg).as_dict()
     diagnosis["held_out"] = None if held_out is None else _held_out_fit(run, pcfg, held_out)
