@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -92,7 +93,8 @@ class SparseRules:
         new = Entries(*map(np.empty_like, self.entries))
         n_pairs, n = kernels.maximise(self.layout.rules, self.entries, counts, slept, smallest, DORMANT, new)
         sizes = (len(new.first_pair), n_pairs, n_pairs + 1, n_pairs, n, n)
-        return replace(self, entries=Entries(*(array[:size] for array, size in zip(new, sizes, strict=True))))
+        arrays: Iterable[Any] = new
+        return replace(self, entries=Entries(*(array[:size] for array, size in zip(arrays, sizes, strict=True))))
 
     def awake(self) -> SparseRules:
         """The same with no entry dormant."""
