@@ -11,6 +11,7 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
@@ -120,6 +121,18 @@ def test_the_oracle_as_a_model_differs_in_nothing(
             assert (record["value"], record["low"] or 0.0, record["high"] or 0.0) == (0.0, 0.0, 0.0)
         if record["name"] in ("agreement", "top_k_overlap"):
             assert record["value"] == 1.0
+
+
+@pytest.mark.parametrize("verb", [("score",), CALL])
+def test_a_call_opens_its_corpus_once(
+    verb: tuple[str, ...], here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    load = Corpus.load
+    monkeypatch.setattr(Corpus, "load", lambda path: opened.append(path) or load(path))
+    for _ in range(2):  # the next call opens it again
+        assert command(*verb, "gpt2", "corpus", "--oracle", "toy.npz").code == 0
+    assert opened == [Path("corpus")] * 2
 
 
 def test_only_the_first_sentences(here: Path, command: Command) -> None:

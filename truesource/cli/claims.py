@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json, refuse_existing, remove_leftovers
 from truesource.grammar.locks import exclusive
 from truesource.grammar.outputs import Outputs, claimed
 
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+
 
 @dataclass(frozen=True)
 class _Scope:
     call: str
     stack: ExitStack
+    opened: dict[Path, Corpus] = field(default_factory=dict)
 
 
 _SCOPE: ContextVar[_Scope] = ContextVar("scope")
@@ -36,6 +41,21 @@ def call_scope(arguments: Sequence[str]) -> Iterator[None]:
             yield
         finally:
             _SCOPE.reset(token)
+
+
+def opened(folder: Path) -> Corpus:
+    """A corpus folder, which a call opens once.
+
+    Raises:
+        InputError: as `truesource.generator.corpus.Corpus.load`.
+    """
+    from truesource.generator.corpus import Corpus
+
+    scope = _SCOPE.get(None)
+    corpora = {} if scope is None else scope.opened
+    if folder not in corpora:
+        corpora[folder] = Corpus.load(folder)
+    return corpora[folder]
 
 
 def claim_files(*files: Path | None, folder: Path | None = None, force: bool) -> Outputs:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.cli.claims import opened
 from truesource.cli.console import echo
 from truesource.grammar.errors import InputError
 
@@ -25,9 +26,7 @@ def read_sentences(path: Path, split: str) -> tuple[list[list[str]], LengthRange
     if _is_sample_folder(path):
         return _read_samples(path), None
     if path.is_dir():
-        from truesource.generator.corpus import Corpus
-
-        corpus = Corpus.load(path)
+        corpus = opened(path)
         return corpus.sentences(split), corpus.lengths
     from truesource.generator.text import read_sentences as read
 
@@ -81,9 +80,7 @@ def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from truesource.generator.corpus import Corpus
-
-    drawn_from = Corpus.load(corpus).grammar_digest
+    drawn_from = opened(corpus).grammar_digest
     if drawn_from != pcfg.digest:
         echo(
             f"Warning: {corpus} was sampled from another grammar ({drawn_from[:8]}, not {pcfg.digest[:8]}), so these"
@@ -119,9 +116,8 @@ def truth_of(
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return None
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.corpus import Corpus
 
-    found = Exclusion.of(Corpus.load(corpus), split, pcfg, condition, scored=scores)
+    found = Exclusion.of(opened(corpus), split, pcfg, condition, scored=scores)
     explain_truth(corpus, split, pcfg, drawn, condition, found, uncorrected=uncorrected)
     return found
 
@@ -155,9 +151,7 @@ def explain_truth(
 
 def disjoint_exactly(corpus: Path, split: str) -> bool:
     """Whether a corpus folder records exactly what its disjoint splits keep out of this one."""
-    from truesource.generator.corpus import Corpus
-
-    excluded = Corpus.load(corpus).record["splits"].get(split, {}).get("excluded")
+    excluded = opened(corpus).record["splits"].get(split, {}).get("excluded")
     return excluded is not None and bool(excluded["exact"])
 
 
@@ -168,9 +162,7 @@ def warn_of_conditions(corpus: Path, split: str, *, corrected: bool = False) -> 
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from truesource.generator.corpus import Corpus
-
-    record = Corpus.load(corpus).record
+    record = opened(corpus).record
     cap, excluded = record["height_cap"], record["splits"].get(split, {}).get("excluded")
     if cap is not None:
         echo(
@@ -214,9 +206,7 @@ def warn_of_other_corpus(model: Path, corpus: Path) -> None:
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    from truesource.generator.corpus import Corpus
-
-    trained, here = _trained_on(model), Corpus.load(corpus).digest
+    trained, here = _trained_on(model), opened(corpus).digest
     if trained is not None and trained != here:
         echo(
             f"Warning: {model} was trained on another corpus ({trained[:8]}, not {here[:8]}). Unless both have the same"
