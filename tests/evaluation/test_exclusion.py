@@ -284,12 +284,12 @@ def test_log_ratios_of_checkpoints_are_corrected_and_their_divergences_say_that_
     excluded, sentences = Exclusion.of(disjoint, "eval", LAW, LENGTHS), disjoint.sentences("eval")
     assert excluded is not None
     perfect, ignorant = (Oracle(LAW, lengths=LENGTHS, vocabulary="abcd", excluded=e) for e in (excluded, None))
-    settings = CurveSettings(by=("all", "position"), contexts=0)
+    settings = CurveSettings(by=("position",), contexts=0)
     found = learning_dynamics(
         [(1, perfect)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
     )
     assert found.curves["position"].mean == pytest.approx(0.0, abs=1e-12)
-    settings = CurveSettings(by=("all", "position"))
+    settings = CurveSettings(by=("position",))
     found = learning_dynamics(
         [(1, ignorant)], LAW, sentences, name="m", lengths=LENGTHS, settings=settings, excluded=excluded
     )

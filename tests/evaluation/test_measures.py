@@ -188,8 +188,8 @@ def test_token_scores_never_hold_an_infinity() -> None:
 
 
 def test_a_score_carries_its_signature_and_no_nan() -> None:
-    score = Score("XENT", 2.314, signature({"eos": "in", "n": 5}), 2.2, 2.4)
-    assert str(score).startswith("XENT|eos:in|n:5|v:")
+    score = Score("XENT", 2.314, signature({"eos": "in", "sentences": 5}), 2.2, 2.4)
+    assert str(score).startswith("XENT|eos:in|sentences:5|v:")
     assert str(score).endswith(" = 2.3140 [2.2000, 2.4000]")
     assert score.as_record()["value"] == 2.314
     for bad in (math.nan, math.inf):
