@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.rules import GrammarRules
@@ -55,10 +55,14 @@ class PCFG(GrammarRules):
     ) -> Self:
         """Read a grammar; what the file holds decides the format, unless it is given.
 
-        Arguments and errors are those of `truesource.grammar.formats.load_rules`.
+        In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
+        `truesource.grammar.formats.load_rules`.
         """
         from truesource.grammar.formats import load_rules
+        from truesource.grammar.languages import is_reference, load_language
 
+        if is_reference(path):
+            return cls.of(load_language(str(path)))
         return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
@@ -112,3 +116,21 @@ class PCFG(GrammarRules):
             InputError: the grammar cannot make the sentence.
         """
         return self.exact.viterbi(sentence)
+
+
+def language(name: str, **settings: Any) -> PCFG:
+    """The exact grammar of a language of the gallery.
+
+    Args:
+        name: of the language, or a reference such as ``dyck:k=2``.
+        settings: its settings, before those of the reference; values may be texts.
+
+    Raises:
+        InputError: there is no such language or setting, a value is outside its range, or the grammar is too large.
+
+    >>> language("dyck", k=2, depth=4)
+    PCFG(15 symbols, 4 words, 15 binary, 1 unary, 10 lexical rules)
+    """
+    from truesource.grammar.languages import load_language
+
+    return PCFG.of(load_language(name, settings))

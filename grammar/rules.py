@@ -205,6 +205,18 @@ class GrammarRules:
         return digest_rules([self.symbols, self.terminals, self.start, self.labels], self.tables())
 
     @property
+    def identity(self) -> str:
+        """What signatures call the grammar: 8 digits of the digest, after the language and its settings if it is one.
+
+        A grammar made from that of a language, by a merged vocabulary for example, is ``changed``.
+        """
+        language = self.meta.get("language")
+        if language is None:
+            return self.digest[:8]
+        changed = "" if language["digest"] == self.digest else "changed "
+        return f"{changed}{language['reference']} {self.digest[:8]}"
+
+    @property
     def n_rules(self) -> int:
         """Number of rules of all three kinds."""
         return len(self.binary) + len(self.unary) + len(self.lexical)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.generator.frame import ScoringFrame
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
-    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.tree import Tree
     from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
     from truesource.lmtrain.models import load_model
@@ -43,6 +43,7 @@ _HOMES = {
     "Treebank": "truesource.grammar.treebank",
     "compare": "truesource.evaluation.core.comparison",
     "english": "truesource.embedded",
+    "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",
     "train": "truesource.lmtrain.training",
 }
@@ -63,6 +64,7 @@ __all__ = [
     "__version__",
     "compare",
     "english",
+    "language",
     "load_model",
     "train",
 ]

@@ -211,7 +211,7 @@ def score_both(
         "tokens": paired.tokens,
         **(left_out or {}),
         "data": digest_sentences(sentences),
-        "grammar": pcfg.digest[:8],
+        "grammar": pcfg.identity,
         **reading_part(model),
     }
     return BothScored(oracle, paired, sentences, scores, open_skips, parts)

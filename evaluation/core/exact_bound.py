@@ -156,7 +156,7 @@ def bound_records(
         unknown = unknown_words(pcfg, (record["tokens"] for record in records))
         why = f"; {words_missing(unknown)}" if unknown else ""
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
-    tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.digest[:8]}
+    tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.identity}
     rows: dict[Objective, list[FloatArray]] = {}
     if "surprisal" in kept[0]:
         rows["causal"] = [-np.array([*r["surprisal"], r["stop_surprisal"]]) for r in kept]

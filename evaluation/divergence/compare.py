@@ -133,7 +133,7 @@ def _signed_parts(
         "excluded": len(measured.excluded),
         "contexts": len(measured.values),
         "data": digest_sentences(sentences),
-        "grammar": oracle.pcfg.digest[:8],
+        "grammar": oracle.pcfg.identity,
     }
 
 

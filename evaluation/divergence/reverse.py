@@ -106,7 +106,7 @@ def _signed_parts(oracle: Oracle, samples: Sequence[Sequence[str]], seed: int) -
         "contexts-of": "model",
         "samples": len(samples),
         "data": digest_sentences(samples),
-        "grammar": oracle.pcfg.digest[:8],
+        "grammar": oracle.pcfg.identity,
     }
 
 

@@ -207,7 +207,7 @@ def evaluate_pairs(
         "pairs-read": len(pairs),
         "pairs": len(some),
         "data": digest_pairs(some),
-        "grammar": pcfg.digest[:8],
+        "grammar": pcfg.identity,
         **reading_part(model),
     }
     return PairEvaluation(

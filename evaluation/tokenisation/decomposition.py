@@ -176,7 +176,7 @@ class Decomposition:
             bound=self.evaluation.total(self.run).bound,
             given=self.lengths or "none",
             **disjoint_part(self.excluded),
-            grammar=self.grammar.digest[:8],
+            grammar=self.grammar.identity,
             impossible=len(self.impossible),
             **({} if self.per_document == 1 else {"sentences-a-document": self.per_document}),
             **{"set-aside-as-altered": len(self.altered), "ci": ci_part(len(count), seed, "document"), **more},

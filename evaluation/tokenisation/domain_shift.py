@@ -138,8 +138,8 @@ def compare_sets(
 
 def _shift(shifted: Decomposition, shift: FloatArray, training: PCFG, lengths: LengthRange | None) -> dict[str, Score]:
     possible = np.isfinite(shift)
-    parts: dict[str, object] = {"training-grammar": training.digest[:8], "training-given": lengths or "none"}
-    signed = shifted.evaluation.signed(shifted.run, unit="share", grammar=shifted.grammar.digest[:8], **parts)
+    parts: dict[str, object] = {"training-grammar": training.identity, "training-given": lengths or "none"}
+    signed = shifted.evaluation.signed(shifted.run, unit="share", grammar=shifted.grammar.identity, **parts)
     scores = {"training_impossible": Score("training_impossible", float(1.0 - possible.mean()), signed)}
     if possible.any():
         value = float(shift[possible].sum() / shifted.words[possible].sum())
@@ -147,7 +147,7 @@ def _shift(shifted: Decomposition, shift: FloatArray, training: PCFG, lengths: L
             shifted.run,
             unit="nats/word",
             sentences=int(possible.sum()),
-            grammar=shifted.grammar.digest[:8],
+            grammar=shifted.grammar.identity,
             **parts,
         )
         scores["domain_shift_per_word"] = Score("domain_shift_per_word", value, signed)
@@ -165,8 +165,8 @@ def _growth(shifted: Decomposition, first: Decomposition, seed: int) -> dict[str
         signed = shifted.evaluation.signed(
             shifted.run,
             unit="nats/word",
-            grammar=shifted.grammar.digest[:8],
-            less=f"{first.grammar.digest[:8]}:{first.evaluation.parts['data']}",
+            grammar=shifted.grammar.identity,
+            less=f"{first.grammar.identity}:{first.evaluation.parts['data']}",
             ci=ci_part(min(len(shifted.words), len(first.words)), seed, "document"),
         )
         scores[name] = Score(name, float(growth.value[0]), signed, *ends(*studentised(growth)[:, 0]))

@@ -115,7 +115,7 @@ def word_surprisals(
         true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
     parts = _signed_parts(evaluation, settings, whole, seed)
     if truth is not None:
-        parts |= {"grammar": truth.digest[:8], "given": lengths or "none", **disjoint_part(excluded)}
+        parts |= {"grammar": truth.identity, "given": lengths or "none", **disjoint_part(excluded)}
     return WordTable(
         model=model.name,
         document=tuple(numbers),

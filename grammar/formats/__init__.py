@@ -67,7 +67,7 @@ def load_rules(
 
 
 def source_files(path: str | Path) -> list[Path]:
-    """The files that make up a grammar, sorted: one, or those of a Berkeley grammar."""
+    """The files that make up a grammar, sorted: one, or those of a Berkeley grammar; none of a language's name."""
     found = {file for name in names() for file in format_of(name).sources(Path(path)) if file.is_file()}
     return sorted(found)
 

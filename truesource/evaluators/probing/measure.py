@@ -132,7 +132,7 @@ def _parts(
         "sentences": len(sentences) - excluded,
         "excluded": excluded,
         "data": digest_sentences(sentences),
-        "grammar": oracle.pcfg.digest[:8],
+        "grammar": oracle.pcfg.identity,
     }
 
 

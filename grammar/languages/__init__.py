@@ -1,0 +1,96 @@
+"""Languages of known truth: one module a language, found by walking this folder.
+
+A module has ``LANGUAGE``, a `truesource.grammar.languages.shared.language.Language`; its name, with hyphens, is that
+of the language. A *reference* names one language and its settings: ``dyck``, ``dyck:k=2,depth=4``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from truesource.grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from truesource.grammar.languages.shared.language import Language, LanguageSettings
+    from truesource.grammar.rules import GrammarRules
+
+
+@cache
+def languages() -> dict[str, Language]:
+    """All languages by name, in alphabetical order."""
+    modules = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    return {name.replace("_", "-"): importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in modules}
+
+
+@cache
+def presets() -> dict[str, str]:
+    """Names of languages with settings of their own, such as ``cfg3b``, and the language of each."""
+    return {preset: name for name, language in languages().items() for preset in language.presets}
+
+
+def is_reference(text: str | Path) -> bool:
+    """Whether a text names a language; a file or folder of that name comes first."""
+    name = str(text).partition(":")[0]
+    return (name in languages() or name in presets()) and not Path(text).exists()
+
+
+def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:
+    """The rules of a language; arguments and errors are those of `truesource.grammar.pcfg.language`."""
+    from truesource.grammar.languages.shared.language import LARGEST
+
+    title, chosen = parse(name, settings)
+    rules = chosen.n_rules()
+    if rules > LARGEST:
+        raise InputError(
+            f"{reference(title, chosen)} has up to {rules:,} rules, more than the {LARGEST:,} that fit in memory;"
+            " choose smaller settings",
+            code="too-large",
+        )
+    built = languages()[title].build(chosen)
+    record = {"name": title, "reference": reference(title, chosen), "digest": built.digest}
+    return built.with_meta(language=record | {"citation": languages()[title].citation})
+
+
+def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, LanguageSettings]:
+    """The language that a name or a reference stands for, and its settings.
+
+    Raises:
+        InputError: there is no such language or setting, or a value is outside its range.
+    """
+    from truesource.grammar.records import explain
+
+    title, colon, rest = name.partition(":")
+    values: dict[str, Any] = {}
+    if title in presets():
+        values, title = dict(languages()[presets()[title]].presets[title]), presets()[title]
+    if title not in languages():
+        known = ", ".join([*languages(), *presets()])
+        raise InputError(f"there is no language {title!r}; choose one of {known}", code="no-language")
+    given = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
+    keys = [key for key, _, _ in given]
+    if len(set(keys)) < len(keys) or not all(key and equals and value for key, equals, value in given):
+        raise InputError(
+            f"write the settings of a language as {title}:key=value,key=value, each once, not as {name!r}",
+            code="bad-setting",
+        )
+    values |= {key: value for key, _, value in given}
+    try:
+        return title, languages()[title].settings(**(values | dict(settings or {})))
+    except ValidationError as error:
+        raise InputError(f"language {title}: {explain(error)}", code="bad-setting") from error
+
+
+def reference(name: str, settings: LanguageSettings) -> str:
+    """The language and all its settings, in a form that `parse` reads."""
+    from truesource.grammar.languages.shared.language import written
+
+    values = settings.model_dump()
+    given = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
+    return f"{name}:{given}" if given else name

@@ -1,0 +1,1 @@
+"""What all languages share."""
