@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -15,12 +14,6 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.progress import meter
 from truesource.grammar.tree import Tree
-
-#: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
-#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
-#: posterior.
-Tags = Literal["expected", "paper", "drawn"]
-TAGS: tuple[Tags, ...] = get_args(Tags)
 
 
 @dataclass(frozen=True, eq=False)

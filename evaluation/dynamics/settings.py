@@ -6,9 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from truesource.evaluation.dynamics.derivations import Tags
 from truesource.grammar.settings import Settings
 
+#: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
+#: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the
+#: posterior.
+Tags = Literal["expected", "paper", "drawn"]
 CurvesBy = Literal["class", "length", "position", "frequency", "depth"]
 
 

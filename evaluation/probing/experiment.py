@@ -19,8 +19,8 @@ from truesource.evaluation.probing.controls import (
 )
 from truesource.evaluation.probing.correlations import word_correlations
 from truesource.evaluation.probing.measures import group_accuracy, mean_intervals, probe_measures
-from truesource.evaluation.probing.settings import ProbeSettings
-from truesource.evaluation.probing.splits import By, ProbingSplit, numbered, split
+from truesource.evaluation.probing.settings import By, ProbeSettings
+from truesource.evaluation.probing.splits import ProbingSplit, numbered, split
 from truesource.evaluation.probing.targets import Targets
 from truesource.evaluation.probing.trainer import Probe, ProbeTrainer, Vectors
 from truesource.grammar.arrays import FloatArray, IntArray

@@ -6,9 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from truesource.evaluation.probing.splits import By
 from truesource.grammar.settings import Settings
 
+By = Literal["type", "position"]
+Kind = Literal["tag", "state", "span"]
+Given = Literal["sentence", "left"]
+Truth = Literal["argmax", "sampled"]
 Control = Literal["tokens", "split", "none"]
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.evaluation.probing.targets import Targets, Truth, used_labels
+from truesource.evaluation.probing.settings import Truth
+from truesource.evaluation.probing.targets import Targets, used_labels
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.posterior import Posterior, posterior, tables

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from truesource.evaluation.probing.settings import By
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import NothingToMeasureError
 
-By = Literal["type", "position"]
 SHARES = (0.8, 0.1, 0.1)  #: of the items: train, dev, test
 LARGEST = 0.01  #: of all items: more frequent word types are not measured on
 ENOUGH = 2.0  #: times as many words of items as dev and test take must be left to choose from

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
+from truesource.evaluation.probing.settings import Given, Kind, Truth
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
@@ -17,9 +17,6 @@ from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.progress import meter
 
-Kind = Literal["tag", "state", "span"]
-Given = Literal["sentence", "left"]
-Truth = Literal["argmax", "sampled"]
 SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.equal_cost import CostPoint
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.measure import Measured
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
     from truesource.evaluation.tokenisation.word_table import WordTable
     from truesource.generator.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
@@ -29,43 +29,6 @@ if TYPE_CHECKING:
 TEMPERATURES = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)  #: inverse ones
 REPEATS = 4  #: seeds of each estimator at equal cost
 CANDIDATES, PARTICLES = 64, 128  #: of the filter that stands for the truth where that cannot be enumerated
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """Which tables."""
-
-    grid: bool  #: perplexities of the published estimators
-    curves: bool  #: against the number of segmentations, their order, and the temperature
-    caching: bool  #: losses of repeated words
-    canonical: bool  #: whether the most probable segmentation of a word is the canonical one
-    equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
-    out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
-    words: bool  #: surprisals of words
-    leave_out_long: bool  #: leave out sentences of other languages that are too long for the model, or refuse them
-
-    @property
-    def of_texts(self) -> Wanted:
-        """Those that can be had of any texts: they need no truth, and are in no file of their own."""
-        return replace(self, equal_cost=0, out_of_domain=(), words=False)
-
-    def check(self, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
-        """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
-
-        Raises:
-            InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
-        """
-        from truesource.evaluation.tokenisation.curves import WARMED
-        from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
-
-        fewest = ESTIMATORS[WARMED].fewest
-        if self.curves and settings.samples < fewest:
-            raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
-        if not builder.factorises:
-            for name in ("caching", "canonical", "words"):
-                if getattr(self, name):
-                    reason = "some pieces reach over white space, so that words have no pieces of their own"
-                    raise InputError(f"{reason}; leave {name} out")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -138,6 +101,25 @@ class Tables:
         signed = signature({**own, **self.parts})
         scored = {"name": name, "value": record[name], "low": None, "high": None, "signature": signed}
         return {"table": table, **{key: value for key, value in record.items() if key != name}, **scored}
+
+
+def check_tables(wanted: Wanted, builder: LatticeBuilder, settings: EstimatorSettings) -> None:
+    """Refuse what cannot be had of a tokeniser, or of so few samples, before any work is done.
+
+    Raises:
+        InputError: a table is of words, and pieces reach over white space; or there are too few samples for it.
+    """
+    from truesource.evaluation.tokenisation.curves import WARMED
+    from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
+
+    fewest = ESTIMATORS[WARMED].fewest
+    if wanted.curves and settings.samples < fewest:
+        raise InputError(f"--curves needs at least {fewest} samples, for {WARMED}; got {settings.samples}")
+    if not builder.factorises:
+        for name in ("caching", "canonical", "words"):
+            if getattr(wanted, name):
+                reason = "some pieces reach over white space, so that words have no pieces of their own"
+                raise InputError(f"{reason}; leave {name} out")
 
 
 def make_tables(

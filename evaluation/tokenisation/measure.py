@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.errors import InputError
 
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.documents import Documents
     from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
     from truesource.evaluation.tokenisation.results import Evaluation
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
     from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
-Proposal = Literal["own", "fitted", "uniform"]
-PROPOSALS: tuple[Proposal, ...] = get_args(Proposal)
 #: the first of these that was run stands for log P(D) in gaps; estimates of all cuts first, then what bounds it best,
 #: and last what falls short as a rule
 MARGINAL = (

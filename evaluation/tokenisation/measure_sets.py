@@ -14,10 +14,10 @@ from truesource.grammar.errors import InputError
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.documents import Documents
-    from truesource.evaluation.tokenisation.further_tables import Tables, Wanted
+    from truesource.evaluation.tokenisation.further_tables import Tables
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.measure import Measured
-    from truesource.evaluation.tokenisation.settings import EstimatorSettings
+    from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
     from truesource.generator.piece_model import TokenisedModel
 
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected

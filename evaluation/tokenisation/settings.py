@@ -1,8 +1,12 @@
-"""Settings of estimators of a marginal log probability."""
+"""Settings of estimators of a marginal log probability, and which tables are made with them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+Proposal = Literal["own", "fitted", "uniform"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,3 +33,22 @@ class EstimatorRun:
 
     estimator: str  #: a name in `truesource.evaluation.tokenisation.estimators.registry.ESTIMATORS`
     settings: EstimatorSettings = field(default_factory=EstimatorSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which tables beside the estimates; `truesource.evaluation.tokenisation.further_tables` makes them."""
+
+    grid: bool  #: perplexities of the published estimators
+    curves: bool  #: against the number of segmentations, their order, and the temperature
+    caching: bool  #: losses of repeated words
+    canonical: bool  #: whether the most probable segmentation of a word is the canonical one
+    equal_cost: int  #: estimators at equal cost, on the first documents, of this number; 0: none
+    out_of_domain: Sequence[str]  #: other languages: changes of the grammar, such as ``zipf=0.5``
+    words: bool  #: surprisals of words
+    leave_out_long: bool  #: leave out sentences of other languages that are too long for the model, or refuse them
+
+    @property
+    def of_texts(self) -> Wanted:
+        """Those that can be had of any texts: they need no truth, and are in no file of their own."""
+        return replace(self, equal_cost=0, out_of_domain=(), words=False)

@@ -15,6 +15,7 @@ import pytest
 from command_line import Command
 from toy_english import BANK, TOY
 
+from truesource.evaluators import EVALUATORS
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
 
@@ -563,20 +564,42 @@ def test_a_model_of_another_architecture_is_trained_and_scored(here: Path, comma
     assert command("score", "cnn", "corpus", "--oracle", "toy.npz").code == 0
 
 
+HELP = """
+import contextlib, io, json, sys
+from truesource.cli.main import main
+
+def show_help(*verb):
+    sys.argv = ["truesource", *verb, "--help"]
+    with contextlib.redirect_stdout(io.StringIO()) as shown, contextlib.suppress(SystemExit):
+        main()
+    assert f"Usage: {' '.join(['truesource', *verb])}" in " ".join(shown.getvalue().split())
+    loaded.append((" ".join(verb), sorted(set(sys.modules) & set(HEAVY)), len(sys.modules)))
+
+loaded = []
+show_help()
+from typer.main import get_command
+from truesource.cli.app import VERBS
+for verb in VERBS:
+    show_help(verb)
+from truesource.cli.evaluate import verbs
+for verb in get_command(verbs()).commands:
+    show_help("evaluate", verb)
+json.dump(loaded, sys.stderr)
+"""
+HEAVY = (
+    *("accelerate", "datasets", "joblib", "matplotlib", "networkx", "nltk", "numba", "numpy", "pandas", "pyarrow"),
+    *("scipy", "sentencepiece", "tokenizers", "torch", "transformers"),
+)
+
+
 def test_help_imports_no_heavy_library_and_few_modules() -> None:
-    heavy = {"nltk", "torch", "transformers", "numba", "numpy", "scipy", "pandas", "pyarrow", "datasets", "matplotlib"}
-    code = (
-        "import sys\n"
-        "from truesource.cli.main import main\n"
-        "sys.argv = ['truesource', '--help']\n"
-        "try: main()\n"
-        "except SystemExit: pass\n"
-        f"print(sorted({heavy!r} & set(sys.modules)), len(sys.modules), file=sys.stderr)\n"
-    )
+    code = f"HEAVY = {HEAVY}\n{HELP}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    loaded, _, modules = done.stderr.strip().rpartition(" ")
-    assert loaded == "[]"
-    assert int(modules) < 500  # about 390; pydantic alone would add 100
+    loaded = json.loads(done.stderr)
+    assert [(verb, heavy) for verb, heavy, _ in loaded if heavy] == []
+    shown = [verb for verb, *_ in loaded]
+    assert {"", *VERBS, *(f"evaluate {each.name}" for each in EVALUATORS), "evaluate probe"} < set(shown)
+    assert loaded[0][2] < 500  # about 390; pydantic alone would add 100
 
 
 def test_convert_can_divide_weights_by_their_sums(here: Path, command: Command) -> None:

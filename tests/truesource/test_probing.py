@@ -14,7 +14,7 @@ import pytest
 from command_line import Command
 from tiny_run import prepare
 
-from truesource.evaluation.probing.targets import Kind
+from truesource.evaluation.probing.settings import Kind
 from truesource.evaluators.probing.measure import probe_model
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.experiment import build_report, execute, load_config, plan

@@ -10,11 +10,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.settings import Settings
-from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.report.finished_run import FinishedRun
     from truesource.run.config import RunConfig
+    from truesource.run.stage import Stage
 
 
 @dataclass(frozen=True, kw_only=True)

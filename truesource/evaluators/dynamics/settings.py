@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
 from truesource.evaluation.dynamics.settings import CurveSettings
-from truesource.run.config import RunConfig
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
 
 CurveMeasure = Literal["mean", "median", "kl"]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from truesource.grammar.settings import Settings
-from truesource.run.config import RunConfig
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
 
 
 class NaturalnessSettings(Settings):

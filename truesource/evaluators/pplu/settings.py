@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
 from truesource.grammar.settings import Settings
-from truesource.run.config import RunConfig
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
 
 
 class PpluSettings(Settings):

@@ -19,8 +19,9 @@ from truesource.evaluation.probing.results import (
     record_fields,
     task_parts,
 )
+from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.spans import span_targets
-from truesource.evaluation.probing.targets import Kind, Targets, word_targets
+from truesource.evaluation.probing.targets import Targets, word_targets
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import NothingToMeasureError

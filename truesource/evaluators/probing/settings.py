@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.probing.settings import ProbeSettings
-from truesource.evaluation.probing.targets import Given, Kind, Truth
+from truesource.evaluation.probing.settings import Given, Kind, ProbeSettings, Truth
 
 
 class ProbingSettings(ProbeSettings):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding
-from truesource.run.config import RunConfig
+
+if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
 
 
 class TendenciesSettings(Settings):

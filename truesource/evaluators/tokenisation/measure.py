@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation import measure as engine
-from truesource.evaluation.tokenisation.further_tables import Tables, make_tables
+from truesource.evaluation.tokenisation.further_tables import Tables, check_tables, make_tables
 from truesource.evaluation.tokenisation.measure_sets import MeasuredSets, measure_sets
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import TextSet, Warn, possible_estimators, read_text
@@ -98,7 +98,7 @@ def measure(
     estimation, wanted = settings.engine(seed), settings.wanted(words=words)
     every = [document for text in texts for document in text.documents]
     builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
-    wanted.check(builder, estimation)
+    check_tables(wanted, builder, estimation)
     texts = [replace(text, documents=text.documents[: settings.sentences]) for text in texts]
     read = {text.name: read_text(model, text, builder, settings.leave_out_long, warn) for text in texts}
     first = read[texts[0].name]

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from truesource.evaluation.tokenisation.further_tables import Wanted
-from truesource.evaluation.tokenisation.measure import Proposal, check_estimators
-from truesource.evaluation.tokenisation.measure_sets import check_set_names
 from truesource.evaluation.tokenisation.settings import EstimatorSettings as Engine
+from truesource.evaluation.tokenisation.settings import Proposal, Wanted
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 
@@ -72,6 +70,7 @@ class TokenisationSettings(Settings):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         from truesource.evaluation.tokenisation.domain_shift import parse_change
+        from truesource.evaluation.tokenisation.measure import check_estimators
 
         try:
             check_estimators(self.estimators, self.samples)
@@ -98,6 +97,8 @@ class TokenisationSettings(Settings):
 
 def check(config: RunConfig) -> None:
     """Refuse a configuration without what the evaluator needs, by a ValueError."""
+    from truesource.evaluation.tokenisation.measure_sets import check_set_names
+
     asked = config.evaluation.of(TokenisationSettings)
     counted = [model.name for model in config.models if model.of_pieces and model.resolve()[0].counts]
     if counted and (asked.before is not None or not asked.end):
