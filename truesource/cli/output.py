@@ -28,19 +28,17 @@ class OutputFiles:
         self._files = {name: file for name, file in files.items() if file is not None}
         self._claimed = claim_files(*self._files.values(), force=force)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._files
-
     def write(self, **contents: Callable[[Path], None]) -> list[str]:
-        """Write what was asked for, all or nothing; the names of the files.
+        """Write what was asked for, all or nothing, in the order of the options; the names of the files.
 
         Args:
             contents: by option, what writes the file.
         """
+        asked = {name: file for name, file in self._files.items() if name in contents}
         with self._claimed.together():
-            for name in self._files.keys() & contents.keys():
-                contents[name](self._files[name])
-        return [str(file) for name, file in self._files.items() if name in contents]
+            for name, file in asked.items():
+                contents[name](file)
+        return list(map(str, asked.values()))
 
     def finish(self, then: str, *, folder: Path | None = None, **contents: Callable[[Path], None]) -> None:
         """Write what was asked for, and say what was written and what to do next.
