@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 log = logging.getLogger("truesource")
-
-NoneType = type(None)
 
 
 class Settings(BaseModel):
@@ -57,16 +54,3 @@ class Settings(BaseModel):
             return resolve(value) if isinstance(value, Path) else value
 
         return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
-
-
-def plain_type(annotation: Any) -> tuple[Any, bool]:
-    """A field's type without ``None``, and whether it may be ``None``."""
-    if get_origin(annotation) is UnionType or str(get_origin(annotation)) == "typing.Union":
-        kept = [kind for kind in get_args(annotation) if kind is not NoneType]
-        return (kept[0] if len(kept) == 1 else annotation), len(kept) < len(get_args(annotation))
-    return annotation, False
-
-
-def choices(annotation: Any) -> tuple[Any, ...] | None:
-    """The values of a ``Literal``; None for other types."""
-    return get_args(annotation) if get_origin(annotation) is Literal else None

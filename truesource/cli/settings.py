@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Le
@@ -15,7 +16,7 @@ from pydantic.fields import FieldInfo
 from truesource.cli.sources import named
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings, plain_type
+from truesource.grammar.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -73,7 +74,7 @@ def option_name(field: str) -> str:
 
 
 def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    kind, optional = plain_type(field.annotation)
+    kind, optional = _plain_type(field.annotation)
     default = field.get_default(call_default_factory=True)
     flag = option_name(name)
     bounds: dict[str, Any] = {}
@@ -97,7 +98,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
 
 def _value(name: str, field: FieldInfo, given: Any) -> Any:
     """What an option says, as the field takes it."""
-    kind, _ = plain_type(field.annotation)
+    kind, _ = _plain_type(field.annotation)
     if _is_list(kind):
         parts = [part.strip() for part in (given or "").split(",") if part.strip()]
         return parts if given is not None else field.get_default(call_default_factory=True)
@@ -108,6 +109,14 @@ def _value(name: str, field: FieldInfo, given: Any) -> Any:
             raise InputError(f"two files of {option_name(name)} are called {twice!r}; name them, NAME=PATH")
         return dict(files)
     return given
+
+
+def _plain_type(annotation: Any) -> tuple[Any, bool]:
+    """A field's type without ``None``, and whether it may be ``None``."""
+    if get_origin(annotation) in (UnionType, Union):
+        kept = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return (kept[0] if len(kept) == 1 else annotation), len(kept) < len(get_args(annotation))
+    return annotation, False
 
 
 def _is_list(kind: Any) -> bool:
