@@ -297,10 +297,14 @@ def test_the_limit_of_accuracy_is_one_for_drawn_labels_only(
     assert ("limit of the expected" in texts) == ("expected for a drawn label" in texts) == (right == "argmax")
 
 
-def test_the_earlier_name_of_verb_and_key(finished: Path, command: Command) -> None:
+def test_the_earlier_name_of_verb_and_key(finished: Path, command: Command, caplog: pytest.LogCaptureFixture) -> None:
     assert "--targets" in command("evaluate", "probe", "--help").out
-    config = load_config(finished.parent.parent / "toy.yaml", ["evaluation={probe: {targets: [state]}}"])
+    file = finished.parent.parent / "toy.yaml"
+    config = load_config(file, ["evaluation={probe: {targets: [state]}}"])
     assert config.evaluation.of(ProbingSettings).targets == ("state",)
+    assert "the configuration key probe is now called probing" in caplog.text
+    with pytest.raises(InputError, match="probe is the earlier name of probing; give only probing"):
+        load_config(file, ["evaluation={probe: {}, probing: {}}"])
 
 
 def test_one_layer_of_vectors_stands_in_memory(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

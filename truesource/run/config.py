@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,6 @@ from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings
 from truesource.run.reading import read_settings
 
-log = logging.getLogger("truesource")
 S = TypeVar("S", bound=Settings)
 
 
@@ -104,16 +102,13 @@ def _switched(value: Any) -> Any:
 
 
 @cache
-def config_class(evaluators: tuple[tuple[str, type[Settings]], ...]) -> type[RunConfig]:
-    """A configuration in which these evaluators have keys.
-
-    Args:
-        evaluators: key and settings of each.
-    """
+def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
+    """A configuration in which these evaluators have keys."""
     keys: dict[str, Any] = {
-        name: (Annotated[settings | None, BeforeValidator(_switched)], None) for name, settings in evaluators
+        each.name: (Annotated[each.settings | None, BeforeValidator(_switched)], None) for each in evaluators
     }
     evaluation = create_model("EvaluationConfig", __base__=EvaluationConfig, **keys)
+    evaluation.renamed = {each.formerly: each.name for each in evaluators if each.formerly is not None}
     return create_model("RunConfig", __base__=RunConfig, evaluation=(evaluation, evaluation()))
 
 
@@ -132,9 +127,8 @@ def load_config(
     """
     values = read_settings(Path(path), overrides)
     known = tuple(evaluators)
-    _rename(values.get("evaluation"), {each.formerly: each.name for each in known if each.formerly is not None})
     try:
-        config = config_class(tuple((each.name, each.settings) for each in known))(**values)
+        config = config_class(known)(**values)
     except ValidationError as error:
         raise InputError(explain(error), path) from error
     for each in known:
@@ -144,11 +138,3 @@ def load_config(
             except ValueError as error:
                 raise InputError(str(error), path) from error
     return config
-
-
-def _rename(evaluation: Any, names: dict[str, str]) -> None:
-    """Give keys of earlier versions their name of today."""
-    if isinstance(evaluation, dict):
-        for old in [key for key in evaluation if key in names and names[key] not in evaluation]:
-            log.warning("the configuration key evaluation.%s is now called evaluation.%s", old, names[old])
-            evaluation[names[old]] = evaluation.pop(old)
