@@ -56,13 +56,18 @@ class PCFG(GrammarRules):
         """Read a grammar; what the file holds decides the format, unless it is given.
 
         In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
-        `truesource.grammar.formats.load_rules`.
+        `truesource.grammar.formats.load_rules` and of `language`; a language has a start symbol and no format.
         """
-        from truesource.grammar.formats import load_rules
-        from truesource.grammar.languages import is_reference, load_language
+        from truesource.grammar.errors import InputError
+        from truesource.grammar.formats import load_rules, source_files
+        from truesource.grammar.languages import is_reference, load_language, missing
 
         if is_reference(path):
+            if format is not None or start is not None:
+                raise InputError(f"{path} is a language, but a format and a start symbol are for files; remove them")
             return cls.of(load_language(str(path)))
+        if not Path(path).exists() and not source_files(path):
+            raise missing(path)
         return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,10 +37,23 @@ def presets() -> dict[str, str]:
     return {preset: name for name, language in languages().items() for preset in language.presets}
 
 
-def is_reference(text: str | Path) -> bool:
-    """Whether a text names a language; a file or folder of that name comes first."""
+def is_reference(text: str | Path, path: str | Path | None = None) -> bool:
+    """Whether a text names a language; a file or folder of that name, or at ``path``, comes first."""
     name = str(text).partition(":")[0]
-    return (name in languages() or name in presets()) and not Path(text).exists()
+    return (name in languages() or name in presets()) and not Path(path or text).exists()
+
+
+def missing(text: str | Path, path: str | Path | None = None) -> InputError:
+    """The error for a text that names no language, and no file, which would be at ``path`` or of that name."""
+    name = str(text).partition(":")[0]
+    if not re.fullmatch(r"[\w-]+", name):
+        return InputError("there is no such file", path or text, code="missing")
+    similar = "".join(f" (similar: {each})" for each in get_close_matches(name, [*languages(), *presets()], 1))
+    return InputError(
+        f"there is no such file and no language {name!r}{similar}; truesource languages lists all",
+        text,
+        code="missing",
+    )
 
 
 def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:

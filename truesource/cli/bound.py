@@ -52,7 +52,9 @@ class BoundSettings(Settings):
 
 @with_options(BoundSettings)
 def command(
-    grammar: Annotated[Path | None, typer.Argument(help="Grammar file: .npz, or text in any format.")] = None,
+    grammar: Annotated[
+        Path | None, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")
+    ] = None,
     corpus: Annotated[
         Path | None, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")
     ] = None,

@@ -32,7 +32,7 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(help="Grammar file, corpus folder, or NAME of NAME.grammar and NAME.lexicon (Berkeley)."),
+        typer.Argument(help="Grammar file (NAME of NAME.grammar and NAME.lexicon, too), language, or corpus folder."),
     ],
     target: Annotated[
         Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")

@@ -12,7 +12,7 @@ from truesource.grammar.conventions import Name
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]
-Grammar = Annotated[Path, typer.Argument(help="Grammar file: .npz, or text in any format.")]
+Grammar = Annotated[Path, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")]
 Lengths = Annotated[str, typer.Option("--lengths", help="Range of sentence lengths, such as 6..25, or none.")]
 Convention = Annotated[
     Name,
@@ -48,7 +48,9 @@ FrameName = Annotated[
 ]
 SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folder.")]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
-OracleGrammar = Annotated[Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from.")]
+OracleGrammar = Annotated[
+    Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")
+]
 TextOrCorpus = Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs; this run is written to RUNS/NAME.")]
 Rebuild = Annotated[bool, typer.Option("--force", help="Repeat all stages, even those that are up to date.")]

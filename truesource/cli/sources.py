@@ -74,11 +74,16 @@ def read_source(
 
 
 def named(given: str) -> tuple[str, Path]:
-    """The name and the path of ``NAME=PATH``; of a bare path, its file's name without ending."""
-    title, separator, rest = given.partition("=")
-    if separator and title and not Path(given).exists():
-        return title, Path(rest)
+    """The name and the path of ``NAME=PATH``; of a bare path, its file's name without ending; of a language, itself."""
+    from truesource.grammar.languages import is_reference
+
     path = Path(given)
+    if is_reference(given):
+        return given, path
+    title, separator, rest = given.partition("=")
+    meant = ":" not in title or Path(rest).exists()  # else it is a language, misspelt
+    if separator and title and meant and not path.exists():
+        return title, Path(rest)
     return path.name.removesuffix(".gz").rsplit(".", 1)[0] or given, path
 
 
@@ -88,13 +93,17 @@ def kind_of(given: str) -> str:
     Raises:
         InputError: nothing is there.
     """
+    from truesource.grammar.languages import is_reference, missing
+
     path = Path(given)
     if path.is_dir():
         return "corpus" if (path / "record.json").exists() else "treebank"
     if not path.exists():
         if any(c in given for c in "*?["):
             return "treebank"
-        raise InputError("there is no such file", path)
+        if is_reference(given):
+            return "grammar"
+        raise missing(given)
     bare = path.name.removesuffix(".gz")
     if bare.endswith((".npz", ".lexicon")):
         return "grammar"

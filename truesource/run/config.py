@@ -54,8 +54,10 @@ class RunConfig(Settings):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        if (self.grammar.method == "file") == (self.treebank is not None):
-            raise ValueError("give a treebank to induce from, or grammar: {method: file}, not both and not neither")
+        if (self.grammar.method in ("file", "language")) == (self.treebank is not None):
+            raise ValueError(
+                "give a treebank to induce from, or else grammar: {language: NAME} or grammar: {method: file}, not both"
+            )
         names = [model.name for model in self.models]
         if len(set(names)) < len(names) or "oracle" in names:
             raise ValueError("model names must differ, and 'oracle' is taken")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -13,6 +14,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
 from truesource.grammar.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.run.named_grammar import LANGUAGE, reference_of
 from truesource.run.reading import read_settings
 
 ONE_VOCABULARY = ("tokenizer", "vocab_size", "min_count")  #: settings that all cells share
@@ -112,7 +114,7 @@ class SweepConfig(Settings):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     title: str | None = None  #: of the report
     seed: int = Field(1, ge=0, lt=2**32)  #: of the corpus, if it is sampled here, and of the bootstrap
-    grammar: str | EmbeddedGrammar  #: what the corpus was drawn from: a file, relative to the configuration
+    grammar: str | EmbeddedGrammar  #: what the corpus was drawn from: a file, or a language as in a run
     corpus: str | CorpusConfig  #: a corpus folder, relative to the configuration; or what to sample, as in a run
     vocabulary_sentences: int | None = Field(
         None, ge=1
@@ -120,6 +122,11 @@ class SweepConfig(Settings):
     base: BaseModelEntry
     axes: AxesConfig
     evaluation: SweepEvaluation = SweepEvaluation()
+
+    @field_validator("grammar", mode="before")
+    @classmethod
+    def _gather_language(cls, value: Any) -> Any:
+        return reference_of(value) if isinstance(value, Mapping) and value.get(LANGUAGE) is not None else value
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

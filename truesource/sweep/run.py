@@ -10,6 +10,7 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.files import remove_leftovers_in, write_json
 from truesource.grammar.locks import exclusive
 from truesource.grammar.parallel import Share
+from truesource.run.named_grammar import grammar_at
 from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
 from truesource.sweep.plan import Data
@@ -76,7 +77,7 @@ def grammar_of(config: SweepConfig, base: Path) -> PCFG:
 
     if isinstance(config.grammar, EmbeddedGrammar):
         return english()
-    return PCFG.load(_resolve(config.grammar, base))
+    return PCFG.load(grammar_at(config.grammar, lambda name: str(_resolve(name, base))))
 
 
 def corpus_folder(config: SweepConfig, base: Path) -> Path | None:

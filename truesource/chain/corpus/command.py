@@ -9,7 +9,7 @@ import typer
 
 from truesource.chain.corpus.config import SampleSettings
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Heads, Lengths, Scheduler, Seed, Shard, Workers
+from truesource.cli.options import Force, Grammar, Heads, Lengths, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @with_options(SampleSettings)
 def command(
-    grammar: Annotated[Path, typer.Argument(help="Grammar file (.npz or text).")],
+    grammar: Grammar,
     output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
     settings: SampleSettings,
     number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Sentences, all splits together.")] = None,

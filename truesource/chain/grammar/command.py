@@ -45,7 +45,9 @@ Unbracketed = Annotated[
     Path | None, typer.Option(help="Instead of a treebank: tokenised sentences, or a corpus folder.")
 ]
 Brackets = Annotated[str | None, typer.Option(help="Instead of a treebank: use the brackets of trees; ignore labels.")]
-StartFrom = Annotated[Path | None, typer.Option(help="Grammar that --unbracketed or --brackets re-estimates.")]
+StartFrom = Annotated[
+    Path | None, typer.Option(help="Grammar (file or language) that --unbracketed or --brackets re-estimates.")
+]
 Iterations = Annotated[int | None, typer.Option(min=1, help="Maximum EM iterations with --start-from (default: 50).")]
 TraceFile = Annotated[Path | None, typer.Option(help="JSON Lines file: a record for each EM iteration.")]
 

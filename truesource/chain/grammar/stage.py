@@ -13,8 +13,10 @@ from truesource.grammar.diagnostics import diagnose, require_consistent
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.formats import source_files
+from truesource.grammar.languages import is_reference, parse, reference
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.treebank import Treebank
+from truesource.run.named_grammar import grammar_at, language_at
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -28,18 +30,39 @@ def stages(config: RunConfig) -> list[Stage]:
 
 
 def inputs(run: RunFolder) -> Any:
-    """Settings, seed, and the treebank or the file."""
+    """Settings, seed, and the treebank, the file or the language."""
     config = run.config.grammar
-    value: dict[str, Any] = {"grammar": config.model_dump(mode="json"), "treebank": run.outputs.get("treebank")}
-    if config.file is not None:
-        path = Path(run.resolve(config.file))
-        try:
-            value["file"] = [digest_file(file) for file in source_files(path) or [path]]
-        except OSError as error:
-            raise InputError(f"cannot read the grammar: {error.strerror}", path) from error
+    settings = config.model_dump(mode="json", exclude={"language"})
+    value: dict[str, Any] = {"grammar": settings, "treebank": run.outputs.get("treebank")}
+    if (given := _given(run)) is not None:
+        value |= _identity(given)
     if config.method == "split_merge":
         value["seed"] = run.config.seed
     return value
+
+
+def _given(run: RunFolder) -> str | None:
+    """The file or language that is the grammar; None where it is induced."""
+    config = run.config.grammar
+    if config.language is not None:
+        return language_at(config.language, run.resolve)
+    return None if config.file is None else grammar_at(config.file, run.resolve)
+
+
+def _identity(given: str) -> dict[str, Any]:
+    """What a grammar that is given depends on.
+
+    Raises:
+        InputError: its file cannot be read.
+    """
+    if is_reference(given):
+        name, settings = parse(given)
+        files = PCFG.load(given).digest if settings.named_files() else None  # they may hold something else next time
+        return {"language": reference(name, settings), "files": files}
+    try:
+        return {"file": [digest_file(file) for file in source_files(given) or [Path(given)]]}
+    except OSError as error:
+        raise InputError(f"cannot read the grammar: {error.strerror}", given) from error
 
 
 def make(run: RunFolder) -> str:
@@ -48,12 +71,13 @@ def make(run: RunFolder) -> str:
     folder = run.folder / "grammar"
     trace: Trace = ()
     held_out = _held_out(run)
-    if config.method == "file":
-        pcfg = PCFG.load(run.resolve(str(config.file)))
+    given = _given(run)
+    if given is not None:
+        pcfg = PCFG.load(given)
     else:
         bank = Treebank.read(run.folder / "treebank" / "treebank.mrg.gz", None)
         pcfg, trace = induce(bank, config, seed=run.config.seed, held_out=held_out, checkpoint=_checkpoint(run))
-    require_consistent(pcfg, config.file and run.resolve(config.file))
+    require_consistent(pcfg, given)
     pcfg.save(run.grammar_file, force=True)
     (folder / "trace.jsonl").unlink(missing_ok=True)
     if trace and config.method == "split_merge":

@@ -25,7 +25,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Corpus folders, text, treebanks, or grammars to sample from; NAME=PATH names one.",
+            help="Corpora, texts, treebanks; grammars or languages to sample from. NAME=PATH names one.",
         ),
     ],
     reference: Annotated[

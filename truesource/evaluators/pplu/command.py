@@ -31,7 +31,9 @@ def command(
     model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
     corpus: TextOrCorpus,
     settings: PpluSettings,
-    oracle: Annotated[Path | None, typer.Option("--oracle", help="Grammar that the corpus was sampled from.")] = None,
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")
+    ] = None,
     split: SplitName = "eval",
     sentences: FirstSentences = None,
     frame: FrameName = "default",

@@ -32,7 +32,8 @@ def command(
     ],
     settings: TendenciesSettings,
     oracle: Annotated[
-        Path | None, typer.Option("--oracle", help="Grammar: compare with its exact distribution.")
+        Path | None,
+        typer.Option("--oracle", help="Grammar (file or language): compare with its exact distribution."),
     ] = None,
     reference: Annotated[
         str | None, typer.Option("--reference", help="Corpus, text or treebank: compare with its sentences.")

@@ -31,7 +31,9 @@ def command(
     model: Annotated[Path, typer.Argument(help="Folder of a causal model of pieces (BPE, unigram, WordPiece).")],
     text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line; or NAME=PATH.")],
     settings: TokenisationSettings,
-    oracle: Annotated[Path | None, typer.Option("--oracle", help="Grammar that the text was sampled from.")] = None,
+    oracle: Annotated[
+        Path | None, typer.Option("--oracle", help="Grammar that the text was sampled from: a file, or a language.")
+    ] = None,
     lengths: Condition = None,
     split: SplitName = "eval",
     seed: Seed = 1,
