@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from truesource.generator.language_model import Objective
+if TYPE_CHECKING:
+    from truesource.generator.language_model import Objective
+
 
 #: keys that the record of every model holds, whatever its architecture; it has these values where it takes no such
 #: setting. Records of finished runs are compared with new ones, so this never changes: settings of later architectures

@@ -69,6 +69,11 @@ def process_group() -> Iterator[None]:
 
 
 def _connection_lost(error: RuntimeError) -> bool:
+    """Whether the connection to another process is lost.
+
+    NCCL and the store raise a `DistError`. Gloo raises a plain RuntimeError without attributes (torch 2.13), so only
+    its message shows the reason: it begins with the path of a file of gloo, or names the closed connection.
+    """
     text = str(error)
     return isinstance(error, distributed.DistError) or any(mark in text for mark in ("gloo", "Connection closed"))
 

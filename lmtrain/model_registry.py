@@ -79,5 +79,10 @@ def network_names() -> list[str]:
     return [name for name in names() if not settings_class(name).counts]
 
 
+def masked_names() -> list[str]:
+    """The architectures of masked models."""
+    return [name for name in names() if settings_class(name).objective == "masked"]
+
+
 def _name_of(model_type: object) -> str | None:
     return next((name for name in names() if (settings_class(name).model_type or name) == model_type), None)

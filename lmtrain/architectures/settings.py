@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from truesource.generator.language_model import Objective
 from truesource.lmtrain.config import ModelConfig
+
+if TYPE_CHECKING:
+    from truesource.generator.language_model import Objective
 
 
 class NetworkSettings(ModelConfig):

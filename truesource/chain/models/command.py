@@ -10,6 +10,7 @@ import typer
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Overrides, Seed
 from truesource.lmtrain.architectures import DEFAULT, names
+from truesource.lmtrain.model_registry import masked_names
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
-    model: Annotated[str, typer.Option(metavar="|".join(names()), help="Architecture.")] = DEFAULT,
+    model: Annotated[
+        str, typer.Option(metavar="|".join(names()), help=f"Architecture; {', '.join(masked_names())} are masked.")
+    ] = DEFAULT,
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
     oracle: Annotated[
@@ -32,7 +35,7 @@ def command(
 ) -> None:
     """Train a language model on a corpus. After Ctrl-C the same command continues.
 
-    Masked models (bert, roberta, deberta) predict a word from all others; the others are causal.
+    A masked model predicts a word from all others, a causal model from those before it.
 
     Keys of --set: model.min_count (rarer words become the unknown word), model.tokenizer (word, bpe, unigram),
     model.vocab_size, model.layers, model.dim, model.dropout, and those of the architecture;
