@@ -16,10 +16,10 @@ import numpy as np
 
 from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
+from truesource.evaluation.measures.repetitions import DRAWS
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError, NothingToMeasureError
 
-DRAWS = 9999
 AT_ONCE = 2**22  #: most numbers held for draws
 
 

@@ -13,12 +13,12 @@ from joblib import Parallel, delayed
 
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail, judged
+from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.progress import meter
 
-PERMUTATIONS = 999
 RANKS = 10_000  #: most frequent words that rank-frequency distributions are taken over, by default
 STATISTICS = ("tv", "linf", "rank_ks")
 _BATCH = 16  #: permutations a task

@@ -16,10 +16,10 @@ from truesource.evaluation.tendencies.curves import curves_of
 from truesource.evaluation.tendencies.findings import Tendencies
 from truesource.evaluation.tendencies.measured import Sample, Sizes
 from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_own_rank, rank_frequency
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.table import (
     KINDS,
     Sentences,
-    TendencySettings,
     TendencyTable,
     check_sources,
     classes_of,

@@ -19,10 +19,10 @@ from truesource.evaluation.tendencies.findings import Tendencies, TruthCurves
 from truesource.evaluation.tendencies.floor import floor
 from truesource.evaluation.tendencies.measured import Sample, Sizes, against, ranks_against
 from truesource.evaluation.tendencies.rank_frequency import by_rank_of
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.table import (
     KINDS,
     Sentences,
-    TendencySettings,
     TendencyTable,
     check_sources,
     classes_of,

@@ -10,8 +10,8 @@ from typing import Any
 from truesource.evaluation.tendencies.against_sample import against_sample
 from truesource.evaluation.tendencies.against_truth import against_truth
 from truesource.evaluation.tendencies.findings import Tendencies
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.shares import stopwords_among, symbols
-from truesource.evaluation.tendencies.table import TendencySettings
 from truesource.evaluation.tendencies.truth import Truth
 
 Sentences = list[list[str]]

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
-from truesource.evaluation.measures import discrete_tests
 from truesource.evaluation.measures.discrete_tests import MeanDifference
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
-from truesource.evaluation.measures.permutation import PERMUTATIONS
 from truesource.evaluation.tendencies.findings import Finding, Null, SampleCurves, Tendencies, TruthCurves
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
-from truesource.grammar.inference.exact import Variant
 
 Sentences = Sequence[Sequence[str]]
-CHANCE = 999  #: samples of the truth that show what chance does
 LEVEL = 0.05
 #: where each measure stands in the table, and on which side of chance it is far
 KINDS: dict[str, tuple[str, Tail]] = {
@@ -46,19 +43,6 @@ WHY = {
     "types": "a sample has, or could have, no word that is known",
     "bigram_types": "a sample has, or could have, no two neighbouring words that are known",
 }
-
-
-@dataclass(frozen=True)
-class TendencySettings:
-    """How tendencies are compared."""
-
-    #: classes of words whose shares are measured, such as stopwords: which of some words belong to each
-    classes: Mapping[str, Callable[[Sequence[str]], Sequence[str]]] = field(default_factory=dict)
-    chance: int = CHANCE  #: samples of the truth; p-values are 1 / (1 + chance) or more
-    permutations: int = PERMUTATIONS  #: of sentences, against another text
-    draws: int = discrete_tests.DRAWS  #: of lengths and shares
-    variant: Variant = "default"  #: ``paper``: published definitions, and algorithm 1 as printed
-    seed: int = 0
 
 
 class TendencyTable:

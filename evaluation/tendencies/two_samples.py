@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
-from truesource.evaluation.measures.permutation import PERMUTATIONS
+from truesource.evaluation.measures.repetitions import PERMUTATIONS
 from truesource.evaluation.tendencies.type_token import TypeCounts, fit_heaps, pooled
 from truesource.grammar.errors import InputError
 

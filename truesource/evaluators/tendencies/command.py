@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from truesource.evaluation.tendencies.findings import Tendencies
-    from truesource.evaluation.tendencies.table import TendencySettings
+    from truesource.evaluation.tendencies.settings import TendencySettings
     from truesource.grammar.conditioning import LengthRange
 
 Texts = dict[str, list[list[str]]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from truesource.embedded import read_stopwords
 from truesource.evaluation.tendencies.decoding_schemes import classes_for
-from truesource.evaluation.tendencies.table import TendencySettings
+from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluators.tendencies.settings import TendenciesSettings
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from truesource.evaluation.tendencies.settings import TendencySettings as Engine
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding
@@ -29,8 +30,10 @@ class TendenciesSettings(Settings):
     reference: Literal["truth", "split"] = Field(
         "truth", description="Compare with the exact distribution (truth) or the sentences of the split."
     )
-    chance: int = Field(999, ge=19, description="Number of samples of the truth that show what chance does.")
-    permutations: int = Field(999, ge=19, description="Number of permutations of sentences, for a reference text.")
+    chance: int = Field(Engine.chance, ge=19, description="Number of samples of the truth that show what chance does.")
+    permutations: int = Field(
+        Engine.permutations, ge=19, description="Number of permutations of sentences, for a reference text."
+    )
     stopwords: Path | None = Field(None, description="File of stopwords, one per line (default: English).")
     variant: Literal["default", "paper"] = Field(
         "default", description="Use the published definitions and tests (paper), for a reference text."
