@@ -1,0 +1,82 @@
+"""Random n-gram languages (Svete et al. 2024)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from pydantic import Field
+
+from truesource.grammar.arrays import FloatArray
+from truesource.grammar.automaton import Automaton
+from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
+from truesource.grammar.rules import GrammarRules
+
+
+class NgramSettings(LanguageSettings):
+    """Parameters of random n-gram languages."""
+
+    order: int = Field(3, ge=1, le=20, description="Words of an n-gram; each depends on order - 1 before it.")
+    vocabulary: int = Field(12, ge=1, le=10**6, description="Number of different words.")
+    concentration: float = Field(
+        0.3, ge=0.05, le=1000.0, description="Dirichlet concentration of the next word after each context."
+    )
+    mean_length: float = Field(20.0, ge=1.5, le=1e6, description="Mean number of words of a string.")
+    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random probabilities.")
+
+    def n_contexts(self) -> int:
+        """Contexts of 0 to order - 1 words; those of fewer than order - 1 are at the beginning of a string."""
+        return sum(self.vocabulary**length for length in range(self.order))
+
+    def n_rules(self) -> int:
+        """Two for each word after each context, and one for each word."""
+        return 2 * self.n_contexts() * self.vocabulary + self.vocabulary
+
+
+def tables(settings: NgramSettings) -> FloatArray:
+    """P(word | context, the string goes on), (contexts, vocabulary); shorter contexts first, each length in order."""
+    rng = generator(settings.seed, 3)
+    return dirichlet(rng, settings.concentration, (settings.n_contexts(), settings.vocabulary))
+
+
+def build(settings: NgramSettings) -> GrammarRules:
+    """An n-gram language whose probabilities are drawn from a symmetric Dirichlet distribution, one for each context.
+
+    A context is the ``order`` - 1 words before, or all of them at the beginning of a string. After each word, the
+    string ends with probability 1 / ``mean_length`` whatever the context, so lengths are geometric and no string is
+    empty. Symbols are contexts, such as ``after w1 w2`` and ``after <bos> w1``.
+    """
+    v, order, end = settings.vocabulary, settings.order, 1.0 / settings.mean_length
+    words = [f"w{w}" for w in range(1, v + 1)]
+    names: list[str] = []
+    targets = []
+    first = 0  # number of the first context of a length
+    for length in range(order):
+        begin = ["<bos>"] if length < order - 1 else []
+        names += (" ".join(["after", *begin, *context]) for context in itertools.product(words, repeat=length))
+        followers = np.arange(v ** (length + 1))  # a context and a word, as one number to the base v
+        longest = length == order - 1
+        targets.append(first + followers % v**length if longest else first + v**length + followers)
+        first += v**length
+    weight = tables(settings) * (1.0 - end)
+    return Automaton(
+        states=names,
+        words=words,
+        source=np.repeat(np.arange(first), v),
+        word=np.tile(np.arange(v), first),
+        target=np.concatenate(targets),
+        weight=weight.ravel(),
+        end=np.full(first, end),
+    ).grammar()
+
+
+LANGUAGE = Language(
+    title="random n-gram languages",
+    tests="dependence on a fixed number of words before",
+    citation=(
+        "Svete, Borenstein, Zhou, Augenstein and Cotterell (2024), Can transformers learn n-gram language models?, EMNLP"
+    ),
+    settings=NgramSettings,
+    build=build,
+)
