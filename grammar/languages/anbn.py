@@ -32,8 +32,8 @@ LANGUAGE = Language(
     title="a number of a, then as many b",
     tests="counting",
     citation=(
-        "Gers and Schmidhuber (2001), LSTM recurrent networks learn simple context-free and context-sensitive languages,"
-        " IEEE Transactions on Neural Networks"
+        "Gers and Schmidhuber (2001), LSTM recurrent networks learn simple context-free and context-sensitive"
+        " languages, IEEE Transactions on Neural Networks"
     ),
     settings=AnbnSettings,
     build=build,

@@ -14,7 +14,7 @@ from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, 
 from truesource.grammar.rules import GrammarRules
 
 
-class NgramSettings(LanguageSettings):
+class RandomNgramSettings(LanguageSettings):
     """Parameters of random n-gram languages."""
 
     order: int = Field(3, ge=1, le=20, description="Words of an n-gram; each depends on order - 1 before it.")
@@ -34,13 +34,13 @@ class NgramSettings(LanguageSettings):
         return 2 * self.n_contexts() * self.vocabulary + self.vocabulary
 
 
-def tables(settings: NgramSettings) -> FloatArray:
+def tables(settings: RandomNgramSettings) -> FloatArray:
     """P(word | context, the string goes on), (contexts, vocabulary); shorter contexts first, each length in order."""
     rng = generator(settings.seed, 3)
     return dirichlet(rng, settings.concentration, (settings.n_contexts(), settings.vocabulary))
 
 
-def build(settings: NgramSettings) -> GrammarRules:
+def build(settings: RandomNgramSettings) -> GrammarRules:
     """An n-gram language whose probabilities are drawn from a symmetric Dirichlet distribution, one for each context.
 
     A context is the ``order`` - 1 words before, or all of them at the beginning of a string. After each word, the
@@ -75,8 +75,9 @@ LANGUAGE = Language(
     title="random n-gram languages",
     tests="dependence on a fixed number of words before",
     citation=(
-        "Svete, Borenstein, Zhou, Augenstein and Cotterell (2024), Can transformers learn n-gram language models?, EMNLP"
+        "Svete, Borenstein, Zhou, Augenstein and Cotterell (2024), Can transformers learn n-gram language models?,"
+        " EMNLP"
     ),
-    settings=NgramSettings,
+    settings=RandomNgramSettings,
     build=build,
 )

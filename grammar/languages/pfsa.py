@@ -120,7 +120,8 @@ def _logits(settings: PfsaSettings, word: IntArray, rng: np.random.Generator) ->
     for _ in range(settings.rank):
         of_state, of_word = rng.standard_normal(settings.states), rng.standard_normal(settings.vocabulary)
         logits += of_state[:, None] * of_word[word]
-    return logits / np.sqrt(settings.rank)
+    logits /= np.sqrt(settings.rank)
+    return logits
 
 
 LANGUAGE = Language(

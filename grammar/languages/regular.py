@@ -34,13 +34,14 @@ ACCEPTORS = {
     "tomita6": Acceptor(BITS, [(1, 2), (2, 0), (0, 1)], frozenset({0})),
     "tomita7": Acceptor(BITS, [(0, 1), (2, 1), (2, 3), (None, 3)], frozenset({0, 1, 2, 3})),
 }
+Which = Literal["modular", "ab-star", "tomita1", "tomita2", "tomita3", "tomita4", "tomita5", "tomita6", "tomita7"]
 
 
 class RegularSettings(LanguageSettings):
     """Parameters of small regular languages."""
 
-    which: Literal["modular", "ab-star", "tomita1", "tomita2", "tomita3", "tomita4", "tomita5", "tomita6", "tomita7"] = (
-        Field("modular", description="The language; modular: strings of 0 and 1 with a multiple of modulus 1s.")
+    which: Which = Field(
+        "modular", description="The language; modular: strings of 0 and 1 with a multiple of modulus 1s."
     )
     modulus: int | None = Field(None, ge=1, le=10_000, description="Of which=modular (default: 2, which is parity).")
     end: float = Field(0.1, ge=1e-4, le=0.99, description="Probability that a string ends where it may.")

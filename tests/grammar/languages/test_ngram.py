@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.languages.ngram import NgramSettings, tables
+from truesource.grammar.languages.ngram import RandomNgramSettings, tables
 from truesource.grammar.pcfg import language
 
 SETTINGS = st.builds(
-    NgramSettings,
+    RandomNgramSettings,
     order=st.integers(1, 4),
     vocabulary=st.integers(1, 3),
     concentration=st.floats(0.05, 5.0),
@@ -22,7 +22,7 @@ SETTINGS = st.builds(
 
 @given(SETTINGS)
 @settings(max_examples=25, deadline=None)
-def test_next_token_probabilities_are_those_of_the_tables(given: NgramSettings) -> None:
+def test_next_token_probabilities_are_those_of_the_tables(given: RandomNgramSettings) -> None:
     v, end, rng = given.vocabulary, 1.0 / given.mean_length, np.random.default_rng(6)
     table = tables(given)
     grammar = language("ngram", **given.model_dump())
