@@ -16,14 +16,14 @@ LARGEST = 5_000_000  #: rules of a language; a grammar of so many takes about 1 
 
 
 def _split(value: Any) -> Any:
-    return value.split("+") if isinstance(value, str) else value
+    return value.split("+") if isinstance(value, str) else (value,) if isinstance(value, int) else value
 
 
 def _joined(value: tuple[Any, ...]) -> str:
     return "+".join(map(str, value))
 
 
-#: whole numbers, in text joined by ``+``, such as ``2+3``
+#: whole numbers, in text joined by ``+``, such as ``2+3``; a number alone is one of them
 Numbers = Annotated[tuple[int, ...], BeforeValidator(_split), PlainSerializer(_joined)]
 
 
