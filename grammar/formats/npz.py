@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 import numpy as np
 from pydantic import with_config
@@ -31,6 +31,23 @@ _WHAT, _REMEDY = "this .npz", "name a truesource grammar, or make it again"
 
 
 @with_config(STRICT)
+class LanguageOfGrammar(TypedDict):
+    """The language that a grammar is, or was made from; see `truesource.grammar.languages.load_language`."""
+
+    name: str
+    reference: str
+    digest: str
+    citation: str
+
+
+@with_config(STRICT)
+class Meta(TypedDict):
+    """How a grammar was made, as far as this package reads it."""
+
+    language: NotRequired[LanguageOfGrammar]
+
+
+@with_config(STRICT)
 class Header(TypedDict):
     """What is in the file besides the arrays, as JSON."""
 
@@ -40,7 +57,7 @@ class Header(TypedDict):
     terminals: tuple[str, ...]
     labels: tuple[str, ...]
     start: Count
-    meta: dict[str, Any]
+    meta: Meta
     digest: str
 
 
@@ -91,7 +108,7 @@ def load_npz(path: str | Path) -> GrammarRules:
             terminals=head["terminals"],
             start=head["start"],
             labels=head["labels"],
-            meta=head["meta"],
+            meta=dict(head["meta"]),
             **arrays,
         )
     except InputError as error:

@@ -16,6 +16,8 @@ from truesource.cli.verb import Verb
 VERBS = {
     "demo": ("truesource.cli.demo", "Run the whole chain on the embedded English grammar."),
     "run": ("truesource.cli.run", "Run an experiment from its configuration."),
+    "languages": ("truesource.cli.languages", "List the languages whose exact grammar comes with truesource."),
+    "language": ("truesource.cli.language", "Describe one of these languages, or write its grammar."),
     "induce": ("truesource.chain.grammar.command", "Induce a grammar from a treebank."),
     "sample": ("truesource.chain.corpus.command", "Sample a corpus from a grammar."),
     "parse": ("truesource.cli.parse", "Write the best tree of every sentence."),

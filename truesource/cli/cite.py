@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from truesource.cli.console import echo
 
 WORKS = (
@@ -41,13 +46,53 @@ WORKS = (
 )
 
 
-def command() -> None:
+def command(
+    subject: Annotated[
+        str | None,
+        typer.Argument(help="Grammar, language, corpus or run: also list what to cite for its language."),
+    ] = None,
+) -> None:
     """List the publications that a paper which uses truesource should cite.
 
-    Example: truesource cite
+    Example: truesource cite corpus/
     """
     from importlib.metadata import version
 
+    from truesource.grammar.languages import languages
+
+    if subject is not None:
+        echo(_source(subject))
     echo(f"truesource {version('truesource')}; see CITATION.cff. Please cite also, for")
     for work in WORKS:
         echo(f"  * {work}.")
+    of: dict[str, list[str]] = {}
+    for name, language in languages().items():
+        of.setdefault(language.citation, []).append(name)
+    for citation, names in of.items():
+        echo(f"  * the language{'s' if len(names) > 1 else ''} {', '.join(names)}: {citation}.")
+
+
+def _source(subject: str) -> str:
+    """What to cite for a grammar's language.
+
+    Raises:
+        InputError: it is no grammar, language, corpus or run.
+    """
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.languages import is_reference, languages, parse, reference
+    from truesource.grammar.pcfg import PCFG
+
+    if is_reference(subject):
+        name, settings = parse(subject)
+        return f"For the language {reference(name, settings)} cite {languages()[name].citation}."
+    path = Path(subject)
+    if path.is_dir():  # a corpus, or a run
+        inside = (path / "grammar.npz", path / "grammar" / "grammar.npz")
+        path = next((file for file in inside if file.is_file()), path)
+        if path.is_dir():
+            raise InputError("this folder is neither a corpus nor a run; name one, a grammar or a language", path)
+    pcfg = PCFG.load(path)
+    language = pcfg.meta.get("language")
+    if language is None:
+        return f"The grammar of {subject} is not a language of truesource languages; cite where it is from."
+    return f"For the language {pcfg.identity} cite {language['citation']}."

@@ -51,6 +51,8 @@ def command(
     sentences, sampled = ([], None) if text is None else read_sentences(text, split)
     pcfg = PCFG.load(grammar, lenient=True)
     diagnosis = diagnose(pcfg)
+    if (language := pcfg.meta.get("language")) is not None:
+        echo(f"language {pcfg.identity}; cite {language['citation']}")
     _show_grammar(diagnosis)
     record = diagnosis.as_dict()
     if text is not None:

@@ -1,0 +1,134 @@
+"""`truesource language`: one language of known truth, and its grammar as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.console import console, echo
+from truesource.cli.options import Force, Overrides
+from truesource.grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from truesource.grammar.languages.shared.language import LanguageSettings
+    from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.tree import Tree
+
+WIDTH = 100  #: characters, where there is no terminal
+LONGEST_STRING = 60  #: words of a sample that are shown
+LONGEST_TREE = 40  #: lines
+_STREAM = 0x1A46  #: keeps these samples apart from a corpus drawn with the same seed
+
+
+def command(
+    name: Annotated[str, typer.Argument(help="Language, such as dyck or dyck:k=3; truesource languages lists all.")],
+    set_: Overrides = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Also write the grammar to this file (.npz, or text).")
+    ] = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=0, max=1000, help="Number of sample strings.")] = 5,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the sample strings.")] = 1,
+    force: Force = False,
+) -> None:
+    """Describe a language: what it is, what to cite, parameters, exact mean length and entropy, sample strings.
+
+    With -o, also write its grammar. That is not necessary: its name can be used wherever a grammar can.
+
+    Example: truesource language dyck --set k=3 --set depth=5 -o dyck.npz
+    """
+    from truesource.cli.claims import claim_files
+    from truesource.grammar.formats import save_grammar, target_files
+    from truesource.grammar.languages import languages, load_language, parse, reference
+    from truesource.grammar.pcfg import PCFG
+
+    title, settings = parse(name, _overrides(set_ or ()))
+    files = [] if output is None else target_files(output)
+    outputs = claim_files(*files, force=force)
+    pcfg = PCFG.of(load_language(reference(title, settings)))
+    language = languages()[title]
+    echo(f"{title}: {language.title}")
+    echo(f"tests      {language.tests}")
+    echo(f"cite       {language.citation}")
+    _show_parameters(settings)
+    _show_figures(pcfg)
+    if number:
+        _show_samples(pcfg, number, seed)
+    if output is not None:
+        with outputs.together():
+            save_grammar(pcfg, output, force=True)
+        echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource sample {output} -n 100000 -o corpus/")
+        return
+    echo(f"Next: truesource sample {reference(title, settings)} -n 100000 -o corpus/")
+
+
+def _overrides(texts: Sequence[str]) -> dict[str, str]:
+    """The settings of ``--set``.
+
+    Raises:
+        InputError: one is not written ``key=value``, or a key is given twice.
+    """
+    pairs = [text.partition("=") for text in texts]
+    given = {key.strip(): value.strip() for key, _, value in pairs}
+    if not all(key.strip() and value.strip() for key, _, value in pairs) or len(given) < len(pairs):
+        raise InputError(f"write --set key=value, each key once, not {' '.join(f'--set {text}' for text in texts)}")
+    return given
+
+
+def _show_parameters(settings: LanguageSettings) -> None:
+    from rich.table import Table
+
+    from truesource.grammar.languages.shared.description import parameters
+
+    table = Table()
+    for heading in ("parameter", "value", "range", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for each in parameters(settings):
+        table.add_row(each.key, each.value or "none", each.values, each.meaning)
+    console(WIDTH).print(table)
+
+
+def _show_figures(pcfg: PCFG) -> None:
+    from truesource.grammar.inference.entropy import derivational_entropy
+
+    sizes = pcfg.sizes()
+    echo(
+        f"symbols {sizes['symbols']:,}, words {sizes['words']:,}; rules: {sizes['binary']:,} binary,"
+        f" {sizes['unary']:,} unary, {sizes['lexical']:,} lexical"
+    )
+    echo(
+        f"mean length {pcfg.exact.mean_length:.3f} tokens,"
+        f" derivational entropy {derivational_entropy(pcfg):.3f} nats per string"
+    )
+
+
+def _show_samples(pcfg: PCFG, number: int, seed: int) -> None:
+    """Strings, and the tree of the shortest."""
+    from truesource.generator.random_streams import random_state
+    from truesource.generator.sampler import Sampler
+
+    sampler = Sampler(pcfg)
+    drawn = sampler.draw(number, random_state(seed, _STREAM))
+    for sentence in sampler.sentences(drawn):
+        more = "" if len(sentence) <= LONGEST_STRING else f" ... ({len(sentence):,} words)"
+        echo(f"  {' '.join(sentence[:LONGEST_STRING])}{more}")
+    echo("tree of the shortest:")
+    shortest = min(sampler.trees(drawn), key=lambda tree: len(tree.leaves()))
+    lines = list(_outline(shortest))
+    echo("\n".join([*lines[:LONGEST_TREE], *(["  ..."] if len(lines) > LONGEST_TREE else [])]))
+
+
+def _outline(tree: Tree) -> Iterator[str]:
+    """A line for each node, indented by its depth; a word is beside the symbol over it."""
+    stack: list[tuple[Tree | str, int]] = [(tree, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if isinstance(node, str):
+            yield f"{'  ' * depth}{node}"
+        elif node.is_preterminal:
+            yield f"{'  ' * depth}{node.label}  {node.children[0]}"
+        else:
+            yield f"{'  ' * depth}{node.label}"
+            stack += [(child, depth + 1) for child in reversed(node.children)]
