@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, cast
 
 import numpy as np
 from pydantic import with_config
@@ -81,7 +81,7 @@ def save_npz(pcfg: GrammarRules, path: str | Path) -> None:
         "terminals": pcfg.terminals,
         "labels": pcfg.labels,
         "start": pcfg.start,
-        "meta": dict(pcfg.meta),
+        "meta": cast("Meta", dict(pcfg.meta)),
         "digest": pcfg.digest,
     }
     text = json.dumps(head, ensure_ascii=False, allow_nan=False).encode()

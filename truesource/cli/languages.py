@@ -14,6 +14,8 @@ def command() -> None:
 
     Example: truesource languages
     """
+    from textwrap import fill
+
     from rich.table import Table
 
     from truesource.grammar.languages import languages
@@ -28,5 +30,5 @@ def command() -> None:
     console(WIDTH).print(table)
     for name, language in languages().items():
         if language.presets:
-            echo(f"{', '.join(language.presets)}: {name} with published settings")
+            echo(fill(f"Names for settings of {name}: {', '.join(language.presets)}", WIDTH, subsequent_indent="  "))
     echo("Next: truesource language dyck")
