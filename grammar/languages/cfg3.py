@@ -12,6 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from truesource.grammar.languages.shared.build import grammar_of
 from truesource.grammar.languages.shared.language import Language, LanguageSettings, Numbers
+from truesource.grammar.languages.shared.random import LARGEST_SEED, generator
 from truesource.grammar.rules import GrammarRules
 
 LONGEST = 1_000_000  #: tokens of the longest string
@@ -156,7 +157,7 @@ class Cfg3Settings(LanguageSettings):
     degree: Numbers = Field((2,), description="Rules of a symbol: 1 to 100, or several to choose from (2+3).")
     lengths: Numbers = Field((2, 3), description="Children of a rule: 2 to 10, or several to choose from (2+3).")
     distinct: bool = Field(False, description="Whether the children of a rule are all different.")
-    seed: int = Field(1, ge=0, le=2**32 - 1, description="Seed of the rules.")
+    seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the rules.")
 
     @field_validator("degree")
     @classmethod
@@ -227,7 +228,7 @@ def published_rules(name: str) -> Rules:
 
 def drawn_rules(settings: Cfg3Settings) -> Rules:
     """As `published_rules`; words have numbers from 1 on, the symbols of each level the next ones."""
-    rng = np.random.default_rng([settings.seed, 3])
+    rng = generator(settings.seed, 4)
     n = settings.symbols
     for level in range(settings.levels - 1, 0, -1):
         n_parents = 1 if level == settings.levels - 1 else n
