@@ -18,6 +18,7 @@ from truesource.grammar.inference.height import capped_mean_length
 from truesource.grammar.pcfg import PCFG
 
 SHARD_SIZE = 50_000  #: sentences
+LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for
 
 Overlap = Literal["iid", "disjoint", "unique"]
 

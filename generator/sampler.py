@@ -106,7 +106,8 @@ class Sampler:
         if radius >= 1.0:
             raise InputError(
                 f"derivations of this grammar may never end (spectral radius {radius:.4f}, must be below 1);"
-                " give a length range or mend its probabilities"
+                " give a range of lengths, or change its probabilities",
+                code="inconsistent",
             )
 
     def _why_impossible(self, lengths: LengthRange) -> str:
@@ -185,7 +186,7 @@ class Sampler:
         if not drawn[-1]:
             raise InputError(
                 f"a derivation grew beyond {max_nodes} rules; the grammar's recursion is too probable,"
-                " give a length range or mend its probabilities"
+                " give a range of lengths, or change its probabilities"
             )
         return Derivations(*drawn[:-1])
 

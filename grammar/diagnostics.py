@@ -109,16 +109,22 @@ def diagnose(pcfg: PCFG) -> Diagnosis:
     )
 
 
-def require_consistent(pcfg: PCFG, path: object = None) -> None:
+def require_consistent(pcfg: PCFG, path: object = None, *, remedy: str | None = None) -> None:
     """Refuse a grammar whose derivations may not end.
 
+    Args:
+        pcfg: the grammar.
+        path: of its file, for the message.
+        remedy: what can be done besides a change of the rules, for the message.
+
     Raises:
-        InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included);
-            unreachable symbols are harmless and pass.
+        InputError: the spectral radius is 1 or more, or mass leaks (symbols without a derivation included): its code
+            is ``inconsistent``. Unreachable symbols are harmless and pass.
     """
     found = diagnose(pcfg)
     if is_serious(found):
-        raise InputError("; ".join(found.serious), None if path is None else str(path))
+        message = "; ".join([*found.serious, *([] if remedy is None else [remedy])])
+        raise InputError(message, None if path is None else str(path), code="inconsistent")
 
 
 def is_serious(found: Diagnosis) -> bool:
@@ -146,7 +152,8 @@ def require_endings(pcfg: PCFG) -> None:
         raise InputError(
             f"the sentences of this grammar have probability {mass:.6g} together, not 1: its derivations may not end,"
             " so it gives no bound; condition on a range of lengths (--lengths 1..50), or change the rules that"
-            " truesource inspect names"
+            " truesource inspect names",
+            code="inconsistent",
         )
 
 

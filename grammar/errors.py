@@ -23,6 +23,7 @@ class InputError(ValueError):
     * ``unreadable``, ``unwritable``: the system refuses to read or to write;
     * ``exists``: a file or folder exists and must not be replaced;
     * ``busy``: another process writes the same file or folder (`truesource.grammar.locks.BusyError`);
+    * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;
     * ``input``: all others.

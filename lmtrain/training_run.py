@@ -83,7 +83,7 @@ class TrainingRun:
                 first, unit = int(too_long[0]), "words" if self.config.tokenizer == "word" else "pieces"
                 raise InputError(
                     f"sentence {first + 1} of the {name} split has {rows.lengths[first]} {unit},"
-                    f" the model takes {longest}; raise max_positions"
+                    f" the model takes {longest}; raise max_positions, or sample a corpus of shorter sentences"
                 )
         return rows.filled()
 

@@ -125,7 +125,7 @@ def _sentence(
         raise InputError(f"the word {strange[0]!r} is not one of the grammar", path, number)
     if lengths is not None and len(words) not in lengths:
         raise InputError(
-            f"a sentence of {len(words)} words is outside the length range {lengths}; leave it out, or widen the range",
+            f"a sentence of {len(words)} words is outside the length range {lengths}; remove it, or give a wider range",
             path,
             number,
         )

@@ -67,8 +67,14 @@ def test_an_exploding_grammar_is_refused_with_its_rules_named(text: str, named: 
 
 
 def test_a_critical_grammar_is_refused() -> None:
-    with pytest.raises(InputError, match=r"spectral radius is 1,.*S -> S S \(0\.5\)"):
+    with pytest.raises(InputError, match=r"spectral radius is 1,.*S -> S S \(0\.5\)") as caught:
         require_consistent(PCFG.from_text("S -> S S 0.5 | a 0.5"))
+    assert caught.value.code == "inconsistent"
+
+
+def test_the_remedy_of_a_caller_ends_the_refusal() -> None:
+    with pytest.raises(InputError, match=r"; do this \(some\.grammar\)$"):
+        require_consistent(PCFG.from_text("S -> S S 0.5 | a 0.5"), "some.grammar", remedy="do this")
 
 
 @pytest.mark.parametrize(

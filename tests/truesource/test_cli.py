@@ -109,6 +109,7 @@ BAD = [
         "sample explode.txt -n 200 -o new --lengths none",
         ["spectral radius is 1.4", "S -> S S (0.7)", "leaks through S", "explode.txt"],
     ),
+    ("sample explode.txt -n 200 -o new", ["spectral radius is 1.4", "range of lengths, such as --lengths 1..100"]),
     (
         "sample leak.txt -n 200 -o new --lengths none",
         ["only 0.5 of the probability mass", "leaks through A", "A -> A A (1)"],
@@ -433,8 +434,8 @@ def test_bound_with_distributions_and_in_parts(here: Path, command: Command) -> 
 
 def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) -> None:
     assert command("sample", "toy.npz", "-n", 100, "-o", "corpus", *SPLIT).last == (
-        "Wrote corpus: 100 sentences, " + str(_tokens(here / "corpus")) + " tokens."
-        " Next: truesource train corpus --model gpt2 --preset tiny -o model/"
+        f"Wrote corpus: 100 sentences, {(tokens := _tokens(here / 'corpus'))} tokens, mean length {tokens / 100:.2f},"
+        " lengths 2..8. Next: truesource train corpus --model gpt2 --preset tiny -o model/"
     )
     code, out, err = command("bound", "toy.npz", "corpus")
     assert (code, err) == (0, "")

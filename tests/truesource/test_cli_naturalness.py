@@ -103,12 +103,22 @@ def test_a_corpus_says_its_lengths_and_its_grammar_their_distribution(here: Path
     call = (*CALL, "corpus", "--reference", "bank.mrg", "--oracle", "toy.npz", "--json", "x.json")
     code, out, err = command(*call)
     assert (code, err) == (0, "")
+    assert out.startswith("lengths 2..12 (recorded by corpus)\n")
     assert "corpus: 120 sentences\n" in out
     records = {(r["source"], r["name"]): r for r in json.loads((here / "x.json").read_text(encoding="utf-8"))}
     assert 0 < records["corpus", "length_tv_exact"]["value"] < 1
     code, out, err = command(*call, "--lengths", "4..6", "--force")
     assert code == 0 and "of other lengths left out" in out
     assert "sampled with --lengths 2..12" in err
+
+
+def test_without_a_corpus_sentences_have_all_lengths(here: Path, command: Command) -> None:
+    call = (*CALL, "toy.npz", "long.txt", "--reference", "bank.mrg", "--sentences", "300", "--json")
+    code, out, err = command(*call, "x.json")
+    assert (code, err) == (0, "")
+    assert "toy: 300 sentences sampled\n" in out and "left out" not in out
+    assert command(*call, "y.json", "--lengths", "none").code == 0
+    assert (here / "x.json").read_bytes() == (here / "y.json").read_bytes()
 
 
 def test_names_may_hold_brackets_and_dollars(here: Path, command: Command) -> None:

@@ -62,6 +62,21 @@ def test_a_model_is_measured(here: Path, model: str, command: Command) -> None:
     assert command(*MAKE, model).last.startswith("Nothing written; --json FILE keeps these numbers. Next: ")
 
 
+def test_lengths_are_those_of_the_models_corpus_or_all(here: Path, model: str, command: Command) -> None:
+    call = ("evaluate", "pairs", "--oracle", "g.npz", "-n", "6", "--output", "p.jsonl", "--force")
+    assert command(*call).code == 0
+    free = [json.loads(line)["sentence_good"].split() for line in (here / "p.jsonl").read_text("utf-8").splitlines()]
+    assert max(map(len, free)) > 9
+    found = command(*call, model, "--json", "p.json")
+    assert found.code == 0 and found.out.startswith("lengths 3..9 (recorded by m)\n")
+    assert all("drawn:3..9" in r["signature"] for r in json.loads((here / "p.json").read_text("utf-8")))
+    own = [json.loads(line)["sentence_good"].split() for line in (here / "p.jsonl").read_text("utf-8").splitlines()]
+    assert own and all(3 <= len(sentence) <= 9 for sentence in own)
+    found = command(*call, model, "--lengths", "none", "--json", "n.json")
+    assert found.code == 0 and "recorded" not in found.out.splitlines()[0]
+    assert all("drawn:none" in r["signature"] for r in json.loads((here / "n.json").read_text("utf-8")))
+
+
 def test_a_file_is_filtered(here: Path, command: Command) -> None:
     assert command(*MAKE, "--output", "p.jsonl").code == 0
     made = [json.loads(line) for line in (here / "p.jsonl").read_text("utf-8").splitlines()]

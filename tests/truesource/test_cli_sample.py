@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,49 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
 
     with pytest.raises(InputError, match="retells another"):
         Corpus.replay(mirrored.record, mirror, here / "again")
+
+
+def test_sentences_have_all_lengths_unless_a_range_is_asked_for(here: Path, command: Command) -> None:
+    """Of S -> S S 0.49 | a 0.51, lengths follow the Catalan numbers; their mean is 0.51 / 0.02 = 25.5."""
+    (here / "mine.txt").write_text("S -> S S 0.49 | 'a' 0.51\n", encoding="utf-8")
+    found = command("sample", "mine.txt", "-n", 4000, "-o", "c", "--split", "train=1")
+    assert (found.code, found.err) == (0, "")
+    corpus = Corpus.load(here / "c")
+    assert corpus.lengths is None and corpus.record["condition"] is None
+    lengths = np.array([len(sentence) for sentence in corpus.sentences("train")])
+    assert f" tokens, mean length {lengths.mean():.2f}, no length range. Next: " in found.last
+    exact = [math.comb(2 * n - 2, n - 1) / n * 0.49 ** (n - 1) * 0.51**n for n in range(1, 51)]
+    observed = [*np.bincount(lengths[lengths <= 50], minlength=51)[1:], np.sum(lengths > 50)]
+    assert stats.chisquare(observed, 4000 * np.array([*exact, 1 - sum(exact)])).pvalue > 1e-3
+    none = command("sample", "mine.txt", "-n", 4000, "-o", "n", "--split", "train=1", "--lengths", "none")
+    assert none.code == 0 and Corpus.load(here / "n").digest == corpus.digest
+
+
+def test_an_inconsistent_grammar_is_sampled_in_the_way_that_its_refusal_names(here: Path, command: Command) -> None:
+    (here / "grows.txt").write_text("S -> S S 0.6 | NP 0.4\nNP -> NP NP NP 0.2 | 'a' 0.8\n", encoding="utf-8")
+    call = ("sample", "grows.txt", "-n", 40, "--split", "train=1", "-o", "c")
+    refused = command(*call)
+    assert refused.code == 2 and not (here / "c").exists()
+    way_out = re.search(r"to sample it as it is, give a range of lengths, such as (--lengths) (\S+) \(", refused.err)
+    assert way_out is not None
+    assert command(*call, *way_out.groups()).last.startswith("Wrote c: 40 sentences")
+    assert Corpus.load(here / "c").record["call"]["lengths"] == way_out[2]
+    assert command(*call[:-1], "np", "--start", "NP").code == 0  # of which all derivations end
+    assert command(*call[:-1], "hot", "--start", "NP", "--temperature", 9).code == 2  # about 1/2 each
+
+
+@pytest.mark.parametrize(("depth", "warns"), [(6, False), (7, True)])
+def test_long_sentences_are_warned_of_not_refused(depth: int, warns: bool, here: Path, command: Command) -> None:
+    """Published languages have sentences of 3^6 = 729 tokens; 3^7 = 2,187 are rarely what is wanted."""
+    rules = [f"A{i} -> A{i + 1} A{i + 1} A{i + 1} 1.0" for i in range(depth)]
+    (here / "deep.txt").write_text("\n".join([*rules, f"A{depth} -> 'a' 0.5 | 'b' 0.5"]), encoding="utf-8")
+    call = ("sample", "deep.txt", "-n", 5, "--split", "train=1")
+    found = command(*call, "-o", "c")
+    assert found.code == 0 and f"mean length {3**depth}.00, no length range" in found.last
+    expected = "Warning: sentences of this grammar have 2,187 tokens on average; a range of lengths, such as --lengths"
+    assert found.err.startswith(expected) if warns else found.err == ""
+    for option in (("--lengths", f"1..{3**depth}"), ("--max-height", 40)):
+        assert command(*call, *option, "-o", option[0].strip("-")).err == ""
 
 
 def test_a_length_range_needs_no_consistent_grammar(here: Path, command: Command) -> None:

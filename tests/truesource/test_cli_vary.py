@@ -68,9 +68,11 @@ def test_files_table_and_numbers(here: Path, command: Command) -> None:
     assert out.splitlines()[-1].endswith("Next: truesource sample v/mirror-all.npz -n 100000 --lengths 2..8 -o corpus/")
 
 
-def test_without_a_length_range(here: Path, command: Command) -> None:
-    code, out, err = command("vary", "g.txt", "--variant", "temperature=0.9", "-o", "v", "--lengths", "none")
+@pytest.mark.parametrize("options", [(), ("--lengths", "none")])
+def test_without_a_length_range(options: tuple[str, ...], here: Path, command: Command) -> None:
+    code, out, err = command("vary", "g.txt", "--variant", "temperature=0.9", "-o", "v", *options)
     assert code == 0, err
+    assert out.splitlines()[-1].endswith("Next: truesource sample v/temperature-0.9.npz -n 100000 -o corpus/")
     expected = parse_variant("temperature=0.9")(PCFG.from_text(TEXT))
     assert f"{expected.divergence.forward_per_token:.4f}" in out
     assert not (here / "v.json").exists()

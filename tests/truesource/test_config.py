@@ -12,6 +12,7 @@ from truesource.experiment import load_config
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.run.config import RunConfig
+from truesource.sweep.config import load_sweep
 
 BASE = "name: toy\ntreebank: {files: bank.mrg}\n"
 
@@ -41,6 +42,7 @@ def test_defaults_and_what_is_given(tmp_path: Path) -> None:
 
 
 def test_no_length_condition(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, BASE)).corpus.lengths is None
     for text in ("none", "null"):
         assert load_config(write(tmp_path, BASE + f"corpus: {{lengths: {text}}}\n")).corpus.lengths is None
 
@@ -49,6 +51,14 @@ def test_no_length_condition(tmp_path: Path) -> None:
 def test_the_shipped_configurations_are_valid(name: str) -> None:
     config = load_config(data_folder() / name)
     assert {entry.resolve()[0].architecture for entry in config.models} == {"gpt2", "bert"}
+
+
+@pytest.mark.parametrize("path", sorted(data_folder().glob("*.yaml")), ids=lambda path: path.name)
+def test_the_shipped_configurations_say_their_lengths(path: Path) -> None:
+    load = load_sweep if path.name == "scaling.yaml" else load_config
+    corpus = load(path).corpus
+    assert "lengths" in corpus.model_fields_set
+    assert corpus.lengths == LengthRange(6, 25)
 
 
 @pytest.mark.parametrize("name", ["demo.yaml", "treebank.yaml"])

@@ -1,4 +1,4 @@
-"""A range of sentence lengths in a configuration."""
+"""The length condition of a configuration and of a call: none, unless one is asked for or recorded."""
 
 from __future__ import annotations
 
@@ -21,3 +21,21 @@ Lengths = Annotated[
     BeforeValidator(_length_range),
     PlainSerializer(lambda value: None if value is None else str(value)),
 ]
+
+
+def length_condition(asked: str | None, recorded: LengthRange | None = None) -> LengthRange | None:
+    """The length condition of a call: the one that it asks for, else the recorded one, else none.
+
+    Args:
+        asked: ``6..25`` or ``none``; None where the call does not say.
+        recorded: by the corpus or the model that the call is about.
+
+    Raises:
+        InputError: ``asked`` is no range.
+    """
+    return recorded if asked is None else LengthRange.parse(asked)
+
+
+def condition_text(condition: LengthRange | None) -> str:
+    """``lengths 6..25``, or ``no length range``."""
+    return "no length range" if condition is None else f"lengths {condition}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import typer
 from pydantic import Field, model_validator
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
 from truesource.cli.settings import with_options
@@ -118,12 +119,11 @@ def _bounds(
     from truesource.cli.lengths import announce_long, at_most
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.measures.bootstrap import FEWEST
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
     pcfg = PCFG.load(grammar)
     sentences, sampled = read_sentences(corpus, split)
-    condition = sampled if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, sampled)
     excluded = truth_of(corpus, split, pcfg, sampled, condition)
     sentences, longer = at_most(sentences, longest)
     announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)

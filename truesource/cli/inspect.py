@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Grammar, Json, SplitName
 
@@ -37,7 +38,6 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.cli.inputs import read_sentences
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.coverage import coverage
     from truesource.grammar.diagnostics import diagnose, is_serious
     from truesource.grammar.errors import InputError
@@ -47,8 +47,8 @@ def command(
     claim_files(json, force=force)
     if text is None and lengths is not None:
         raise InputError("--lengths conditions a TEXT; add TEXT or remove --lengths")
-    condition = None if lengths is None else LengthRange.parse(lengths)
     sentences, sampled = ([], None) if text is None else read_sentences(text, split)
+    condition = length_condition(lengths, sampled)
     pcfg = PCFG.load(grammar, lenient=True)
     diagnosis = diagnose(pcfg)
     if (language := pcfg.meta.get("language")) is not None:
@@ -56,7 +56,6 @@ def command(
     _show_grammar(diagnosis)
     record = diagnosis.as_dict()
     if text is not None:
-        condition = sampled if lengths is None else condition
         seen = coverage(pcfg, sentences, lengths=condition)
         _show_coverage(seen, condition)
         record["coverage"] = seen.as_dict()

@@ -13,7 +13,9 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files."
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed.")]
 Number = Annotated[int, typer.Option("-n", "--number", min=1, help="Number of sentences to sample.")]
 Grammar = Annotated[Path, typer.Argument(help="Grammar file in any format, or a language such as dyck:k=2.")]
-Lengths = Annotated[str, typer.Option("--lengths", help="Range of sentence lengths, such as 6..25, or none.")]
+Lengths = Annotated[
+    str | None, typer.Option("--lengths", help="Range of sentence lengths, such as 6..25 (default: all lengths).")
+]
 Convention = Annotated[
     Name,
     typer.Option(
@@ -29,7 +31,7 @@ Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE
 Json = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this JSON file.")]
 Condition = Annotated[
     str | None,
-    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus)."),
+    typer.Option("--lengths", help="Length condition such as 6..25, or none (default: that of the corpus folder)."),
 ]
 Longest = Annotated[
     int | None,

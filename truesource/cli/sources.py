@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.chain.lengths import condition_text, length_condition
+from truesource.cli.console import echo
 from truesource.grammar.conventions import without_headers
 from truesource.grammar.errors import InputError
 from truesource.grammar.unpacking import read_chunks
@@ -130,6 +133,23 @@ def recorded_condition(path: Path) -> str | None:
 
         return str(Corpus.load(path).lengths or "none")
     return None
+
+
+def first_condition(asked: str | None, paths: Iterable[Path]) -> LengthRange | None:
+    """The length condition that a call asks for, else the first that one of these folders records, else none.
+
+    Prints whose it is, where the call does not say.
+
+    Raises:
+        InputError: ``asked`` is no range, or a record cannot be read.
+    """
+    if asked is None:
+        for path in paths:
+            if (recorded := recorded_condition(path)) is not None:
+                condition = length_condition(recorded)
+                echo(f"{condition_text(condition)} (recorded by {path})")
+                return condition
+    return length_condition(asked)
 
 
 def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Grammar, Heads, Json, Lengths
 
@@ -23,7 +24,7 @@ def command(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for original.npz and the variants.")],
     heads: Heads = None,
-    lengths: Lengths = "6..25",
+    lengths: Lengths = None,
     json: Json = None,
     force: Force = False,
 ) -> None:
@@ -36,7 +37,6 @@ def command(
     Example: truesource vary grammar.npz --variant mirror=all --variant zipf=1.2,temperature=0.8 -o variants/
     """
     from truesource.cli.claims import claim_files
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG
@@ -44,7 +44,7 @@ def command(
     from truesource.grammar.variants.spec import file_names
 
     changes = read_changes(variant, heads)
-    condition = LengthRange.parse(lengths)
+    condition = length_condition(lengths)
     files = [
         output / name
         for name in ("original.npz", *(f"{name}.npz" for name in file_names([change.spec for change in changes])))
@@ -67,9 +67,10 @@ def command(
             result.save(file, force=True)
         if json is not None:
             write_json(json, record)
+    within = "" if condition is None else f" --lengths {condition}"
     echo(
         f"Wrote {', '.join(map(str, files if json is None else (*files, json)))}."
-        f" Next: truesource sample {files[1]} -n 100000 --lengths {lengths} -o corpus/"
+        f" Next: truesource sample {files[1]} -n 100000{within} -o corpus/"
     )
 
 

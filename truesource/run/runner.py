@@ -52,7 +52,7 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
 
     Raises:
         InputError: the run folder holds something else, another process is at work in it, or a stage
-            refuses its input.
+            refuses its input, or the configuration leaves out the length range of the corpus that is there.
     """
     folder = runs / config.name
     state_file = folder / "stages.json"
@@ -65,10 +65,30 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
     with exclusive(folder):
         remove_leftovers_in(folder, deep=True)
         state = _read_state(state_file) if not force else {}
+        _keep_lengths(config, folder, state)
         write_json(state_file, {"stages": state})  # first, so that a kill right here leaves a run
         write_json(folder / "config.json", config.model_dump(mode="json"))
         _run_stages(RunFolder(config, folder, base), plan(config, evaluators), state, state_file)
     return folder / "report.html"
+
+
+def _keep_lengths(config: RunConfig, folder: Path, state: dict[str, Any]) -> None:
+    """Refuse to make corpus and models again, of all lengths, only because the configuration does not say the range.
+
+    Without ``corpus.lengths``, runs of earlier versions had 6..25.
+    """
+    made = state.get("corpus")
+    if made is None or "lengths" in config.corpus.model_fields_set or not _is_whole(folder, made["files"]):
+        return
+    from truesource.generator.corpus import Corpus
+
+    lengths = Corpus.load(folder / "corpus").lengths
+    if lengths is not None:
+        raise InputError(
+            f"the corpus of this run has lengths {lengths}, but the configuration gives none; add"
+            f" corpus: {{lengths: {lengths}}} to keep corpus and models, or {{lengths: none}} to make them again",
+            folder,
+        )
 
 
 def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], state_file: Path) -> None:

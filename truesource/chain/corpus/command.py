@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.chain.corpus.config import SampleSettings
+from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Force, Grammar, Heads, Lengths, Scheduler, Seed, Shard, Workers
 from truesource.cli.settings import with_options
@@ -27,7 +28,7 @@ def command(
     settings: SampleSettings,
     number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Sentences, all splits together.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
-    lengths: Lengths = "6..25",
+    lengths: Lengths = None,
     split: Annotated[
         str, typer.Option("--split", help="Shares of the splits.")
     ] = "train=.96,dev=.01,test=.01,eval=.02",
@@ -41,7 +42,7 @@ def command(
     shard: Shard = None,
     force: Force = False,
 ) -> None:
-    """Sample a corpus with trees, exactly conditioned on a range of sentence lengths.
+    """Sample a corpus with trees: sentences of all lengths or, exactly conditioned, of a range of lengths.
 
     A call that was stopped continues when it is given again.
 
@@ -74,9 +75,10 @@ def command(
         echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last to end completes the corpus.")
         return
     _report(corpus)
-    sizes = [sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens)]
+    sentences, words = (sum(count(name) for name in corpus.splits) for count in (corpus.n_sentences, corpus.n_tokens))
     echo(
-        f"Wrote {output}: {sizes[0]:,} sentences, {sizes[1]:,} tokens."
+        f"Wrote {output}: {sentences:,} sentences, {words:,} tokens, mean length {words / sentences:.2f},"
+        f" {condition_text(corpus.lengths)}."
         f" Next: truesource train {output} --model gpt2 --preset tiny -o model/"
     )
 
@@ -86,26 +88,37 @@ def _plan(
     settings: SampleSettings,
     number: int | None,
     tokens: int | None,
-    lengths: str,
+    lengths: str | None,
     split: str,
     seed: int,
 ) -> tuple[PCFG, Plan]:
     """The grammar to sample from, and what is sampled."""
     from truesource.cli.inputs import parse_splits
     from truesource.generator.plan import Columns, Plan, sentences_for
-    from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.pcfg import PCFG
 
-    pcfg = PCFG.load(grammar)
-    condition = LengthRange.parse(lengths)
+    condition = length_condition(lengths)
+    pcfg = _changed(PCFG.load(grammar), settings.start, settings.temperature)
     if condition is None:
-        require_consistent(pcfg, grammar)
-    pcfg = _changed(pcfg, settings.start, settings.temperature)
+        _check_lengths(pcfg, grammar, settings.max_height)
     n = number or sentences_for(pcfg, tokens or 0, condition, settings.max_height)
     columns = Columns(settings.trees, settings.string_logprob, settings.ids)
     splits = parse_splits(split, n)
     return pcfg, Plan(splits, seed, condition, settings.overlap, settings.max_height, columns, settings.shard_size)
+
+
+def _check_lengths(pcfg: PCFG, grammar: Path, max_height: int | None) -> None:
+    """Refuse to sample sentences of all lengths where derivations may not end, and warn where sentences are long."""
+    from truesource.generator.plan import LONG
+    from truesource.grammar.diagnostics import require_consistent
+
+    require_consistent(pcfg, grammar, remedy="to sample it as it is, give a range of lengths, such as --lengths 1..100")
+    if max_height is None and pcfg.exact.mean_length > LONG:
+        echo(
+            f"Warning: sentences of this grammar have {pcfg.exact.mean_length:,.0f} tokens on average; a range of"
+            " lengths, such as --lengths 1..100, gives shorter ones.",
+            err=True,
+        )
 
 
 def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:

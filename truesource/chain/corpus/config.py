@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from truesource.chain.lengths import Lengths
-from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.settings import Settings
 
 SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
@@ -23,7 +22,7 @@ class CorpusSettings(Settings):
 class CorpusConfig(CorpusSettings):
     """The corpus of a configuration."""
 
-    lengths: Lengths = LengthRange(6, 25)
+    lengths: Lengths = None
     splits: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")], Annotated[int, Field(ge=1)]] = SPLITS
     workers: int = Field(1, ge=1)
 

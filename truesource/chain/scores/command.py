@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Before, Condition, Force, Json, Longest, OracleGrammar, SplitName, TextOrCorpus
 
@@ -36,14 +37,13 @@ def command(
     from truesource.evaluation.core.comparison import compare
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.generator.frame import preset_frame
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
     sentences, drawn = read_sentences(corpus, split)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, drawn)
     pcfg = PCFG.load(oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition)
     warn_of_other_corpus(model, corpus)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
@@ -45,14 +46,13 @@ def command(
     from truesource.evaluation.divergence.reverse import reverse_divergence
     from truesource.evaluators.divergence.measure import measure
     from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     own = None if samples is None else read_samples(samples)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, drawn)
     pcfg = PCFG.load(oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
     from truesource.lmtrain.models import load_model  # torch, after the quick checks

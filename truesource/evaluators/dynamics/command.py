@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import (
     Condition,
@@ -51,13 +52,12 @@ def command(
     from truesource.evaluators.dynamics.figures import dynamics_figure
     from truesource.evaluators.dynamics.measure import measure, report_record
     from truesource.evaluators.dynamics.tables import groups_table
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     pcfg = PCFG.load(oracle)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, drawn)
     exact = "exact divergences (kl)" if settings.contexts and frame == "default" else ""
     excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=exact)
     found = measure(

@@ -37,7 +37,7 @@ def command(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none; default: as a corpus has, or 6..25."),
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as a corpus records them)."),
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "train",
@@ -51,17 +51,14 @@ def command(
     Example: truesource evaluate naturalness corpus/ grammar.npz --reference held_out.mrg --figure naturalness.svg
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
-    from truesource.cli.sources import named, read_source, recorded_condition
+    from truesource.cli.sources import first_condition, named, read_source
     from truesource.evaluators.naturalness.measure import measure
     from truesource.evaluators.naturalness.tables import measures_table
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
 
     files = OutputFiles(json=json, figure=figure, force=force)
     given = (reference, *sources)
-    if lengths is None:
-        lengths = next(filter(None, (recorded_condition(named(text)[1]) for text in given)), "6..25")
-    condition, n = LengthRange.parse(lengths), settings.sentences
+    condition, n = first_condition(lengths, (named(text)[1] for text in given)), settings.sentences
     read = [read_source(g, n=n, seed=seed, lengths=condition, split=split, convention=convention) for g in given]
     names = [source.name for source in read]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Figure, Force, Json, Lengths, Seed
+from truesource.cli.options import Figure, Force, Json, Seed
 from truesource.cli.settings import with_options
 from truesource.evaluation.pairs.settings import PairSettings
 
@@ -19,7 +19,10 @@ def command(
     settings: PairSettings,
     model: Annotated[Path | None, typer.Argument(help="Trained model; without it, pairs are only made.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the pairs to this file.")] = None,
-    lengths: Lengths = "6..25",
+    lengths: Annotated[
+        str | None,
+        typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as MODEL records them)."),
+    ] = None,
     seed: Seed = 1,
     json: Json = None,
     figure: Figure = None,
@@ -32,12 +35,12 @@ def command(
     Example: truesource evaluate pairs model/ --oracle grammar.npz --json pairs.json
     """
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
+    from truesource.cli.sources import first_condition
     from truesource.evaluation.pairs.evaluate import evaluate_pairs
     from truesource.evaluation.pairs.files import write_pairs
     from truesource.evaluators.pairs.figures import pairs_figure
     from truesource.evaluators.pairs.measure import examples, pairs_of
     from truesource.evaluators.pairs.tables import examples_table, measures_table, parts_table, phenomena_table
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
 
@@ -46,7 +49,7 @@ def command(
     if model is None and (json is not None or figure is not None):
         raise InputError("--json and --figure are for a model's scores; name a model, or leave them out")
     files = OutputFiles(output=output, json=json, figure=figure, force=force)
-    condition, pcfg = LengthRange.parse(lengths), PCFG.load(oracle)
+    condition, pcfg = first_condition(lengths, () if model is None else (model,)), PCFG.load(oracle)
     made = pairs_of(pcfg, settings, lengths=condition, seed=seed)
     for note in made.notes:
         echo(f"Note: {note}.", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import (
     Condition,
@@ -53,7 +54,6 @@ def command(
     from truesource.cli.inputs import read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of
     from truesource.evaluators.pplu.measure import has_words, measure
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
 
@@ -62,7 +62,7 @@ def command(
     text, drawn = read_sentences(corpus, split)
     text = text[:sentences]
     counted = _counted(settings, corpus)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, drawn)
     pcfg = excluded = None
     if oracle is not None:
         pcfg = PCFG.load(oracle)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
@@ -37,14 +38,13 @@ def command(
     from truesource.evaluators.probing.figures import probing_figure
     from truesource.evaluators.probing.measure import measure
     from truesource.evaluators.probing.tables import best_table, layers_table, steps_of, steps_table
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     pcfg = PCFG.load(oracle)
     warn_of_other_grammar(corpus, pcfg)
-    condition = drawn if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, drawn)
     found, missing = measure(model, pcfg, text, settings, lengths=condition, seed=seed)
     for target, error in missing.items():
         echo(f"Note: nothing to measure for {target}: {error.reason}", err=True)

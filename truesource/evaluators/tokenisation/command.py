@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Figure, Force, Json, Seed, SplitName
 from truesource.cli.settings import with_options
@@ -52,14 +53,13 @@ def command(
     from truesource.cli.inputs import truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
     from truesource.evaluators.tokenisation.measure import load, measure
-    from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, table=table, words=words, figure=figure, force=force)
     _check(settings, truth=oracle is not None, words=words is not None)
     texts, sampled_under = _read(text, settings, split)
-    condition = sampled_under if lengths is None else LengthRange.parse(lengths)
+    condition = length_condition(lengths, sampled_under)
     truth = None if oracle is None else PCFG.load(oracle)
     excluded = None if truth is None else truth_of(texts[0].path, split, truth, sampled_under, condition)
     steps = measure(
