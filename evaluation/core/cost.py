@@ -49,7 +49,8 @@ def long_sentences(
 ) -> LongSentences | None:
     """The cost of the long sentences; None where there are none.
 
-    Time grows as the cube of the length. It is measured on the first 100 words of the longest sentence.
+    Time grows as the cube of the length, as the length where the grammar is linear. It is measured on the first 100
+    words of the longest sentence.
     """
     sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
     if not sizes.size:
@@ -60,7 +61,8 @@ def long_sentences(
     began = time.perf_counter()
     charts.trial(words, lengths, outside=masked)
     each = time.perf_counter() - began
-    rounds = max(float(((sizes / PILOT) ** 3).sum()) / threads(), float((sizes.max() / PILOT) ** 3))
+    relative = (sizes / PILOT) ** charts.growth
+    rounds = max(float(relative.sum()) / threads(), float(relative.max()))
     longest = int(sizes.max())
     owed = 1 if lengths is None else lengths.high
     return LongSentences(sizes.size, longest, each * rounds, charts.bytes_per_sentence(longest, owed, masked))

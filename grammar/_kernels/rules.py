@@ -173,3 +173,46 @@ class WideSteps(NamedTuple):
     child: Int32Array
     m: FloatArray
     e: IntArray
+
+
+class WideVector(NamedTuple):
+    """A sparse vector with weights ``m * 2^(960 e)``."""
+
+    m: FloatArray  #: zero where there is no entry
+    e: IntArray
+    listed: Int32Array  #: where its entries are, in any order
+    size: IntArray  #: (1,) how many there are
+
+
+class WideTable(NamedTuple):
+    """A table of weights ``m * 2^(960 e)``."""
+
+    m: FloatArray
+    e: IntArray
+
+
+class StateMoves(NamedTuple):
+    """The moves of an automaton of N states in one direction, and the chains of unary rules that follow each."""
+
+    start: Int32Array  #: (N+1,) moves from state q are start[q]:start[q+1]
+    tag: Int32Array  #: (moves,) what reads the token, see `Automaton`
+    to: Int32Array  #: (moves,)
+    m: FloatArray
+    e: IntArray
+    chains: WideRows  #: by the state that a move comes to
+
+
+class Automaton(NamedTuple):
+    """A linear grammar; see `truesource.grammar.inference.linear`.
+
+    States are its S symbols, and S for the one that stands before (after) all of a left- (right-) linear sentence. A
+    token is read by tag a < S, any chain of unary rules from symbol a down to a word, or by tag S + a, a lexical rule
+    of symbol a.
+    """
+
+    begin: int  #: state before the first token
+    end: int  #: state after the last
+    ahead: StateMoves
+    back: StateMoves  #: the same, from the last token to the first
+    above: WideRows  #: transposed unary closure: symbols above each
+    below: WideRows  #: unary closure

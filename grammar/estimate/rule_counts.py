@@ -11,8 +11,7 @@ from truesource.grammar._kernels.rules import UnaryRules
 from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
-from truesource.grammar.inference.batch import Batch, require_memory, run
-from truesource.grammar.inference.charts import BUDGET
+from truesource.grammar.inference.batch import BUDGET, Batch, require_memory, run
 from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree

@@ -11,8 +11,10 @@ import numpy as np
 
 from truesource.grammar.arrays import Int32Array
 from truesource.grammar.errors import InputError
+from truesource.grammar.rules import GrammarRules
 
 T = TypeVar("T")
+BUDGET = 512 * 2**20  #: bytes of charts for one batch
 MAX_WIDTH = 64  #: most sentences in a batch: a rule is then one long vector operation, and charts still fit a cache
 
 
@@ -92,6 +94,22 @@ def batches(encoded: Sequence[Int32Array], bytes_per_sentence: Callable[[int], i
             some = groups[at : at + width]
             words = np.stack([encoded[m[0]] for m in some], axis=1).reshape(n, len(some))
             yield Batch(np.ascontiguousarray(words, dtype=np.int32), tuple(tuple(m) for m in some))
+
+
+def encoded_batches(
+    pcfg: GrammarRules, sentences: Sequence[Sequence[str]], bytes_per_sentence: Callable[[int], int]
+) -> list[Batch]:
+    """Sentences as `batches` that fit the memory budget.
+
+    Raises:
+        InputError: a sentence has no tokens.
+        TooLongError: a sentence needs more memory than the machine has.
+    """
+    encoded = [pcfg.encode(sentence) for sentence in sentences]
+    for i, sentence in enumerate(encoded):
+        if len(sentence) == 0:
+            raise InputError(f"sentence {i + 1} has no tokens; remove it")
+    return list(batches(encoded, bytes_per_sentence, BUDGET))
 
 
 def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, total: int) -> Iterator[tuple[Batch, T]]:

@@ -12,14 +12,13 @@ from truesource.grammar._kernels.rules import CausalPass, ChartRules, SparseRows
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
-from truesource.grammar.inference.batch import Batch, batches
+from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.certificate import Certificate
 from truesource.grammar.inference.rules import parent_rules, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import WideCharts
 
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
-BUDGET = 512 * 2**20  #: bytes of charts for one batch
 LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32
 OWED_BLOCK = 3  #: counts of tokens owed that are worked on together, so that what is added to stays in the cache
 CAPS = {np.dtype(np.float64): 1e140, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
@@ -31,7 +30,7 @@ class CausalCharts(NamedTuple):
 
     log_conditional: FloatArray  #: (n, W) ln P(word | its left context); -inf from an impossible word on
     log_stop: FloatArray  #: (n+1, W) ln P(end | first j words)
-    starts: FloatArray  #: (n+1, S, W) weight of each symbol starting after j words, given these
+    starts: FloatArray  #: (n+1-first, S, W) weight of each symbol starting after j words, given these, j from first on
 
     @property
     def whole(self) -> BoolArray:
@@ -56,6 +55,8 @@ class Charts:
         dtype: float64 or float32, of charts; probabilities per token are float64 either way.
         double: the charts in float64, for what float32 cannot do.
     """
+
+    growth = 3  #: time grows as this power of the length
 
     def __init__(
         self,
@@ -97,25 +98,22 @@ class Charts:
     def batches(
         self, sentences: Sequence[Sequence[str]], lengths: LengthRange | None = None, *, outside: bool = False
     ) -> list[Batch]:
-        """Sentences as batches whose charts fit the memory budget.
-
-        Raises:
-            InputError: a sentence has no tokens.
-        """
-        encoded = [self._tables.pcfg.encode(sentence) for sentence in sentences]
-        for i, sentence in enumerate(encoded):
-            if len(sentence) == 0:
-                raise InputError(f"sentence {i + 1} has no tokens; remove it")
+        """Sentences as batches whose charts fit the memory budget: see `truesource.grammar.inference.batch`."""
         owed = 1 if lengths is None else lengths.high
-        return list(batches(encoded, lambda n: self.bytes_per_sentence(n, owed, outside), BUDGET))
+        return encoded_batches(self._tables.pcfg, sentences, lambda n: self.bytes_per_sentence(n, owed, outside))
 
-    def causal(self, words: Int32Array, lengths: LengthRange | None = None) -> CausalCharts:
+    def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
 
         What float32 cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`.
+        ``starts`` are given from position ``first`` on.
         """
+        found = self._causal(words, lengths)
+        return found._replace(starts=found.starts[first:])
+
+    def _causal(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
         if self._too_long(words):
-            return self._double.causal(words, lengths)
+            return self._double._causal(words, lengths)
         run = self._run(words, lengths)
         with np.errstate(divide="ignore"):
             found = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)

@@ -15,7 +15,6 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run, threads
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.charts import Charts
     from truesource.grammar.inference.exact import Exact, Variant
 
 T = TypeVar("T")
@@ -133,7 +132,7 @@ def masked_blocks(
     charts, lexical = exact.charts(dtype), exact.lexical_weights(variant).T.tocsr()
     found = charts.leaves(batch.words)
     leaves, whole = found.weights, found.whole
-    logs = exact.log_observed(batch.words, found, variant)
+    logs = exact.log_observed(batch.words, charts, found, variant)
     for i, observed in enumerate(batch.words.astype(np.int64)):
         table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
         total = table.sum(axis=1)
@@ -241,7 +240,7 @@ def class_posteriors(
     if own.shape != (n_symbols,) or (own < 0).any():
         raise InputError(f"expecting a class of 0 or more for each of the {n_symbols} symbols")
     n_classes = int(own.max()) + 1
-    charts: Charts = exact.charts(dtype)
+    charts = exact.charts(dtype)
     start, parent, prob = exact.lexicon
     posteriors = [np.zeros((len(s), n_classes)) for s in sentences]
 

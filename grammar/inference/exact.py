@@ -18,6 +18,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run
 from truesource.grammar.inference.charts import Charts, Leaves
+from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
 
@@ -53,7 +54,7 @@ class Exact(GrammarTables):
 
     def __init__(self, pcfg: GrammarRules) -> None:
         super().__init__(pcfg)
-        self._charts: dict[str, Charts] = {}
+        self._charts: dict[str, Charts | LinearCharts] = {}
 
     # -- once per grammar ---------------------------------------------------------------------------
 
@@ -73,12 +74,15 @@ class Exact(GrammarTables):
 
     # -- batches ------------------------------------------------------------------------------------
 
-    def charts(self, dtype: DTypeLike = np.float64) -> Charts:
-        """The chart kernels in one precision."""
+    def charts(self, dtype: DTypeLike = np.float64) -> Charts | LinearCharts:
+        """The chart kernels in one precision; of a linear grammar its automaton, in float64 always."""
         key = np.dtype(dtype).name
         if key not in self._charts:
-            double = None if key == "float64" else self.charts()
-            self._charts[key] = Charts(self, lambda: self.wide, dtype, double=double)
+            if self.linear is not None:
+                self._charts[key] = LinearCharts(self, self.linear)
+            else:
+                double = None if key == "float64" else Charts(self, lambda: self.wide)
+                self._charts[key] = Charts(self, lambda: self.wide, dtype, double=double)
         return self._charts[key]
 
     def causal_log_probs(
@@ -96,7 +100,7 @@ class Exact(GrammarTables):
         charts = self.charts(dtype)
 
         def task(batch: Batch) -> FloatArray:
-            found = charts.causal(batch.words, lengths)
+            found = charts.causal(batch.words, lengths, first=len(batch.words) + 1)
             return np.concatenate([found.log_conditional, found.log_stop[-1:]])
 
         return _score(task, charts.batches(sentences, lengths), len(sentences), "exact causal scores")
@@ -135,13 +139,22 @@ class Exact(GrammarTables):
         charts = self.charts(dtype)
 
         def task(batch: Batch) -> FloatArray:
-            return self.log_observed(batch.words, charts.leaves(batch.words, whole_only=True), variant)
+            return self.log_observed(batch.words, charts, variant=variant)
 
         return _score(task, charts.batches(sentences, outside=True), len(sentences), "exact masked scores")
 
-    def log_observed(self, words: Int32Array, leaves: Leaves, variant: Variant = "default") -> FloatArray:
+    def log_observed(
+        self,
+        words: Int32Array,
+        charts: Charts | LinearCharts,
+        leaves: Leaves | None = None,
+        variant: Variant = "default",
+    ) -> FloatArray:
         """Ln P(word | all others and the length) of ``words`` (n, W), from their outside weights; (n, W) nats."""
+        if isinstance(charts, LinearCharts):
+            return charts.masked(words, None if variant == "default" else self.lexical_weights(variant))
         lexical = self.lexical_weights(variant)
+        leaves = leaves or charts.leaves(words, whole_only=True)
         columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()
         table = np.full(words.shape, -np.inf)
         for w in np.flatnonzero(leaves.whole).tolist():
@@ -180,7 +193,8 @@ class Exact(GrammarTables):
                 self.range_mass(lengths)  # raises where no sentence has such a length
                 return 0.0
             return math.log(self.total_mass) if self.total_mass > 0.0 else -math.inf
-        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
+        words = self.pcfg.encode(prefix).reshape(-1, 1)
+        found = self.charts().causal(words, lengths, first=len(prefix) + 1)
         return float(found.log_conditional.sum())
 
     def next_token(self, prefix: Sequence[str], lengths: LengthRange | None = None) -> NextToken:
@@ -189,7 +203,7 @@ class Exact(GrammarTables):
         Raises:
             InputError: no sentence (of that length range) starts with ``prefix``.
         """
-        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths)
+        found = self.charts().causal(self.pcfg.encode(prefix).reshape(-1, 1), lengths, first=len(prefix))
         if not np.isfinite(found.log_conditional).all():
             at = int(np.argmin(found.log_conditional[:, 0]))
             raise InputError(

@@ -13,6 +13,7 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference import closure
 from truesource.grammar.inference.length import length_masses
+from truesource.grammar.inference.linear import LinearRules
 from truesource.grammar.inference.rules import (
     lexical_matrix,
     lexical_rules,
@@ -28,6 +29,11 @@ class GrammarTables:
     def __init__(self, pcfg: GrammarRules) -> None:
         self.pcfg = pcfg
         self._range_masses: dict[LengthRange, float] = {}
+
+    @cached_property
+    def linear(self) -> LinearRules | None:
+        """The rules as those of a linear grammar; None where it is not linear."""
+        return LinearRules.of(self.pcfg)
 
     @cached_property
     def pairs(self) -> PairRules:
@@ -59,12 +65,14 @@ class GrammarTables:
     @cached_property
     def unary_closure(self) -> FloatArray:
         """``(I - Un)^-1``, (S, S)."""
+        if self.linear is not None:
+            return np.asarray(self.linear.unary_closure.toarray())
         return closure.unary_closure(self.pcfg, self.mass)
 
     @cached_property
     def mass(self) -> FloatArray:
         """P(symbol derives a finite string), (S,)."""
-        return closure.total_mass(self.pcfg)
+        return closure.total_mass(self.pcfg) if self.linear is None else self.linear.mass
 
     @property
     def total_mass(self) -> float:
@@ -126,6 +134,8 @@ class GrammarTables:
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)``, (high+1, S)."""
+        if self.linear is not None:
+            return self.linear.length_masses(high)
         return length_masses(high, self.pairs, self.lexical_sums, self.unary_closure)
 
     def length_pmf(self, high: int, lengths: LengthRange | None = None) -> FloatArray:

@@ -151,7 +151,7 @@ def test_the_paper_variant_counts_a_derivation_once_for_each_symbol_of_its_chain
 def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sentences = [["a"], ["b", "a"], ["a", "a"], ["a", "b", "b"], ["b"], ["a"]]
     wanted = next_token_summaries(TWO.exact, sentences, top=2)
-    monkeypatch.setattr("truesource.grammar.inference.charts.BUDGET", 1)
+    monkeypatch.setattr("truesource.grammar.inference.batch.BUDGET", 1)
     for one, other in zip(next_token_summaries(TWO.exact, sentences, top=2), wanted, strict=True):
         np.testing.assert_allclose(one.entropy, other.entropy, rtol=1e-12)
         np.testing.assert_array_equal(one.top, other.top)

@@ -94,7 +94,7 @@ def test_many_sentences_of_many_lengths_come_back_in_order() -> None:
 def test_a_small_memory_budget_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = [list(s) for s in every_string(AMBIGUOUS, 4)]
     whole = AMBIGUOUS.exact.string_log_probs(batch)
-    monkeypatch.setattr("truesource.grammar.inference.charts.BUDGET", 1)
+    monkeypatch.setattr("truesource.grammar.inference.batch.BUDGET", 1)
     np.testing.assert_allclose(AMBIGUOUS.exact.string_log_probs(batch), whole, rtol=1e-12)
 
 

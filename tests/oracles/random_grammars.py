@@ -74,6 +74,36 @@ def small_pcfgs(draw: st.DrawFn, max_symbols: int = 5, max_words: int = 4, unary
         damping += Fraction(1, 8)
 
 
+@st.composite
+def linear_pcfgs(draw: st.DrawFn, sides: tuple[str, ...] = ("right", "left")) -> PCFG:
+    """Random right- or left-linear grammars of 1 to 3 symbols down the spine and up to 2 over single tokens.
+
+    Unary cycles of both kinds of symbols, self loops, single tokens on the spine, ambiguity: all occur. Every symbol is
+    productive.
+    """
+    spine = NAMES[: draw(st.integers(1, 3))]
+    tags = ("T", "U")[: draw(st.integers(0, 2))]
+    left = draw(st.sampled_from(sides)) == "left"
+    weights: dict[tuple[str, tuple[str, ...]], Fraction] = {}
+    weight = st.integers(1, 9).map(Fraction)
+    for name in (*spine, *tags):
+        below = tags if name in tags else (*spine, *tags)
+        spelled = draw(st.lists(st.sampled_from(WORDS[:3]), min_size=int(name in tags), max_size=2, unique=True))
+        singles = draw(st.lists(st.sampled_from(below), max_size=2, unique=True)) if below else []
+        two = [(t, x) for t in tags for x in below] if name not in tags else []
+        pairs = draw(st.lists(st.sampled_from(two), min_size=1, max_size=4, unique=True)) if two else []
+        kinds: list[tuple[str, ...]] = [*((w,) for w in spelled), *((s,) for s in singles)]
+        kinds += [pair[::-1] if left else pair for pair in pairs]
+        for kind in kinds or [("a",)]:
+            weights[name, kind] = draw(weight)
+    damping = Fraction(0)
+    while True:
+        pcfg = build(weights, damping)
+        if spectral_radius(rules_of(pcfg), pcfg.symbols) < LIMIT:
+            return pcfg
+        damping += Fraction(1, 8)
+
+
 def sentences(max_size: int = 5, words: tuple[str, ...] = WORDS) -> st.SearchStrategy[list[str]]:
     """Sentences that a grammar may or may not be able to make."""
     return st.lists(st.sampled_from(words), min_size=1, max_size=max_size)
@@ -81,10 +111,16 @@ def sentences(max_size: int = 5, words: tuple[str, ...] = WORDS) -> st.SearchStr
 
 @st.composite
 def cases(
-    draw: st.DrawFn, max_size: int = 4, most: int = 1, max_symbols: int = 5, unary_cycles: bool = True
+    draw: st.DrawFn,
+    max_size: int = 4,
+    most: int = 1,
+    max_symbols: int = 5,
+    unary_cycles: bool = True,
+    grammars: st.SearchStrategy[PCFG] | None = None,
 ) -> tuple[PCFG, list[list[str]]]:
     """A small grammar and 1 to ``most`` sentences: most are possible, of any length up to ``max_size``."""
-    pcfg = draw(small_pcfgs(max_symbols=max_symbols, unary_cycles=unary_cycles))
+    kinds = small_pcfgs(max_symbols=max_symbols, unary_cycles=unary_cycles) if grammars is None else grammars
+    pcfg = draw(kinds)
     tables = [sorted(table) for table in all_strings(rules_of(pcfg), max_size)["S"] if table]
     found = []
     for _ in range(draw(st.integers(1, most))):

@@ -1,0 +1,320 @@
+"""Kernels: forward-backward over the automaton of a linear grammar, in time linear in the length of a sentence.
+
+A forward vector holds the weight of the words read so far by the state they lead to, a backward vector that of the
+words still to come by the state they are read from. Vectors are sparse and their weights ``m * 2^(960 e)``, as those
+of `grammar.inference._kernels.wide`: nothing under- or overflows, at any length.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from truesource.grammar._kernels.growing import room
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import Automaton, StateMoves, WideLexicon, WideRows, WideTable, WideVector
+from truesource.grammar.inference._kernels.wide import _plus, _times
+
+LOG_UNIT = 960.0 * math.log(2.0)
+SMALLEST = 1e-290  #: entries below this share of the largest of their position need logarithms
+
+
+@kernel
+def _vector(size):
+    return WideVector(
+        np.zeros(size), np.zeros(size, dtype=np.int64), np.empty(size, dtype=np.int32), np.zeros(1, dtype=np.int64)
+    )
+
+
+@kernel
+def _clear(v: WideVector):
+    for x in range(v.size[0]):
+        v.m[v.listed[x]] = 0.0
+    v.size[0] = 0
+
+
+@kernel
+def _add(v: WideVector, at, m, e):
+    if v.m[at] != 0.0:
+        v.m[at], v.e[at] = _plus(v.m[at], v.e[at], m, e)
+    elif m != 0.0:
+        v.listed[v.size[0]] = at
+        v.size[0] += 1
+        v.m[at], v.e[at] = m, e
+
+
+@kernel
+def _dot(v: WideVector, m, e):
+    """Sum of the products with a dense vector of weights."""
+    summ, sume = 0.0, np.int64(0)
+    for x in range(v.size[0]):
+        q = v.listed[x]
+        if m[q] != 0.0:
+            tm, te = _times(v.m[q], v.e[q], m[q], e[q])
+            summ, sume = _plus(summ, sume, tm, te)
+    return summ, sume
+
+
+@kernel
+def _log_ratio(m1, e1, m2, e2):
+    """Natural logarithm of the ratio of two positive weights."""
+    ratio, d = m1 / m2, e1 - e2
+    if d == 1 and ratio < 1.0:
+        ratio, d = math.ldexp(ratio, 960), 0
+    elif d == -1 and ratio > 1.0:
+        ratio, d = math.ldexp(ratio, -960), 0
+    return math.log(ratio) + d * LOG_UNIT
+
+
+@kernel
+def _ratio(m1, e1, m2, e2):
+    """Ratio of two weights as a float."""
+    d = min(max(e1 - e2, -3), 3)
+    return math.ldexp(m1 / m2, 960 * d)
+
+
+@kernel
+def _spread(v: WideVector, chains: WideRows, out: WideVector):
+    """``out = v M`` for a sparse matrix M by rows."""
+    row_start, column, m, e = chains
+    _clear(out)
+    for x in range(v.size[0]):
+        q = v.listed[x]
+        for k in range(row_start[q], row_start[q + 1]):
+            tm, te = _times(v.m[q], v.e[q], m[k], e[k])
+            _add(out, column[k], tm, te)
+
+
+@kernel
+def _tags(word, lexicon: WideLexicon, above: WideRows, tags: WideVector):
+    """Weight of each tag reading ``word``, none where it is -1."""
+    _clear(tags)
+    if word < 0:
+        return
+    symbols = tags.m.size // 2
+    for r in range(lexicon.start[word], lexicon.start[word + 1]):
+        a = lexicon.parent[r]
+        _add(tags, symbols + a, lexicon.m[r], lexicon.e[r])
+        for k in range(above.start[a], above.start[a + 1]):
+            tm, te = _times(above.m[k], above.e[k], lexicon.m[r], lexicon.e[r])
+            _add(tags, above.column[k], tm, te)
+
+
+@kernel
+def _move(v: WideVector, moves: StateMoves, tagm, tage, out: WideVector):
+    """One token read from the states of ``v``, with the weights of its tags; chains not yet."""
+    _clear(out)
+    for x in range(v.size[0]):
+        q = v.listed[x]
+        for s in range(moves.start[q], moves.start[q + 1]):
+            t = moves.tag[s]
+            if tagm[t] != 0.0:
+                tm, te = _times(moves.m[s], moves.e[s], tagm[t], tage[t])
+                tm, te = _times(tm, te, v.m[q], v.e[q])
+                _add(out, moves.to[s], tm, te)
+
+
+@kernel
+def _between(v: WideVector, moves: StateMoves, laterm, latere, tags: WideVector):
+    """Weight of each tag between what is before (``v``) and after (``later``), whatever the token."""
+    _clear(tags)
+    for x in range(v.size[0]):
+        q = v.listed[x]
+        for s in range(moves.start[q], moves.start[q + 1]):
+            t = moves.to[s]
+            if laterm[t] != 0.0:
+                tm, te = _times(moves.m[s], moves.e[s], laterm[t], latere[t])
+                tm, te = _times(tm, te, v.m[q], v.e[q])
+                _add(tags, moves.tag[s], tm, te)
+
+
+@kernel
+def _symbols(tags: WideVector, below: WideRows, out: WideVector):
+    """Weight of each symbol over the token: a tag's unary chains taken down."""
+    symbols = tags.m.size // 2
+    _clear(out)
+    for x in range(tags.size[0]):
+        t = tags.listed[x]
+        if t >= symbols:
+            _add(out, t - symbols, tags.m[t], tags.e[t])
+        else:
+            for k in range(below.start[t], below.start[t + 1]):
+                tm, te = _times(tags.m[t], tags.e[t], below.m[k], below.e[k])
+                _add(out, below.column[k], tm, te)
+
+
+@kernel
+def futures(low, high, anym, anye, automaton: Automaton):
+    """Weight of all ways to a length from ``low`` to ``high`` by state after j tokens, chains included, (high+1, N).
+
+    ``any`` (2S,) are the weights of the tags for any word.
+    """
+    back = automaton.back
+    size = back.start.size - 1
+    found = WideTable(np.zeros((high + 1, size)), np.zeros((high + 1, size), dtype=np.int64))
+    bare, closed = _vector(size), _vector(size)
+    for j in range(high, -1, -1):
+        _move(closed, back, anym, anye, bare)
+        if j >= low:
+            _add(bare, automaton.end, 1.0, np.int64(0))
+        _spread(bare, back.chains, closed)
+        for x in range(closed.size[0]):
+            q = closed.listed[x]
+            found.m[j, q], found.e[j, q] = closed.m[q], closed.e[q]
+    return found
+
+
+@kernel
+def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, automaton: Automaton):
+    """A pass over ``words`` (n, W), -1 unknown, each sentence by itself.
+
+    ``future`` is that of `futures`, or one row of weights that holds after any number of tokens; sentences of ``low``
+    to ``high`` tokens may end.
+
+    Returns:
+        Ln P(word | its left context) (n, W), ln P(end | first j words) (n+1, W), both -inf from an impossible word on,
+        and the weight of each symbol starting after j words, given these, for j from ``first`` on, (n+1-first, S, W).
+    """
+    n, width = words.shape
+    ahead = automaton.ahead
+    size = ahead.start.size - 1
+    rows = future.m.shape[0]
+    log_conditional, log_stop = np.full((n, width), -np.inf), np.full((n + 1, width), -np.inf)
+    starts = np.zeros((max(n + 1 - first, 0), size - 1, width))
+    bare, closed, symbols = _vector(size), _vector(size), _vector(size - 1)
+    reads, between = _vector(2 * (size - 1)), _vector(2 * (size - 1))
+    for w in range(width):
+        _clear(bare)
+        _add(bare, automaton.begin, 1.0, np.int64(0))
+        _spread(bare, ahead.chains, closed)
+        beforem, beforee = 1.0, np.int64(0)
+        if rows > 1:
+            beforem, beforee = future.m[0, automaton.begin], future.e[0, automaton.begin]
+        for j in range(n + 1):
+            later = 0 if rows == 1 else j + 1
+            if later == rows or beforem == 0.0:
+                break
+            if j >= first:
+                _between(closed, ahead, future.m[later], future.e[later], between)
+                _symbols(between, automaton.below, symbols)
+                for x in range(symbols.size[0]):
+                    a = symbols.listed[x]
+                    starts[j - first, a, w] = _ratio(symbols.m[a], symbols.e[a], beforem, beforee)
+            if j == n:
+                break
+            _tags(words[j, w], lexicon, automaton.above, reads)
+            _move(closed, ahead, reads.m, reads.e, bare)
+            _spread(bare, ahead.chains, closed)
+            m, e = _dot(bare, future.m[later], future.e[later])
+            if m == 0.0:
+                break
+            log_conditional[j, w] = _log_ratio(m, e, beforem, beforee)
+            beforem, beforee = m, e
+            if low <= j + 1 <= high and closed.m[automaton.end] != 0.0:
+                log_stop[j + 1, w] = _log_ratio(closed.m[automaton.end], closed.e[automaton.end], m, e)
+    return log_conditional, log_stop, starts
+
+
+@kernel
+def _forward(words, lexicon: WideLexicon, automaton: Automaton, reads: WideVector, bare: WideVector, v: WideVector):
+    """Forward vectors of one sentence: bounds (n+2,), and the states and weights of each vector in turn.
+
+    ``v`` ends as the vector after the last word.
+    """
+    n = words.size
+    bounds = np.zeros(n + 2, dtype=np.int64)
+    state, m, e = np.empty(64, dtype=np.int32), np.empty(64), np.empty(64, dtype=np.int64)
+    _clear(bare)
+    _add(bare, automaton.begin, 1.0, np.int64(0))
+    for j in range(n + 1):
+        if j > 0:
+            _tags(words[j - 1], lexicon, automaton.above, reads)
+            _move(v, automaton.ahead, reads.m, reads.e, bare)
+        _spread(bare, automaton.ahead.chains, v)
+        at = bounds[j]
+        bounds[j + 1] = at + v.size[0]
+        state, m, e = room(state, bounds[j + 1]), room(m, bounds[j + 1]), room(e, bounds[j + 1])
+        for x in range(v.size[0]):
+            q = v.listed[x]
+            state[at + x], m[at + x], e[at + x] = q, v.m[q], v.e[q]
+    return bounds, state, m, e
+
+
+@kernel
+def leaves(words, logarithms, lexicon: WideLexicon, automaton: Automaton):
+    """Outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
+
+    Returns:
+        Weights (n, S, W), those of a position over the largest of them, or with ``logarithms`` their natural
+        logarithms; which sentences are possible (W,); and which have entries too far apart for one scale (W,).
+    """
+    n, width = words.shape
+    ahead, back = automaton.ahead, automaton.back
+    size = ahead.start.size - 1
+    found = np.full((n, size - 1, width), -np.inf if logarithms else 0.0)
+    whole, apart = np.zeros(width, dtype=np.bool_), np.zeros(width, dtype=np.bool_)
+    bare, before, later, symbols = _vector(size), _vector(size), _vector(size), _vector(size - 1)
+    reads, between = _vector(2 * (size - 1)), _vector(2 * (size - 1))
+    for w in range(width):
+        bounds, state, m, e = _forward(words[:, w], lexicon, automaton, reads, bare, before)
+        whole[w] = before.m[automaton.end] != 0.0
+        _clear(bare)
+        _add(bare, automaton.end, 1.0, np.int64(0))
+        _spread(bare, back.chains, later)
+        for j in range(n - 1, -1, -1):
+            _clear(before)
+            for x in range(bounds[j], bounds[j + 1]):
+                _add(before, state[x], m[x], e[x])
+            _between(before, ahead, later.m, later.e, between)
+            _symbols(between, automaton.below, symbols)
+            topm, tope = 0.0, np.int64(0)
+            for x in range(symbols.size[0]):
+                a = symbols.listed[x]
+                if topm == 0.0 or symbols.e[a] > tope or (symbols.e[a] == tope and symbols.m[a] > topm):
+                    topm, tope = symbols.m[a], symbols.e[a]
+            for x in range(symbols.size[0]):
+                a = symbols.listed[x]
+                if logarithms:
+                    found[j, a, w] = _log_ratio(symbols.m[a], symbols.e[a], 1.0, np.int64(0))
+                else:
+                    found[j, a, w] = _ratio(symbols.m[a], symbols.e[a], topm, tope)
+                    apart[w] |= found[j, a, w] < SMALLEST
+            _tags(words[j, w], lexicon, automaton.above, reads)
+            _move(later, back, reads.m, reads.e, bare)
+            _spread(bare, back.chains, later)
+    return found, whole, apart
+
+
+@kernel
+def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automaton: Automaton):
+    """Ln of the share of each word in the weight of all words at its position, (n, W); -inf in impossible sentences.
+
+    Both are weighted as ``scored`` has it, ``any`` (2S,) being the weights of its tags for any word.
+    """
+    n, width = words.shape
+    ahead, back = automaton.ahead, automaton.back
+    size = ahead.start.size - 1
+    found = np.full((n, width), -np.inf)
+    bare, before, later = _vector(size), _vector(size), _vector(size)
+    reads, between = _vector(2 * (size - 1)), _vector(2 * (size - 1))
+    for w in range(width):
+        bounds, state, m, e = _forward(words[:, w], lexicon, automaton, reads, bare, before)
+        if before.m[automaton.end] == 0.0:
+            continue
+        _clear(bare)
+        _add(bare, automaton.end, 1.0, np.int64(0))
+        _spread(bare, back.chains, later)
+        for j in range(n - 1, -1, -1):
+            _clear(before)
+            for x in range(bounds[j], bounds[j + 1]):
+                _add(before, state[x], m[x], e[x])
+            _between(before, ahead, later.m, later.e, between)
+            _tags(words[j, w], scored, automaton.above, reads)
+            ownm, owne = _dot(between, reads.m, reads.e)
+            everym, everye = _dot(between, anym, anye)
+            found[j, w] = _log_ratio(ownm, owne, everym, everye)
+            _tags(words[j, w], lexicon, automaton.above, reads)
+            _move(later, back, reads.m, reads.e, bare)
+            _spread(bare, back.chains, later)
+    return found

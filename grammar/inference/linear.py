@@ -1,0 +1,180 @@
+"""Linear grammars: those whose derivations go down one side, so that their sentences are read by an automaton.
+
+A grammar is right-linear where the left child of every binary rule makes one token, by unary and lexical rules only;
+left-linear where the right child does. That child is the *tag* of the rule, the other its *spine*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Self
+
+import numpy as np
+from scipy.sparse import csc_matrix, csr_matrix, identity
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.linalg import splu
+
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.inference.closure import reachable
+from truesource.grammar.rules import GrammarRules
+
+LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRules:
+    """The rules of a linear grammar, without those that lead to a symbol which makes no sentence."""
+
+    pcfg: GrammarRules
+    side: Literal["right", "left"]  #: of the spine
+    parent: Int32Array  #: (K,) of the binary rules kept
+    tag: Int32Array  #: (K,) their child of one token
+    spine: Int32Array  #: (K,) their other child
+    logp: FloatArray  #: (K,) nats
+    productive: BoolArray  #: (S,) which symbols make a finite sentence
+    unary_closure: csr_matrix[np.float64]  #: (S, S) weight of all unary chains; 1 on the diagonal where there are none
+
+    @classmethod
+    def of(cls, pcfg: GrammarRules) -> Self | None:
+        """The rules of a linear grammar.
+
+        None where the grammar is not linear, or has probabilities, of a rule or of a chain of unary ones, that are too
+        small for float64.
+        """
+        lowest = min((float(logp.min()) for _, logp in pcfg.tables() if len(logp)), default=0.0)
+        side = _side(pcfg)
+        if side is None or lowest < LOWEST_LOG:
+            return None
+        n = len(pcfg.symbols)
+        above, below = pcfg.unary.T
+        preterminal = np.unique(pcfg.lexical[:, 0])
+        parent, *children = pcfg.binary.T
+        tag, spine = children if side == "right" else children[::-1]
+        useful = _leading_to(preterminal, above, below, n)[tag]
+        steps = np.concatenate([above, parent[useful]]), np.concatenate([below, spine[useful]])
+        productive = _leading_to(preterminal, *steps, n)
+        useful &= productive[spine]
+        closed = _unary_closure(pcfg, productive[below])
+        if closed is None:
+            return None
+        kept = (parent[useful], tag[useful], spine[useful], pcfg.binary_logp[useful])
+        found = cls(pcfg, side, *kept, productive, closed)
+        return None if side == "left" and not found.above[found._reached].all() else found
+
+    @cached_property
+    def tokens(self) -> FloatArray:
+        """P(symbol makes exactly one token), (S,)."""
+        return np.asarray(self.unary_closure @ self.lexical_sums)
+
+    @cached_property
+    def lexical_sums(self) -> FloatArray:
+        """Total lexical probability of each symbol, (S,)."""
+        rules = self.pcfg.lexical
+        sums = np.bincount(rules[:, 0], np.exp(self.pcfg.lexical_logp), minlength=len(self.pcfg.symbols))
+        return sums.astype(np.float64)
+
+    @cached_property
+    def _down(self) -> csr_matrix[np.float64]:
+        """Weight of a step down the spine, by a unary or a binary rule, (S, S)."""
+        n = len(self.pcfg.symbols)
+        keep = self.productive[self.pcfg.unary[:, 1]]
+        above, below = self.pcfg.unary[keep].T
+        weight = np.concatenate([np.exp(self.pcfg.unary_logp[keep]), np.exp(self.logp) * self.tokens[self.tag]])
+        at = np.concatenate([above, self.parent]), np.concatenate([below, self.spine])
+        return csr_matrix((weight, at), shape=(n, n))
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """P(symbol derives a finite string), (S,).
+
+        It is 1 where nothing below the symbol is a dead end: a finite Markov chain comes to its end.
+        """
+        pcfg, n = self.pcfg, len(self.pcfg.symbols)
+        found = self.productive.astype(np.float64)
+        rows = [np.repeat(rules[:, 0], rules.shape[1] - 1) for rules in (pcfg.binary, pcfg.unary)]
+        children = [rules[:, 1:].ravel() for rules in (pcfg.binary, pcfg.unary)]
+        leaks = _leading_to(np.flatnonzero(~self.productive), np.concatenate(rows), np.concatenate(children), n)
+        some = np.flatnonzero(leaks & self.productive)
+        if some.size:
+            rest = np.where(leaks, 0.0, found)
+            found[some] = _solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
+        return found
+
+    @cached_property
+    def _reached(self) -> Int32Array:
+        """The symbols down the spine from the start."""
+        found: Int32Array = breadth_first_order(self._down, self.pcfg.start, return_predecessors=False)
+        return found
+
+    @cached_property
+    def above(self) -> FloatArray:
+        """Of a left-linear grammar: the weight of all that can stand above and right of each symbol, (S,)."""
+        found = np.zeros(len(self.pcfg.symbols))
+        unit = (self._reached == self.pcfg.start).astype(np.float64)
+        found[self._reached] = _solve(self._down[self._reached][:, self._reached].T, unit)
+        return found
+
+    def length_masses(self, high: int) -> FloatArray:
+        """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
+        n = len(self.pcfg.symbols)
+        weight = np.exp(self.logp) * self.tokens[self.tag]
+        longer = self.unary_closure @ csr_matrix((weight, (self.parent, self.spine)), shape=(n, n))
+        found = np.zeros((high + 1, n))
+        found[1] = self.tokens
+        for m in range(2, high + 1):
+            found[m] = longer @ found[m - 1]
+        return found
+
+
+def _side(pcfg: GrammarRules) -> Literal["right", "left"] | None:
+    """On which side the spine of a linear grammar goes down; right where both do, None where neither does."""
+    above, below = pcfg.unary.T
+    long = _leading_to(np.unique(pcfg.binary[:, 0]), above, below, len(pcfg.symbols))
+    _, left, right = pcfg.binary.T
+    if not long[left].any():
+        return "right"
+    return None if long[right].any() else "left"
+
+
+def _leading_to(targets: Int32Array | IntArray, parent: Int32Array, child: Int32Array, n: int) -> BoolArray:
+    """Which of n symbols lead to one of ``targets`` by steps from parents to children, these included, (n,)."""
+    rows, columns = np.concatenate([child, np.full(len(targets), n)]), np.concatenate([parent, targets])
+    graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
+    found = np.zeros(n + 1, dtype=np.bool_)
+    found[breadth_first_order(graph, n, return_predecessors=False)] = True
+    return found[:n]
+
+
+def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64] | None:
+    """``(I - Un)^-1`` of the unary rules ``kept`` (Q,), (S, S), by component; None where one under- or overflows."""
+    from truesource.grammar.inference._kernels.closure import star
+
+    n = len(pcfg.symbols)
+    above, below = pcfg.unary[kept].T
+    steps = csr_matrix((np.exp(pcfg.unary_logp[kept]), (above, below)), shape=(n, n))
+    _, component = connected_components(steps, connection="weak")
+    touched = np.unique(pcfg.unary[kept])
+    order = touched[np.argsort(component[touched], kind="stable")]
+    rest = np.ones(n)
+    rest[touched] = 0.0
+    found = csr_matrix((rest, (np.arange(n), np.arange(n))), shape=(n, n)).tocoo()
+    parts = [(found.row, found.col, found.data)]
+    for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []:
+        block = steps[states][:, states].toarray()
+        closed = block.copy()
+        if not (star(closed) and ((closed > 0.0) == reachable(block)).all()):
+            return None
+        row, column = np.nonzero(closed)
+        parts.append((states[row], states[column], closed[row, column]))
+    row, column, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    made = csr_matrix((value, (row, column)), shape=(n, n))
+    made.eliminate_zeros()
+    return made
+
+
+def _solve(matrix: csr_matrix[np.float64] | csc_matrix[np.float64], right: FloatArray) -> FloatArray:
+    """``(I - matrix)^-1 right``, without pivots, so that small entries keep their digits."""
+    system = (identity(matrix.shape[0], format="csc") - matrix).tocsc()
+    factors = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.asarray(factors.solve(right))
