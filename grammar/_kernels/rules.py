@@ -195,14 +195,14 @@ class StateMoves(NamedTuple):
     """The moves of an automaton of N states in one direction, and the chains of unary rules that follow each."""
 
     start: Int32Array  #: (N+1,) moves from state q are start[q]:start[q+1]
-    tag: Int32Array  #: (moves,) what reads the token, see `Automaton`
+    tag: Int32Array  #: (moves,) what reads the token, see `LinearAutomaton`
     to: Int32Array  #: (moves,)
     m: FloatArray
     e: IntArray
     chains: WideRows  #: by the state that a move comes to
 
 
-class Automaton(NamedTuple):
+class LinearAutomaton(NamedTuple):
     """A linear grammar; see `truesource.grammar.inference.linear`.
 
     States are its S symbols, and S for the one that stands before (after) all of a left- (right-) linear sentence. A

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import block_diag, csc_matrix, csr_matrix
 
-from truesource.grammar._kernels.rules import Automaton, StateMoves, WideLexicon, WideRows, WideTable
+from truesource.grammar._kernels.rules import LinearAutomaton, StateMoves, WideLexicon, WideRows, WideTable
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, encoded_batches
@@ -109,7 +109,7 @@ class LinearCharts:
         return np.asarray(kernels.masked(words, self._lexicon, scored, *self._any(lexical), self._automaton))
 
 
-def automaton(rules: LinearRules) -> Automaton:
+def automaton(rules: LinearRules) -> LinearAutomaton:
     """The automaton of a linear grammar."""
     n = len(rules.pcfg.symbols)
     symbols, outer = np.arange(n, dtype=np.int32), np.full(n, n, dtype=np.int32)
@@ -120,8 +120,8 @@ def automaton(rules: LinearRules) -> Automaton:
     below, above = _rows(closed), _rows(closed.T.tocsr())
     down, up = _moves(upper, tag, lower, weights, below), _moves(lower, tag, upper, weights, above)
     if rules.side == "right":
-        return Automaton(rules.pcfg.start, n, down, up, above, below)
-    return Automaton(n, rules.pcfg.start, up, down, above, below)
+        return LinearAutomaton(rules.pcfg.start, n, down, up, above, below)
+    return LinearAutomaton(n, rules.pcfg.start, up, down, above, below)
 
 
 def _moves(source: Int32Array, tag: Int32Array, target: Int32Array, weights: Weights, chains: WideRows) -> StateMoves:

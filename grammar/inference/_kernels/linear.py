@@ -13,7 +13,7 @@ import numpy as np
 
 from truesource.grammar._kernels.growing import room
 from truesource.grammar._kernels.kernel import kernel
-from truesource.grammar._kernels.rules import Automaton, StateMoves, WideLexicon, WideRows, WideTable, WideVector
+from truesource.grammar._kernels.rules import LinearAutomaton, StateMoves, WideLexicon, WideRows, WideTable, WideVector
 from truesource.grammar.inference._kernels.wide import _plus, _times
 
 LOG_UNIT = 960.0 * math.log(2.0)
@@ -145,7 +145,7 @@ def _symbols(tags: WideVector, below: WideRows, out: WideVector):
 
 
 @kernel
-def futures(low, high, anym, anye, automaton: Automaton):
+def futures(low, high, anym, anye, automaton: LinearAutomaton):
     """Weight of all ways to a length from ``low`` to ``high`` by state after j tokens, chains included, (high+1, N).
 
     ``any`` (2S,) are the weights of the tags for any word.
@@ -166,7 +166,7 @@ def futures(low, high, anym, anye, automaton: Automaton):
 
 
 @kernel
-def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, automaton: Automaton):
+def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, automaton: LinearAutomaton):
     """A pass over ``words`` (n, W), -1 unknown, each sentence by itself.
 
     ``future`` is that of `futures`, or one row of weights that holds after any number of tokens; sentences of ``low``
@@ -217,7 +217,9 @@ def causal(words, low, high, first, future: WideTable, lexicon: WideLexicon, aut
 
 
 @kernel
-def _forward(words, lexicon: WideLexicon, automaton: Automaton, reads: WideVector, bare: WideVector, v: WideVector):
+def _forward(
+    words, lexicon: WideLexicon, automaton: LinearAutomaton, reads: WideVector, bare: WideVector, v: WideVector
+):
     """Forward vectors of one sentence: bounds (n+2,), and the states and weights of each vector in turn.
 
     ``v`` ends as the vector after the last word.
@@ -242,7 +244,7 @@ def _forward(words, lexicon: WideLexicon, automaton: Automaton, reads: WideVecto
 
 
 @kernel
-def leaves(words, logarithms, lexicon: WideLexicon, automaton: Automaton):
+def leaves(words, logarithms, lexicon: WideLexicon, automaton: LinearAutomaton):
     """Outside weights of every preterminal position of ``words`` (n, W), -1 unknown.
 
     Returns:
@@ -287,7 +289,7 @@ def leaves(words, logarithms, lexicon: WideLexicon, automaton: Automaton):
 
 
 @kernel
-def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automaton: Automaton):
+def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automaton: LinearAutomaton):
     """Ln of the share of each word in the weight of all words at its position, (n, W); -inf in impossible sentences.
 
     Both are weighted as ``scored`` has it, ``any`` (2S,) being the weights of its tags for any word.
