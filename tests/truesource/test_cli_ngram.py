@@ -201,3 +201,33 @@ def test_a_table_says_what_a_model_cannot_make(capsys: pytest.CaptureFixture[str
     assert "some: the oracle cannot make 3 and the model cannot make 1 of 7 sentences; the numbers" in said
     assert "none has no perplexity: the oracle or the model cannot make 7 of 7 sentences." in said
     assert "foreign: the oracle cannot make 4 of 7 sentences;" in said
+
+
+def test_the_language_of_a_model_is_written_as_a_grammar(command: Command, tmp_path: Path) -> None:
+    """The model is then at its bound: its relative perplexity is 1, but for the first words of Kneser-Ney."""
+    text = write(tmp_path / "train.txt", *["the dog walks", "man walks", "a cat sees the dog"] * 4)
+    for name, options in (("mle", ["--preset", "paper"]), ("kn", [])):
+        assert command("train", text, "--model", "ngram", *options, "-o", tmp_path / name).code == 0
+        done = command("convert", tmp_path / name, tmp_path / f"{name}.npz")
+        assert done.code == 0, done.err
+        assert ("Left out the empty sentence" in done.out) == (name == "kn")
+        record = tmp_path / f"{name}.json"
+        assert command("score", tmp_path / name, text, "--oracle", tmp_path / f"{name}.npz", "--json", record).code == 0
+        relative = next(row["value"] for row in json.loads(record.read_text()) if row["name"] == "relative_ppl")
+        if name == "mle":
+            assert relative == pytest.approx(1.0, abs=1e-12)
+        else:
+            empty = PCFG.load(tmp_path / "kn.npz").meta["empty"]
+            assert relative == pytest.approx((1.0 - empty) ** (-3 / 13), rel=1e-10)  # 3 sentences, 13 tokens
+
+
+def test_only_models_of_counts_are_written_as_grammars(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    write(tmp_path / "net" / "config.json", '{"model_type": "gpt2"}')
+    done = command("convert", tmp_path / "net", tmp_path / "g.npz")
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert "only n-gram models can be written as grammars" in done.err
+    done = command("convert", tmp_path / "net", tmp_path / "g.npz", "--start", "S")
+    assert done.code == 2
+    assert "--start applies to grammars only" in done.err
+    assert not (tmp_path / "g.npz").exists()

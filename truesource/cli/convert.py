@@ -1,9 +1,9 @@
-"""`truesource convert`: a grammar in another format."""
+"""`truesource convert`: a grammar in another format, or an n-gram model as a grammar."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import Field
@@ -13,6 +13,9 @@ from truesource.cli.options import Force, SplitName
 from truesource.cli.settings import option_name, with_options
 from truesource.grammar.formats import names
 from truesource.grammar.settings import Settings
+
+if TYPE_CHECKING:
+    from truesource.grammar.pcfg import PCFG
 
 FORMATS = ", ".join(names())
 
@@ -32,7 +35,7 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(help="Grammar file (NAME of NAME.grammar and NAME.lexicon, too), language, or corpus folder."),
+        typer.Argument(help="Grammar file (or NAME of a Berkeley pair), language, n-gram model or corpus folder."),
     ],
     target: Annotated[
         Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
@@ -47,11 +50,12 @@ def command(
 ) -> None:
     """Convert a grammar to another format, or write the trees or sentences of a corpus as text.
 
-    Numbers in Berkeley and EarleyX text are always normalised.
+    Numbers in Berkeley and EarleyX text are always normalised. The folder of an n-gram model of words becomes the
+    grammar of its language.
 
     Example: truesource convert grammar.npz grammar.txt
     """
-    if not source.is_dir():
+    if not source.is_dir() or (source / "config.json").is_file():
         convert_grammar(source, target, settings, force=force)
         return
     from truesource.cli.corpus_text import write_corpus
@@ -74,7 +78,10 @@ def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *,
             format_of(name)
     files = target_files(target, settings.to)
     outputs = claim_files(*files, force=force)
-    pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
+    if source.is_dir():
+        pcfg = _language_of_model(source, settings)
+    else:
+        pcfg = PCFG.load(source, normalise=settings.normalise, format=settings.from_, start=settings.start)
     if settings.level is not None:
         from truesource.grammar.estimate import project
 
@@ -87,3 +94,23 @@ def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *,
     with outputs.together():
         save_grammar(pcfg, target, force=True, format=settings.to)
     echo(f"Wrote {' and '.join(map(str, files))}: {pcfg!r}. Next: truesource inspect {files[0]}")
+
+
+def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
+    """The grammar of the n-gram model in a folder."""
+    from truesource.grammar.errors import InputError
+    from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
+    from truesource.lmtrain.architectures.ngram.loading import NGRAM, load_ngram
+    from truesource.lmtrain.loading import model_type_of
+
+    given = settings.model_dump(include={"from_", "start", "normalise"}, exclude_defaults=True)
+    if given:
+        options = ", ".join(map(option_name, given))
+        raise InputError(f"this is a folder of a model, but {options} applies to grammars only; remove it", folder)
+    if model_type_of(folder) != NGRAM:
+        raise InputError("of the models, only n-gram models can be written as grammars; this is another one", folder)
+    pcfg = PCFG.of(as_grammar(load_ngram(folder)))
+    if pcfg.meta["empty"] > 0.0:
+        echo(f"Left out the empty sentence, which has probability {pcfg.meta['empty']:.3g} in the model.")
+    return pcfg

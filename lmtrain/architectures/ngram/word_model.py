@@ -42,14 +42,14 @@ class NgramModel(CountedModel):
         *,
         discount: FloatArray | None = None,
     ) -> None:
-        self._vocabulary = v = WordVocabulary(tokenizer)
+        self.encoder = v = WordVocabulary(tokenizer)
         self._columns: IntArray = np.append(v.word_ids, [v.unk, v.eos])
         super().__init__(trie, smoothing, tokenizer, v, self._columns, name, discount=discount)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
-        return self._vocabulary.words
+        return self.encoder.words
 
     def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
         """Log probability of every word and sentence end that ``frame`` counts.
@@ -58,7 +58,7 @@ class NgramModel(CountedModel):
         """
         stream = self.read(sentences)
         values = self.reader.score(stream)
-        unknown = np.delete(stream.tokens, stream.begins) == self._vocabulary.unk
+        unknown = np.delete(stream.tokens, stream.begins) == self.encoder.unk
         return framed_scores(values, unknown, stream.lengths + 1, stream.lengths, frame)
 
     def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
@@ -85,7 +85,7 @@ class NgramModel(CountedModel):
     def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
         """Probabilities of what follows ``prefix`` (words; may be empty); all 0 where ``mle`` never saw its end."""
         state = self.reader.begin(1)
-        for token in self._vocabulary.encode([prefix])[0]:
+        for token in self.encoder.encode([prefix])[0]:
             state = self.reader.advance(state, np.array([token]))
         p = np.exp(self.reader.expect(state, self._columns)[0])
         return NextTokenProbabilities(p[:-2], float(p[-2]), float(p[-1]), 0.0)
@@ -93,4 +93,4 @@ class NgramModel(CountedModel):
     @property
     def alphabet(self) -> Alphabet:
         """Its tokens, for `truesource.lmtrain.decoding`."""
-        return Alphabet.of_words(self._vocabulary, len(self._vocabulary), self.longest)
+        return Alphabet.of_words(self.encoder, len(self.encoder), self.longest)
