@@ -35,7 +35,7 @@ class ConversionSettings(Settings):
 def command(
     source: Annotated[
         Path,
-        typer.Argument(help="Grammar file (or NAME of a Berkeley pair), language, n-gram model or corpus folder."),
+        typer.Argument(help="Grammar (or NAME of NAME.grammar and NAME.lexicon), language, n-gram model, corpus."),
     ],
     target: Annotated[
         Path, typer.Argument(help="File to write, such as g.npz or g.txt.gz; of a corpus, .txt for sentences.")
