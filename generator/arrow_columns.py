@@ -12,6 +12,7 @@ from truesource.generator.corpus_record import SymbolKey
 from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Columns
 from truesource.generator.sampler import Sampler
+from truesource.generator.transforms import Transform, text_order
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
@@ -70,14 +71,27 @@ def _all_different(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, columns: Columns) -> pyarrow.Table:
-    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids."""
+def spell(
+    sampler: Sampler,
+    derivations: Derivations,
+    spelling: Spelling,
+    columns: Columns,
+    transform: Transform | None = None,
+) -> pyarrow.Table:
+    """Derivations as a table: text, n_tokens, logprob and, as ``columns`` says, tree, string_logprob, ids.
+
+    A transform changes the order of the words in text and ids, nothing else.
+    """
     import pyarrow as pa
 
     from truesource.generator._kernels.text import spell_words
 
     rules, ends = derivations.rules, derivations.ends
-    text = spell_words(rules, ends, sampler.left, sampler.first_lexical, *packed(spelling.words))
+    leaves = rules[rules >= sampler.first_lexical]
+    if transform is not None:
+        leaves = leaves[text_order(transform, derivations.n_tokens)]
+    bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
+    text = spell_words(leaves, bounds, sampler.left, sampler.first_lexical, *packed(spelling.words))
     table = {
         "text": strings(*text),
         "n_tokens": pa.array(derivations.n_tokens),
@@ -89,7 +103,5 @@ def spell(sampler: Sampler, derivations: Derivations, spelling: Spelling, column
         found = sampler.pcfg.exact.string_log_probs(sampler.sentences(derivations))
         table["string_logprob"] = pa.array(found)
     if columns.ids:
-        words = sampler.left[rules[rules >= sampler.first_lexical]]
-        bounds = np.concatenate([[0], np.cumsum(derivations.n_tokens, dtype=np.int64)])
-        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(words))
+        table["ids"] = pa.ListArray.from_arrays(offsets(bounds), pa.array(sampler.left[leaves]))
     return pa.table(table)

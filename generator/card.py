@@ -74,7 +74,7 @@ def dataset_card(name: str, record: dict[str, Any], licence: str) -> str:
 Sentences drawn from a probabilistic context-free grammar (PCFG) by truesource: artificial text whose
 distribution is known exactly.
 
-{_condition(condition)}{_height_cap(record["height_cap"])}
+{_condition(condition)}{_height_cap(record["height_cap"])}{_transform(record.get("transform"))}
 {_overlap(record)}
 | split | sentences | tokens | different sentences | of them in {reference} too | sentences in {reference} too |
 | --- | ---: | ---: | ---: | ---: | ---: |
@@ -131,6 +131,24 @@ def _height_cap(cap: dict[str, Any] | None) -> str:
         f"in the published pipeline: {1.0 - cap['probability']:.3g} of the probability. The mean length is\n"
         f"{cap['mean_tokens']:.4f} tokens, {cap['mean_tokens_without']:.4f} without the cap. An oracle without it\n"
         f"gives every sentence up to {-cap['log_probability']:.3g} nats too little.\n"
+    )
+
+
+def _transform(transform: dict[str, Any] | None) -> str:
+    if transform is None:
+        return ""
+    tokens = (
+        "Each token given those before it has\nthe probability that the mirrored grammar gives it."
+        if "causal token" in transform["exact"]
+        else "The probability of a token given those\nbefore it is not known."
+    )
+    return (
+        "\nThe words of each sentence of n words stand in an order that depends on n alone, the transform\n"
+        f"{markdown_code(transform['spec'])} of the sentence that the grammar made. A sentence has exactly the\n"
+        "probability of its original, and a token given all others has exactly that of the same word there.\n"
+        f"{tokens} The columns `tree` and `logprob` are those of the original, in the order of the\n"
+        "grammar: the leaves of a tree are not the words of `text` from left to right (`Corpus.trees` and\n"
+        "`Corpus.originals` restore them).\n"
     )
 
 

@@ -17,6 +17,7 @@ from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.plan import SHARD_SIZE, Columns, Overlap, Plan
 from truesource.generator.sampler import Sampler
 from truesource.generator.shards import check_trees, read_columns, verify_shards
+from truesource.generator.transforms import Transform, parse_transform
 from truesource.generator.trees import Reading, read_brackets, read_tree
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.bracketing import escaped
@@ -52,6 +53,7 @@ class Corpus:
         max_height: int | None = None,
         columns: Columns = Columns(),  # noqa: B008 (frozen)
         shard_size: int = SHARD_SIZE,
+        transform: Transform | None = None,
         workers: int | Workers = 1,
         force: bool = False,
         exact_correction: bool = False,
@@ -71,6 +73,8 @@ class Corpus:
             max_height: throw higher trees away, see `truesource.generator.sampler.Sampler`; None for no cap.
             columns: what to write of each sentence.
             shard_size: sentences per file; part of what fixes the bytes.
+            transform: order of the words in the text; corpora that differ in it alone have the same sentences in the
+                same places, and the same trees.
             workers: processes at work, or a Dask cluster.
             force: replace a corpus that stands at ``path``.
             exact_correction: of disjoint splits, sum the probabilities of all sentences they exclude, however many.
@@ -78,7 +82,7 @@ class Corpus:
         Raises:
             InputError: a bad argument, an occupied ``path``, a range without sentences, a full disk.
         """
-        plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size)
+        plan = Plan(splits, seed, lengths, overlap, max_height, columns, shard_size, transform)
         at_work = Workers(workers) if isinstance(workers, int) else workers
         make_corpus(pcfg, plan, Path(path), workers=at_work, force=force, exact_correction=exact_correction)
         return cls.load(path)
@@ -139,6 +143,12 @@ class Corpus:
         return None if text is None else LengthRange.parse(text)
 
     @property
+    def transform(self) -> Transform | None:
+        """The order of the words of its text, None for that of the grammar."""
+        text = self.record["call"].get("transform")
+        return None if text is None else parse_transform(text)
+
+    @property
     def splits(self) -> dict[str, int]:
         """Number of sentences of each split."""
         return {name: split["sentences"] for name, split in self.record["splits"].items()}
@@ -175,6 +185,10 @@ class Corpus:
         """The tokens of every sentence of a split."""
         return [tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table)]
 
+    def originals(self, split: str) -> Iterator[list[str]]:
+        """The same as the grammar makes them: without the transform, where the text has one."""
+        return (tokens for table in self._tables(split, ["text"]) for tokens in self._originals(table))
+
     def coded(self, split: str) -> CodedSentences:
         """The same, each different word kept once: four bytes a token, for splits of millions of sentences."""
         texts = (table.column("text") for table in self._tables(split, ["text"]))
@@ -190,7 +204,7 @@ class Corpus:
         return np.concatenate([table.column("logprob").to_numpy() for table in self._tables(split, ["logprob"])])
 
     def trees(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[Tree]:
-        """The derivation of every sentence of a split.
+        """The derivation of every sentence of a split, its words in the order of the grammar (as in `originals`).
 
         Args:
             split: name of the split.
@@ -205,12 +219,13 @@ class Corpus:
 
     def _read_trees(self, split: str, reading: Reading) -> Iterator[Tree]:
         for table in self._tables(split, ["text", "tree"]):
-            for tokens, codes in zip(self._tokens(table), table.column("tree").to_pylist(), strict=True):
+            for tokens, codes in zip(self._originals(table), table.column("tree").to_pylist(), strict=True):
                 yield read_tree(codes, tokens, reading)
 
     def brackets(self, split: str, coarse: bool = True, binarised: bool = False) -> Iterator[str]:
         """The same as Penn brackets, each on one line, much faster: those of ``str(tree)``."""
-        if self._key["original_words"]:  # of a word with white space in it the text has another spelling
+        # of a word with white space in it the text has another spelling
+        if self._key["original_words"] or self.transform is not None:
             return map(str, self.trees(split, coarse, binarised))
         self._require_trees(split)
         return self._read_brackets(split, self._reading(coarse, binarised))
@@ -254,6 +269,10 @@ class Corpus:
         for text in table.column("text").to_pylist():
             tokens = text.split(" ")
             yield [respelled.get(token, token) for token in tokens] if respelled else tokens
+
+    def _originals(self, table: Any) -> Iterator[list[str]]:
+        transform = self.transform
+        return self._tokens(table) if transform is None else map(transform.undo, self._tokens(table))
 
 
 def _listed(versions: Mapping[str, str]) -> str:

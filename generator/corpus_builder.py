@@ -16,13 +16,14 @@ import numpy as np
 
 from truesource.generator.arrow_columns import Spelling
 from truesource.generator.card import dataset_card
-from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION
+from truesource.generator.corpus_record import FORMAT, FORMAT_VERSION, TRANSFORMED_VERSION
 from truesource.generator.dedup_splits import deal
 from truesource.generator.plan import Plan, Shard, mean_length, plan_shards
 from truesource.generator.resumable import Entries, make_folder, place_of, settle, write_missing
 from truesource.generator.sampler import Sampler
 from truesource.generator.shard_writer import Drawing, Hashes
 from truesource.generator.split_overlap import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
+from truesource.generator.transforms import Transform
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.grammar.parallel import Share, Workers
@@ -62,7 +63,15 @@ def make_corpus(
         raise InputError("name the folder to make", path)
     sampler = Sampler(source, plan.lengths, max_height=plan.max_height) if isinstance(source, PCFG) else source
     pcfg = sampler.pcfg
-    drawing = Drawing(sampler, Spelling.of(pcfg), plan.columns, place_of(path), plan.seed, plan.shard_size)
+    drawing = Drawing(
+        sampler,
+        Spelling.of(pcfg),
+        plan.columns,
+        place_of(path),
+        plan.seed,
+        plan.shard_size,
+        transform=plan.transform,
+    )
     record = _call_record(sampler, plan)
     making = cache(lambda: _Making(drawing, plan, workers, exact_correction))  # once the partial folder is there
     return make_folder(
@@ -147,7 +156,7 @@ def _call_record(sampler: Sampler, plan: Plan) -> dict[str, Any]:
     packages = {name: metadata.version(name) for name in ("truesource", "numpy", "pyarrow")}
     return {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if plan.transform is None else TRANSFORMED_VERSION,
         "call": {**plan.as_record(), "start": pcfg.symbols[pcfg.start]},
         "grammar": {"digest": pcfg.digest, "sizes": pcfg.sizes()},
         "drawn_by": type(sampler).__name__,
@@ -171,7 +180,15 @@ def _conditions(sampler: Sampler, plan: Plan) -> dict[str, Any]:
             "mean_tokens": mean_length(sampler.pcfg, lengths, plan.max_height),
             "mean_tokens_without": mean_length(sampler.pcfg, lengths, None),
         }
-    return {"condition": condition, "height_cap": cap}
+    return {**_transform_record(plan.transform), "condition": condition, "height_cap": cap}
+
+
+def _transform_record(transform: Transform | None) -> dict[str, Any]:
+    """What is exact of a transformed text; nothing of others."""
+    if transform is None:
+        return {}
+    exact = ["sentence", "masked token", *(["causal token"] if transform.has_grammar else [])]
+    return {"transform": {"spec": str(transform), "exact": exact, "trees": "original order"}}
 
 
 def _summary(making: _Making, entries: Entries) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.plan import Overlap
+from truesource.generator.transforms import parse_transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import STRICT, Count, FileName, Positive, Probability, decode_record, read_record
 
 FORMAT = "truesource corpus"
 FORMAT_VERSION = 2
+TRANSFORMED_VERSION = 3  #: of transformed text, which readers of version 2 would take for text of the grammar
 _WHAT, _REMEDY = "the record of this corpus", "sample the corpus again"
 
 
@@ -25,7 +27,12 @@ def _length_range(text: str) -> str:
     return text
 
 
+def _transform(text: str) -> str:
+    return str(parse_transform(text))
+
+
 Lengths = Annotated[str, AfterValidator(_length_range)]  #: such as ``4..30``
+Transform = Annotated[str, AfterValidator(_transform)]  #: such as ``block-shuffle:size=3,seed=7``
 
 
 @with_config(STRICT)
@@ -41,6 +48,7 @@ class Call(TypedDict):
     string_logprob: bool
     ids: bool
     shard_size: Positive
+    transform: NotRequired[Transform]
     start: NotRequired[str]
 
 
@@ -63,6 +71,15 @@ class HeightCap(TypedDict):
     log_probability: float
     mean_tokens: float
     mean_tokens_without: float
+
+
+@with_config(STRICT)
+class TransformRecord(TypedDict):
+    """Order of the words of the text, which probabilities are exact, and of which text the trees are."""
+
+    spec: Transform
+    exact: list[Literal["sentence", "masked token", "causal token"]]
+    trees: Literal["original order"]
 
 
 @with_config(STRICT)
@@ -142,6 +159,7 @@ class CorpusRecord(TypedDict):
     grammar: GrammarOfCorpus
     drawn_by: str
     versions: dict[str, str]
+    transform: NotRequired[TransformRecord]
     condition: NotRequired[Condition | None]
     height_cap: NotRequired[HeightCap | None]
     unique: NotRequired[Unique]
@@ -194,7 +212,7 @@ def read_symbol_key(file: Path) -> SymbolKey:
 
 
 def _check_version(version: int, file: Path | None) -> None:
-    if version != FORMAT_VERSION:
+    if version not in (FORMAT_VERSION, TRANSFORMED_VERSION):
         raise InputError(f"expecting format version {FORMAT_VERSION} of a corpus, got {version}; {_REMEDY}", file)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from truesource.generator.random_streams import random_state
+from truesource.generator.transforms import Transform, parse_transform
 from truesource.grammar.arrays import BoolArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -53,6 +54,7 @@ class Plan:
     max_height: int | None = None
     columns: Columns = field(default_factory=Columns)
     shard_size: int = SHARD_SIZE
+    transform: Transform | None = None  #: order of the words in the text; trees stay those of the original sentences
 
     def __post_init__(self) -> None:
         if not self.splits:
@@ -78,6 +80,7 @@ class Plan:
             "max_height": self.max_height,
             **asdict(self.columns),
             "shard_size": self.shard_size,
+            **({} if self.transform is None else {"transform": str(self.transform)}),
         }
 
     @classmethod
@@ -86,7 +89,8 @@ class Plan:
         fields = {name: call[name] for name in ("splits", "seed", "overlap", "max_height", "shard_size")}
         lengths = None if call["lengths"] is None else LengthRange.parse(call["lengths"])
         columns = Columns(**{name: call[name] for name in asdict(Columns())})
-        return cls(lengths=lengths, columns=columns, **fields)
+        transform = parse_transform(call["transform"]) if "transform" in call else None
+        return cls(lengths=lengths, columns=columns, transform=transform, **fields)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Columns, Shard
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
+from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import BoolArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_file, write_json
@@ -51,6 +52,7 @@ class Drawing:
     seed: int
     block: int  #: sentences of a block of the common stream
     excluded: Hashes | None = None  #: sorted; sentences that may not occur
+    transform: Transform | None = None  #: order of the words in the text
 
     # -- sentences ----------------------------------------------------------------------------------------
 
@@ -105,7 +107,7 @@ class Drawing:
         import pyarrow.parquet as pq
 
         derivations, drawn = self.draw(shard)
-        table = spell(self.sampler, derivations, self.spelling, self.columns)
+        table = spell(self.sampler, derivations, self.spelling, self.columns, self.transform)
         target = self.partial / "data" / shard.name
         with _whole(self._work(shard, "hashes")) as temporary:
             temporary.write_bytes(self.hashes_of(derivations).astype("<u8").tobytes())

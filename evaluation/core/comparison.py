@@ -12,12 +12,14 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.transformed import require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
-from truesource.evaluation.measures.correlation import correlations
+from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, TokenScores, check_sentences
+from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
 from truesource.grammar.errors import InputError
@@ -30,7 +32,8 @@ class Comparison:
 
     model: str
     objective: str
-    measures: dict[str, Interval]  #: ppl, bound, relative_ppl, kl, rho, r2_pearson, r2_identity, r2_released
+    #: ppl, bound, relative_ppl, kl and, where tokens have a truth, rho, r2_pearson, r2_identity, r2_released
+    measures: dict[str, Interval]
     bound_unconditioned: Interval | None  #: without the length condition; None: masked, or derivations may not end
     paired: Paired
     parts: Mapping[str, object]  #: of the signature
@@ -81,7 +84,8 @@ class Comparison:
         for name, interval in values.items():
             record[name] = interval.value
             record[f"{name}_low"], record[f"{name}_high"] = interval.low, interval.high
-        return {**record, **self._counts(), "signature": self.signature}
+        missing = dict.fromkeys(CORRELATIONS.keys() - self.measures.keys())
+        return {**record, **missing, **self._counts(), "signature": self.signature}
 
 
 def oracle_for(
@@ -90,6 +94,7 @@ def oracle_for(
     lengths: LengthRange | None,
     frame: ScoringFrame | None = None,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> Oracle:
     """The oracle that sees what the model sees: its objective and its vocabulary, the corpus's length condition.
 
@@ -97,7 +102,13 @@ def oracle_for(
     """
     collapse = frame is None or frame.unk == "token"
     return Oracle(
-        pcfg, model.objective, lengths=lengths, vocabulary=model.vocabulary, collapse=collapse, excluded=excluded
+        pcfg,
+        model.objective,
+        lengths=lengths,
+        vocabulary=model.vocabulary,
+        collapse=collapse,
+        excluded=excluded,
+        transform=transform,
     )
 
 
@@ -111,6 +122,7 @@ def compare(
     seed: int = 0,
     excluded: Exclusion | None = None,
     left_out: Mapping[str, int] | None = None,
+    transform: Transform | None = None,
 ) -> Comparison:
     """Score a model and the truth on the same positions and compare them.
 
@@ -124,13 +136,24 @@ def compare(
         excluded: what the sentences leave out, where their corpus has disjoint splits, see
             `truesource.evaluation.core.exclusion.Exclusion.of`: the truth then leaves it out too.
         left_out: entries of the signature that say which sentences of the text are not given, and how many.
+        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`. Causal measures are then those that are
+            means over whole sentences; there are no correlations of tokens.
 
     Raises:
-        InputError: a sentence is a string, or the model's scores are no `TokenScores`.
+        InputError: a sentence is a string, the model's scores are no `TokenScores`, or the truth is of sentences and
+            the frame leaves out positions.
         NothingToCompareError: no sentence is possible for both sides.
     """
     both = score_both(
-        model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded, left_out=left_out
+        model,
+        pcfg,
+        sentences,
+        lengths=lengths,
+        frame=frame,
+        seed=seed,
+        excluded=excluded,
+        left_out=left_out,
+        transform=transform,
     )
     paired = both.paired
     unconditioned = None
@@ -139,7 +162,7 @@ def compare(
     return Comparison(
         model.name,
         model.objective,
-        {**perplexities(paired, seed), **correlations(paired, seed)},
+        {**perplexities(paired, seed), **({} if both.oracle.of_sentences else correlations(paired, seed))},
         unconditioned,
         paired,
         both.parts,
@@ -159,7 +182,9 @@ class BothScored:
 
     def without_condition(self, model: LanguageModel) -> Paired:
         """The oracle of the grammar without the length condition on the same positions, as both sides."""
-        free = oracle_for(model, self.oracle.pcfg, None, self.scores.frame).score(self.sentences, self.scores.frame)
+        frame = self.scores.frame
+        oracle = oracle_for(model, self.oracle.pcfg, None, frame, transform=self.oracle.transform)
+        free = oracle.score(self.sentences, frame)
         return _within(at_positions_of(free, self.scores) if self.open_skips else free, self.paired)
 
 
@@ -174,6 +199,7 @@ def score_both(
     excluded: Exclusion | None = None,
     truth: TokenScores | None = None,
     left_out: Mapping[str, int] | None = None,
+    transform: Transform | None = None,
 ) -> BothScored:
     """Score a model and the truth on the same positions; the arguments are those of `compare`.
 
@@ -181,12 +207,13 @@ def score_both(
     vocabulary share it.
 
     Raises:
-        InputError: a sentence is a string, or the model's scores are no `TokenScores`.
+        InputError: as `compare`.
         NothingToCompareError: no sentence is possible for both sides.
     """
     frame = frame or ScoringFrame()
+    require_whole(transform, model.objective, frame)
     check_sentences(sentences)
-    oracle = oracle_for(model, pcfg, lengths, frame, excluded)
+    oracle = oracle_for(model, pcfg, lengths, frame, excluded, transform)
     scores = model.score(sentences, frame)
     if not isinstance(scores, TokenScores):
         raise InputError(
@@ -201,6 +228,7 @@ def score_both(
     parts = {
         "objective": model.objective,
         "given": oracle.condition,
+        **transform_parts(pcfg, transform, model.objective),
         **disjoint_part(excluded),
         **frame_parts(frame, model.objective),
         "unit": "nats/token",

@@ -12,10 +12,12 @@ from numpy.typing import DTypeLike
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, signature
+from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
 from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective, assemble_scores, check_sentences
+from truesource.generator.transforms import Transform, order
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
@@ -38,6 +40,7 @@ def sentence_records(
     dtype: DTypeLike = np.float64,
     excluded: Exclusion | None = None,
     variant: Variant = "default",
+    transform: Transform | None = None,
 ) -> list[dict[str, Any]]:
     """One record a sentence: ``tokens``, ``possible`` and, in nats, what was asked for.
 
@@ -46,18 +49,23 @@ def sentence_records(
     ``next`` has for each position, the end included, P(word | left context) of every word in ``words`` and P(end |
     left context) in ``stop``; None where the context is impossible. Where ``excluded`` says exactly what the sentences
     leave out, the scores are those of P(. | not among it). ``variant="paper"`` makes masked scores as Jumelet & Zuidema
-    (2023) print them, see `truesource.grammar.inference.exact.Exact.masked_log_probs`.
+    (2023) print them, see `truesource.grammar.inference.exact.Exact.masked_log_probs`. With the ``transform`` of the
+    text, causal scores are ``logprob`` alone, see `truesource.evaluation.core.oracle.Oracle`.
 
     Raises:
         InputError: a sentence is a string or has no tokens, causal scores are asked for without ``lengths`` of a
-            grammar whose derivations may not end, or there are more than 5 million probabilities,
-            or sentences are excluded and distributions or the published variant are asked for.
+            grammar whose derivations may not end, or there are more than 5 million probabilities, or sentences are
+            excluded and distributions or the published variant are asked for, or distributions of transformed text.
     """
     check_sentences(sentences)
     corrected = excluded if excluded is not None and excluded.exact else None
     if corrected is not None:
         _check_excluding(distributions, variant)
+    if distributions:
+        require_tokens(transform, "causal", "a distribution over the next word")
     records: list[dict[str, Any]] = [{"tokens": list(s), "possible": True} for s in sentences]
+    if transform is not None:
+        sentences = [transform.undo(sentence) for sentence in sentences]
     if causal:
         if lengths is None:
             require_endings(pcfg)
@@ -67,12 +75,15 @@ def sentence_records(
         for record, row in zip(records, rows, strict=True):
             record["possible"] = bool(np.isfinite(row).all())
             record["logprob"] = _finite(float(row.sum()))
-            record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
-            record["stop_surprisal"] = _finite(-float(row[-1]))
+            if transform is None:
+                record["surprisal"] = [_finite(-x) for x in row[:-1].tolist()]
+                record["stop_surprisal"] = _finite(-float(row[-1]))
     if masked:
         rows = pcfg.exact.masked_log_probs(sentences, variant=variant, dtype=dtype)
         if corrected is not None:
             rows = corrected.masked(rows, sentences, pcfg, tuple)
+        if transform is not None:
+            rows = [row[order(transform, len(row))] for row in rows]
         for record, row in zip(records, rows, strict=True):
             record["possible"] = record["possible"] and bool(np.isfinite(row).all())
             record["masked_logprob"] = [_finite(x) for x in row.tolist()]
@@ -132,6 +143,7 @@ def bound_records(
     vocabulary: Collection[str] | None = None,
     variant: Variant = "default",
     left_out: Mapping[str, int] | None = None,
+    transform: Transform | None = None,
 ) -> list[Score]:
     """``causal_bound`` (perplexity) and ``masked_bound`` (pseudo-perplexity).
 
@@ -147,9 +159,11 @@ def bound_records(
         vocabulary: words outside it are unknown; None: none is.
         variant: as `sentence_records` had it.
         left_out: entries of the signature that say which sentences were not scored, and how many.
+        transform: as `sentence_records` had it.
 
     Raises:
-        InputError: the grammar can make none of the sentences, or no position counts.
+        InputError: the grammar can make none of the sentences, no position counts, or the frame leaves out positions
+            where only sentences have a truth.
     """
     kept = [record for record in records if record["possible"]]
     if not kept:
@@ -158,8 +172,9 @@ def bound_records(
         raise InputError(f"the grammar can make none of the {len(records)} sentences, so there is no bound{why}")
     tail = {"data": digest_sentences([r["tokens"] for r in records]), "grammar": pcfg.identity}
     rows: dict[Objective, list[FloatArray]] = {}
-    if "surprisal" in kept[0]:
-        rows["causal"] = [-np.array([*r["surprisal"], r["stop_surprisal"]]) for r in kept]
+    if "logprob" in kept[0]:
+        require_whole(transform, "causal", preset_frame(frame, "causal"))
+        rows["causal"] = [_causal_row(record, transform) for record in kept]
     if "masked_logprob" in kept[0]:
         rows["masked"] = [np.array(r["masked_logprob"]) for r in kept]
     return [
@@ -174,6 +189,7 @@ def bound_records(
             impossible=len(records) - len(kept),
             excluded=excluded,
             parts={
+                **transform_parts(pcfg, transform, objective),
                 **(left_out or {}),
                 **({"variant": variant} if objective == "masked" and variant != "default" else {}),
                 **tail,
@@ -181,6 +197,14 @@ def bound_records(
         )
         for objective, of_kind in rows.items()
     ]
+
+
+def _causal_row(record: Mapping[str, Any], transform: Transform | None) -> FloatArray:
+    """Ln P of the words of a sentence and of its end, (n+1,) nats; in equal parts where only their sum is known."""
+    if of_sentences(transform, "causal"):
+        size = len(record["tokens"]) + 1
+        return np.full(size, record["logprob"] / size)
+    return -np.array([*record["surprisal"], record["stop_surprisal"]])
 
 
 def bound_of_rows(

@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.evaluation.core.transformed import original_digest
 from truesource.generator.corpus import Corpus
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
@@ -55,7 +56,7 @@ class Exclusion:
         Args:
             corpus: the folder.
             split: name of the split to score.
-            pcfg: the grammar that the corpus was drawn from.
+            pcfg: the grammar that the corpus was drawn from, or, of a transformed text, that of the text.
             lengths: the condition that the split is scored under.
             scored: False leaves these sentences alone: they count as unknown, and nothing is corrected.
         """
@@ -65,7 +66,8 @@ class Exclusion:
         if not scored or not record["exact"]:
             return cls((), np.empty(0), lengths, exact=False)
         names = list(corpus.splits)
-        earlier = (sentence for name in names[: names.index(split)] for sentence in corpus.sentences(name))
+        read = corpus.sentences if original_digest(pcfg) != pcfg.digest else corpus.originals
+        earlier = (sentence for name in names[: names.index(split)] for sentence in read(name))
         return cls.from_sentences(earlier, pcfg, lengths)
 
     @classmethod

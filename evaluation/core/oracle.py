@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.transforms import Transform, order
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
@@ -38,6 +41,10 @@ class Oracle:
             outside the vocabulary are unknown; the frame has to skip them.
         excluded: sentences that the text scored leaves out, such as those of earlier splits: `score` is then exact
             for P(. | not among them). Distributions and samples of such a language are refused.
+        transform: of the text: sentences are scored as their originals. Masked tokens have the probabilities of the
+            same words there. The causal score of a sentence is exact, end included, and stands on its positions in
+            equal parts, since those of its tokens are not known; causal distributions are refused. Take
+            `truesource.evaluation.core.transformed.text_grammar` first: where the text has a grammar, nothing is lost.
 
     Raises:
         InputError: a causal oracle without ``lengths`` of a grammar whose derivations may not end.
@@ -52,6 +59,7 @@ class Oracle:
         vocabulary: Iterable[str] | None = None,
         collapse: bool = True,
         excluded: Exclusion | None = None,
+        transform: Transform | None = None,
     ) -> None:
         if objective == "causal" and lengths is None:
             require_endings(pcfg)
@@ -60,6 +68,7 @@ class Oracle:
         self.lengths = lengths
         self.vocabulary = None if vocabulary is None else tuple(sorted(set(vocabulary) & set(pcfg.terminals)))
         self.excluded = excluded
+        self.transform = transform
         self.name = "oracle"
         self.collapsed = collapse and self.vocabulary is not None
         self._language = pcfg.collapse(self.vocabulary or (), UNKNOWN) if self.collapsed else pcfg
@@ -76,6 +85,11 @@ class Oracle:
             return "length"
         return "none" if self.lengths is None else str(self.lengths)
 
+    @property
+    def of_sentences(self) -> bool:
+        """Whether only the sums of its scores over sentences are exact, not those of tokens."""
+        return of_sentences(self.transform, self.objective)
+
     def read(self, sentence: Sequence[str]) -> list[str]:
         """The sentence as the oracle sees it: words outside its vocabulary are ``<unk>``."""
         known = self._language.word_ids
@@ -87,24 +101,41 @@ class Oracle:
         Sentences that the grammar (or the length range) cannot make are listed in ``impossible``.
 
         Raises:
-            InputError: contexts are not collapsed, and the frame counts unknown words.
+            InputError: contexts are not collapsed, and the frame counts unknown words; or the truth is of sentences,
+                and the frame leaves out positions.
         """
+        require_whole(self.transform, self.objective, frame)
         if self.vocabulary is not None and not self.collapsed and frame.unk != "skip":
             raise InputError("an oracle with full contexts has no <unk> to score; use a frame that skips unknown words")
         seen = [self.read(sentence) for sentence in sentences]
+        rows = self._in_order(self._rows(self._originals(seen)))
+        known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
+        unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
+        return assemble_scores(rows, unknown, frame)
+
+    def _rows(self, seen: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Exact log probabilities of original sentences, (n,) or with the end (n+1,) each."""
         exact = self._language.exact
         if self.objective == "masked":
             rows = exact.masked_log_probs(seen)
         else:
             rows = exact.causal_log_probs(seen, self.lengths)
-        if self.excluded is not None and self.excluded.exact:
-            if self.objective == "masked":
-                rows = self.excluded.masked(rows, seen, self._language, self.read)
-            else:
-                rows = self.excluded.causal(rows, seen, self.read)
-        known = None if self.vocabulary is None or self.collapsed else frozenset(self.vocabulary)
-        unknown = [np.array([w == UNKNOWN if known is None else w not in known for w in s]) for s in seen]
-        return assemble_scores(rows, unknown, frame)
+        if self.excluded is None or not self.excluded.exact:
+            return rows
+        if self.objective == "masked":
+            return self.excluded.masked(rows, seen, self._language, self.read)
+        return self.excluded.causal(rows, seen, self.read)
+
+    def _originals(self, sentences: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+        return sentences if self.transform is None else [self.transform.undo(sentence) for sentence in sentences]
+
+    def _in_order(self, rows: list[FloatArray]) -> list[FloatArray]:
+        """Scores of original sentences at the positions of the text."""
+        if self.transform is None:
+            return rows
+        if self.of_sentences:
+            return [np.full(len(row), row.sum() / len(row)) for row in rows]
+        return [row[order(self.transform, len(row))] for row in rows]
 
     # -- full distributions -------------------------------------------------------------------------
 
@@ -138,13 +169,15 @@ class Oracle:
         """Sentences as this oracle reads them, in batches for `blocks`; those that read the same share a row.
 
         Raises:
-            InputError: a sentence has no tokens, contexts are not collapsed, or sentences are excluded.
+            InputError: a sentence has no tokens, contexts are not collapsed, sentences are excluded, or the truth is
+                of sentences.
         """
+        require_tokens(self.transform, self.objective, "a distribution over the next word")
         if self.vocabulary is not None and not self.collapsed:
             raise InputError("an oracle with full contexts has no distribution over <unk>; collapse its contexts")
         self._check_nothing_excluded()
         charts = self._language.exact.charts()
-        seen = [self.read(sentence) for sentence in sentences]
+        seen = self._originals([self.read(sentence) for sentence in sentences])
         if self.objective == "masked":
             return charts.batches(seen, outside=True)
         return charts.batches(seen, self.lengths)
@@ -153,6 +186,10 @@ class Oracle:
         """The exact distributions of one of `batches`, position by position, over the words of `language`."""
         from truesource.grammar.inference.distributions import masked_blocks, next_token_blocks
 
+        if self.objective == "masked" and self.transform is not None:
+            places = order(self.transform, len(batch.words)).tolist()
+            found = masked_blocks(self._language.exact, batch, positions=places)
+            return (replace(block, position=position) for position, block in enumerate(found))
         if self.objective == "masked":
             return masked_blocks(self._language.exact, batch)
         return next_token_blocks(self._language.exact, batch, self.lengths)
@@ -175,8 +212,9 @@ class Oracle:
         """The exact next-token distribution after ``prefix``.
 
         Raises:
-            InputError: no sentence starts so, or sentences are excluded.
+            InputError: no sentence starts so, sentences are excluded, or the truth is of sentences.
         """
+        require_tokens(self.transform, "causal", "a distribution over the next word")
         self._check_nothing_excluded()
         return self._language.next_token(self.read(prefix), self.lengths)
 
@@ -191,7 +229,8 @@ class Oracle:
 
         self._check_nothing_excluded()
         sampler = Sampler(self._language, self.lengths)
-        return sampler.sentences(sampler.draw(n, random_state(seed)))
+        drawn = sampler.sentences(sampler.draw(n, random_state(seed)))
+        return drawn if self.transform is None else [self.transform.apply(sentence) for sentence in drawn]
 
     def _check_nothing_excluded(self) -> None:
         if self.excluded is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from truesource.evaluation.core.exact_bound import sentence_records
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import atomic_path, remove_leftovers, write_json
@@ -47,6 +48,12 @@ class _Scoring:
     dtype: str
     excluded: Exclusion | None
     variant: Variant
+    transform: Transform | None
+
+    @property
+    def of_causal(self) -> str | None:
+        """The column of causal scores; that of whole sentences where tokens have none."""
+        return None if not self.causal else "surprisal" if self.transform is None else "sentence_surprisal"
 
     def write(self, part: _Part) -> int:
         """Score a part and write it; gives the number of sentences."""
@@ -59,9 +66,10 @@ class _Scoring:
             dtype=self.dtype,
             excluded=self.excluded,
             variant=self.variant,
+            transform=self.transform,
         )
         try:
-            _write(part.path, records, part.first, self.causal, self.masked)
+            _write(part.path, records, part.first, self.of_causal, self.masked)
         except OSError as error:
             raise _unwritable(part.path.parent, error) from error
         return len(part.sentences)
@@ -81,11 +89,13 @@ def score_in_parts(
     part_size: int = PART_SIZE,
     excluded: Exclusion | None = None,
     variant: Variant = "default",
+    transform: Transform | None = None,
 ) -> list[dict[str, Any]] | None:
     """Write ``part-00000.parquet`` and so on into ``folder``, one row a token; parts that stand there are kept.
 
     Columns: sentence, position (n is the end of a sentence of n tokens), token, and what was asked for of surprisal
-    and masked_logprob (nats; null where impossible, and masked_logprob null at the end). Each part appears when
+    and masked_logprob (nats; null where impossible, and masked_logprob null at the end). Of transformed text,
+    sentence_surprisal stands in place of surprisal, at the end of each sentence, null elsewhere. Each part appears when
     complete, so after Ctrl-C or a kill the same call goes on. Each part is written by one of the ``workers``, with the
     same bytes; those of a cluster must see ``folder`` under the same path.
 
@@ -108,10 +118,18 @@ def score_in_parts(
         "part_size": part_size,
         **disjoint_part(excluded),
         **({} if variant == "default" else {"variant": variant}),
+        **({} if transform is None else {"transform": str(transform)}),
     }
     folder = folder.absolute()
     scoring = _Scoring(
-        pcfg=pcfg, lengths=lengths, causal=causal, masked=masked, dtype=dtype, excluded=excluded, variant=variant
+        pcfg=pcfg,
+        lengths=lengths,
+        causal=causal,
+        masked=masked,
+        dtype=dtype,
+        excluded=excluded,
+        variant=variant,
+        transform=transform,
     )
     if share is not None:
         with exclusive(folder, wait=True):
@@ -157,7 +175,7 @@ def _score(
     return [
         record
         for path, part in zip(paths, parts, strict=True)
-        for record in _read(path, part, scoring.causal, scoring.masked)
+        for record in _read(path, part, scoring.of_causal, scoring.masked)
     ]
 
 
@@ -188,7 +206,8 @@ def _prepare(folder: Path, plan: dict[str, Any]) -> None:
     write_json(record, plan)
 
 
-def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: bool, masked: bool) -> None:
+def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: str | None, masked: bool) -> None:
+    """One row a token; ``causal`` names the column of causal scores."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -197,38 +216,44 @@ def _write(path: Path, records: Sequence[dict[str, Any]], first: int, causal: bo
         "position": [j for r in records for j in range(len(r["tokens"]) + 1)],
         "token": pa.array([t for r in records for t in (*r["tokens"], END)], pa.string()).dictionary_encode(),
     }
-    if causal:
-        columns["surprisal"] = pa.array(
-            [x for r in records for x in (*r["surprisal"], r["stop_surprisal"])], pa.float64()
-        )
+    if causal is not None:
+        columns[causal] = pa.array([x for r in records for x in _causal_column(r, causal)], pa.float64())
     if masked:
         columns["masked_logprob"] = pa.array([x for r in records for x in (*r["masked_logprob"], None)], pa.float64())
     with atomic_path(path) as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd")
 
 
-def _read(path: Path, sentences: Sequence[Sequence[str]], causal: bool, masked: bool) -> list[dict[str, Any]]:
+def _causal_column(record: Mapping[str, Any], causal: str) -> list[float | None]:
+    """Surprisals of the words of a sentence and of its end, nats."""
+    if causal == "surprisal":
+        return [*record["surprisal"], record["stop_surprisal"]]
+    return [*(None for _ in record["tokens"]), None if record["logprob"] is None else -record["logprob"]]
+
+
+def _read(path: Path, sentences: Sequence[Sequence[str]], causal: str | None, masked: bool) -> list[dict[str, Any]]:
     """The records of the sentences of a part."""
     columns: dict[str, Kind] = {"position": "int", "token": "text"}
-    numbers = {"surprisal": causal, "masked_logprob": masked}
-    columns |= {name: "float" for name, wanted in numbers.items() if wanted}
+    numbers = [name for name in (causal, "masked_logprob" if masked else None) if name is not None]
+    columns |= dict.fromkeys(numbers, "float")
     remedy = "delete it and run again"
     rows = sum(len(sentence) + 1 for sentence in sentences)
     table = read_table(path, columns, what="this part of the scores", remedy=remedy, rows=rows, nullable=numbers)
     if table.column("token").to_pylist() != [token for sentence in sentences for token in (*sentence, END)]:
         raise InputError(f"this part of the scores is damaged: it has other tokens; {remedy}", path)
-    surprisal = table.column("surprisal").to_pylist() if causal else []
+    surprisal = table.column(causal).to_pylist() if causal is not None else []
     one_masked = table.column("masked_logprob").to_pylist() if masked else []
     records = []
     start = 0
     for sentence in sentences:
         stop = start + len(sentence) + 1
         record: dict[str, Any] = {"tokens": list(sentence), "possible": True}
-        if causal:
-            row = surprisal[start:stop]
+        if causal is not None:
+            row = surprisal[start:stop] if causal == "surprisal" else surprisal[stop - 1 : stop]
             record["possible"] = None not in row
             record["logprob"] = -math.fsum(row) if None not in row else None
-            record["surprisal"], record["stop_surprisal"] = row[:-1], row[-1]
+            if causal == "surprisal":
+                record["surprisal"], record["stop_surprisal"] = row[:-1], row[-1]
         if masked:
             record["masked_logprob"] = one_masked[start : stop - 1]
             record["possible"] = record["possible"] and None not in record["masked_logprob"]

@@ -23,6 +23,8 @@ KEYS: dict[str, str] = {
     "model": "name of the model",
     "objective": "causal or masked",
     "given": "length condition of the truth (none: no condition; length: the very length, for masked scores)",
+    "transform": "order of the words of the text, where it is not that of the grammar",
+    "truth": "of a transformed text, what the exact probabilities are of: token or sentence",
     "disjoint": "sentences that the split leaves out: number and digest, or uncorrected where the truth keeps them",
     "reading": "how a model of pieces scores words",
     "odds": "of minimal pairs: sum (ln P of sentences) or pseudo (sums of masked ln P)",

@@ -14,6 +14,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import Events, TruthBlock, batches_of, events_of, matched, truth_blocks
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
 from truesource.generator.language_model import DistributionModel
+from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -91,6 +92,7 @@ def cache_truth(
     contexts: int = CONTEXTS,
     dtype: DTypeLike = np.float32,
     states: bool = False,
+    transform: Transform | None = None,
 ) -> CachedTruth:
     """Compute and keep the exact distributions of the first sentences.
 
@@ -105,13 +107,14 @@ def cache_truth(
         contexts: at most so many positions, but for the first sentence.
         dtype: float32 or float64.
         states: keep what the symbols of the next word weigh too, which classes of words need.
+        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`; for masked models.
 
     Raises:
         InputError: the truth can make none of these sentences, or one is empty.
     """
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"the truth is kept in float32 or float64, not {np.dtype(dtype)}")
-    oracle = oracle_for(model, pcfg, lengths)
+    oracle = oracle_for(model, pcfg, lengths, transform=transform)
     events = events_of(model, oracle)
     ends = np.cumsum([len(sentence) + events.causal for sentence in sentences])
     some = list(sentences[: max(1, int(np.searchsorted(ends, contexts, side="right")))])

@@ -14,6 +14,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.core.tag_classes import PENN, TagClasses
+from truesource.evaluation.core.transformed import require_tokens, transform_parts
 from truesource.evaluation.divergence.breakdown import BreakdownRow, by_context, by_group
 from truesource.evaluation.divergence.cached import CachedTruth
 from truesource.evaluation.divergence.calibration import Reliability
@@ -23,6 +24,7 @@ from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, check_sentences
+from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -72,6 +74,7 @@ def compare_distributions(
     truth: CachedTruth | None = None,
     signed: Mapping[str, object] | None = None,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> ModelDivergence:
     """Compare what a model expects with what the truth expects, in every context of some sentences.
 
@@ -93,6 +96,7 @@ def compare_distributions(
         signed: further parts of every signature.
         excluded: what the sentences leave out, where their corpus has disjoint splits. Full distributions stay those
             of the grammar, and every signature says ``disjoint:uncorrected``.
+        transform: of the text, see `truesource.evaluation.core.oracle.Oracle`; for masked models.
 
     Raises:
         InputError: sentences are strings, an unknown ``by``, a ``truth`` about other sentences, or as
@@ -104,7 +108,8 @@ def compare_distributions(
         raise InputError(f"tables are by {', '.join(BY)}, and top is at least 1; got {', '.join(unknown) or top}")
     if truth is not None and tuple(map(tuple, sentences)) != truth.inputs:
         raise InputError("the truth was kept about other sentences; compare on those")
-    oracle = oracle_for(model, pcfg, lengths) if truth is None else truth.oracle
+    require_tokens(transform, model.objective, "a divergence from the truth")
+    oracle = oracle_for(model, pcfg, lengths, transform=transform) if truth is None else truth.oracle
     blocks = None if truth is None else truth.blocks(model)
     measured = measure_contexts(model, oracle, sentences, top=top, by=by, classes=classes, blocks=blocks)
     shared = {**_signed_parts(measured, oracle, sentences, excluded, seed), **(signed or {})}
@@ -125,6 +130,7 @@ def _signed_parts(
     return {
         "objective": oracle.objective,
         "given": oracle.condition,
+        **transform_parts(oracle.pcfg, oracle.transform, oracle.objective),
         **disjoint_part(excluded, corrected=False),
         **frame_parts(ScoringFrame(), oracle.objective),
         "vocab": vocabulary_part(oracle),

@@ -12,6 +12,7 @@ from truesource.evaluation.core.comparison import oracle_for, vocabulary_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
@@ -100,6 +101,7 @@ def _signed_parts(oracle: Oracle, samples: Sequence[Sequence[str]], seed: int) -
     return {
         "objective": "causal",
         "given": oracle.condition,
+        **transform_parts(oracle.pcfg, oracle.transform, "causal"),
         **frame_parts(ScoringFrame(), "causal"),
         "vocab": vocabulary_part(oracle),
         "ci": ci_part(len(samples), seed),

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.exclusion import Exclusion
+from truesource.evaluation.core.transformed import of_sentences, text_grammar
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
 from truesource.evaluation.measures.paired import at_positions_of, pair
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
+from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
@@ -26,6 +28,8 @@ SPLIT = "dev"  #: they are the first of this split
 class OracleMonitor:
     """Called with a model, it gives ``relative_ppl`` and, of models of whole words, ``kl``, ``js`` and ``tv``.
 
+    Of transformed text only masked models have the latter, see `truesource.evaluation.core.oracle.Oracle`.
+
     ``relative_ppl`` is perplexity over that of the truth, on the tokens of the sentences with their ends; the
     divergences are means over the contexts there, exact in each, nats. The truth is computed at the first call, for
     the words that the model tells apart, and kept. Where it is known exactly which sentences the text leaves out,
@@ -36,6 +40,7 @@ class OracleMonitor:
         sentences: to measure on.
         lengths: the length condition of the corpus.
         excluded: what the sentences leave out, where their corpus has disjoint splits.
+        transform: of the sentences.
     """
 
     def __init__(
@@ -45,11 +50,12 @@ class OracleMonitor:
         *,
         lengths: LengthRange | None,
         excluded: Exclusion | None = None,
+        transform: Transform | None = None,
     ) -> None:
         if not sentences:
             raise InputError("there are no sentences to compare the model with the truth on")
         self._pcfg, self._sentences, self._lengths = pcfg, sentences, lengths
-        self.excluded = excluded
+        self.excluded, self._transform = excluded, transform
         self._correction = 1.0  #: of ``relative_ppl``
         self._truth: CachedTruth | None = None
         self._scores: TokenScores | None = None
@@ -66,8 +72,10 @@ class OracleMonitor:
                 f"the corpus has no split {split!r} to compare the model with the truth on;"
                 f" it has {', '.join(corpus.splits)}"
             )
+        pcfg, transform = text_grammar(pcfg, corpus.transform)
         excluded = Exclusion.of(corpus, split, pcfg, corpus.lengths)
-        return cls(pcfg, corpus.coded(split)[:sentences], lengths=corpus.lengths, excluded=excluded)
+        some = corpus.coded(split)[:sentences]
+        return cls(pcfg, some, lengths=corpus.lengths, excluded=excluded, transform=transform)
 
     def __call__(self, model: DistributionModel) -> dict[str, float]:
         """Where the model stands now; always a model of one kind with one vocabulary.
@@ -75,12 +83,17 @@ class OracleMonitor:
         Raises:
             InputError: the grammar can make none of the sentences, or they are too long for the model.
         """
-        if model.vocabulary is None:  # pieces of words: no distributions
+        if model.vocabulary is None or of_sentences(self._transform, model.objective):  # no distributions
             return self._score(model)
         if self._truth is None:
             sentences = self._corrected(model)
             contexts = sum(len(sentence) + 1 for sentence in sentences)
-            self._truth = cache_truth(model, self._pcfg, sentences, lengths=self._lengths, contexts=contexts)
+            self._truth = cache_truth(
+                *(model, self._pcfg, sentences),
+                lengths=self._lengths,
+                contexts=contexts,
+                transform=self._transform,
+            )
         found = self._truth.compare(model)
         if "relative_ppl" in found:
             found["relative_ppl"] *= self._correction
@@ -92,7 +105,7 @@ class OracleMonitor:
             return self._sentences
         frame = ScoringFrame()
         free, kept = (
-            oracle_for(model, self._pcfg, self._lengths, frame, excluded).score(self._sentences, frame)
+            oracle_for(model, self._pcfg, self._lengths, frame, excluded, self._transform).score(self._sentences, frame)
             for excluded in (None, self.excluded)
         )
         if kept.log_prob.size:
@@ -103,7 +116,7 @@ class OracleMonitor:
     def _score(self, model: LanguageModel) -> dict[str, float]:
         frame = ScoringFrame()
         if self._scores is None:
-            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self.excluded)
+            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self.excluded, self._transform)
             self._scores = oracle.score(self._sentences, frame)
         paired = pair(model.score(self._sentences, frame), self._scores)
         return {"relative_ppl": math.exp(float((paired.oracle - paired.model).mean()))}

@@ -40,17 +40,19 @@ def r2_released(model: FloatArray, oracle: FloatArray) -> float:
     return _identity(model, oracle, model)
 
 
+CORRELATIONS = {
+    "rho": spearman,
+    "r2_pearson": r2_pearson,
+    "r2_identity": r2_identity,
+    "r2_released": r2_released,
+}
+
+
 def correlations(paired: Paired, seed: int = 0) -> dict[str, Interval]:
     """``rho``, ``r2_pearson``, ``r2_identity`` and ``r2_released`` with intervals, that of rho without resampling."""
     model, oracle = paired.model, paired.oracle
     intervals = {"rho": spearman_ends(model, oracle, paired.sentence), **_r2_ends(paired, seed)}
-    measures = {
-        "rho": spearman,
-        "r2_pearson": r2_pearson,
-        "r2_identity": r2_identity,
-        "r2_released": r2_released,
-    }
-    return {name: Interval(measure(model, oracle), *ends(*intervals[name])) for name, measure in measures.items()}
+    return {name: Interval(measure(model, oracle), *ends(*intervals[name])) for name, measure in CORRELATIONS.items()}
 
 
 def spearman_ends(x: FloatArray, y: FloatArray, sentence: NDArray[np.integer]) -> FloatArray:

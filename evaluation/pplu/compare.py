@@ -26,6 +26,7 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
+from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError, NothingToMeasureError
@@ -91,6 +92,7 @@ def compare_pplu(
     smoothing: float | None = None,
     seed: int = 0,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> UnigramPerplexity:
     """Score a model, and the truth where it is known, and normalise both by one unigram distribution.
 
@@ -110,6 +112,7 @@ def compare_pplu(
         seed: of the bootstrap.
         excluded: what the sentences leave out, as `evaluation.core.comparison.compare` has it; the truth, and its word
             frequencies, then leave it out too.
+        transform: of the text, as there.
 
     Raises:
         InputError: no sentence is possible for both sides, a token has no unigram probability, or the exact unigram
@@ -124,7 +127,9 @@ def compare_pplu(
         sides = _model_alone(model, sentences, frame, seed)
         u = None
     else:
-        both = score_both(model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded)
+        both = score_both(
+            model, pcfg, sentences, lengths=lengths, frame=frame, seed=seed, excluded=excluded, transform=transform
+        )
         sides = _with_truth(both)
         u = oracle_unigram(both.oracle, frame) if unigram == "oracle" else None
     tokens = _tokens(sides, sentences)

@@ -11,6 +11,7 @@ import numpy as np
 from truesource.evaluation.core.exclusion import ROUNDING
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.evaluation.core.transformed import require_order
 from truesource.generator.frame import ScoringFrame
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.errors import InputError
@@ -58,12 +59,14 @@ def oracle_unigram(oracle: Oracle, frame: ScoringFrame) -> UnigramModel:
     text leaves out, the language is that without them: ``(E c(w) - sum of P(s) c_s(w)) / (E T - ...)``.
 
     Raises:
-        InputError: expected counts are infinite (spectral radius 1 or more, and no length range).
+        InputError: expected counts are infinite (spectral radius 1 or more, and no length range), or the first words of
+            a transformed text are left out.
     """
     language = oracle.language
     expected = expected_counts(language, oracle.lengths).words
     causal = oracle.objective == "causal"
     if not frame.first:
+        require_order(oracle.transform, "the exact frequency of words that are not the first")
         expected = expected - language.next_token([], oracle.lengths).probability
     weight = dict(zip(language.terminals, np.maximum(expected, 0.0).tolist(), strict=True))
     excluded = oracle.excluded if oracle.excluded is not None and oracle.excluded.exact else None

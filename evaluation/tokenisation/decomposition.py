@@ -12,6 +12,7 @@ import numpy as np
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
@@ -175,6 +176,7 @@ class Decomposition:
             unit=unit,
             bound=self.evaluation.total(self.run).bound,
             given=self.lengths or "none",
+            **transform_parts(self.grammar, None, "causal"),
             **disjoint_part(self.excluded),
             grammar=self.grammar.identity,
             impossible=len(self.impossible),

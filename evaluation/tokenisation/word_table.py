@@ -12,6 +12,7 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratios
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.results import Evaluation
@@ -115,7 +116,8 @@ def word_surprisals(
         true.append(known if known is not None and len(known) == len(own.log_p) else np.full(len(own.log_p), np.nan))
     parts = _signed_parts(evaluation, settings, whole, seed)
     if truth is not None:
-        parts |= {"grammar": truth.identity, "given": lengths or "none", **disjoint_part(excluded)}
+        parts |= {"grammar": truth.identity, "given": lengths or "none", **transform_parts(truth, None, "causal")}
+        parts |= disjoint_part(excluded)
     return WordTable(
         model=model.name,
         document=tuple(numbers),

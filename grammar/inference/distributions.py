@@ -123,9 +123,14 @@ def masked_distributions(
 
 
 def masked_blocks(
-    exact: Exact, batch: Batch, *, variant: Variant = "default", dtype: DTypeLike = np.float64
+    exact: Exact,
+    batch: Batch,
+    *,
+    variant: Variant = "default",
+    dtype: DTypeLike = np.float64,
+    positions: Sequence[int] | None = None,
 ) -> Iterator[Distributions]:
-    """The masked distributions of one batch, positions 0 to n-1, each made when it is asked for.
+    """The masked distributions of one batch, positions 0 to n-1 or those given, each made when it is asked for.
 
     Batches come from ``exact.charts(dtype).batches(sentences, outside=True)``.
     """
@@ -133,7 +138,8 @@ def masked_blocks(
     found = charts.leaves(batch.words)
     leaves, whole = found.weights, found.whole
     logs = exact.log_observed(batch.words, charts, found, variant)
-    for i, observed in enumerate(batch.words.astype(np.int64)):
+    for i in range(len(batch.words)) if positions is None else positions:
+        observed = batch.words[i].astype(np.int64)
         table = np.ascontiguousarray((lexical @ leaves[i]).T, dtype=np.float64)
         total = table.sum(axis=1)
         possible = total > 0.0

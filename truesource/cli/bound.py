@@ -115,19 +115,24 @@ def _bounds(
     split: str,
 ) -> dict[str, Any] | None:
     """Print the bounds; they and the scores of sentences for JSON, None while parts of other jobs are missing."""
-    from truesource.cli.inputs import read_sentences, truth_of
+    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of
     from truesource.cli.lengths import announce_long, at_most
     from truesource.evaluation.core.exact_bound import bound_records
+    from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluation.measures.bootstrap import FEWEST
-    from truesource.grammar.pcfg import PCFG
+    from truesource.generator.frame import preset_frame
 
-    pcfg = PCFG.load(grammar)
+    pcfg, transform = grammar_of_text(corpus, grammar)
+    if settings.causal:
+        require_whole(transform, "causal", preset_frame(settings.frame, "causal"))
+    if settings.next:
+        require_tokens(transform, "causal", "--next")
     sentences, sampled = read_sentences(corpus, split)
     condition = length_condition(lengths, sampled)
     excluded = truth_of(corpus, split, pcfg, sampled, condition)
     sentences, longer = at_most(sentences, longest)
     announce_long(pcfg, sentences, condition, masked=settings.masked, dtype=settings.precision)
-    records = score(pcfg, sentences, lengths=condition, excluded=excluded)
+    records = score(pcfg, sentences, lengths=condition, excluded=excluded, transform=transform)
     if records is None:
         return None
     summary = bound_records(
@@ -139,6 +144,7 @@ def _bounds(
         vocabulary=vocabulary,
         variant=settings.masked_variant,
         left_out=longer,
+        transform=transform,
     )
     _say_impossible(pcfg, records, condition)
     for bound in summary:

@@ -19,6 +19,8 @@ WORKS = (
     "Probabilistic Context-Free Parsing Algorithm that Computes Prefix Probabilities, Computational Linguistics 21(2)",
     "variants of a grammar in the order of its children: White and Cotterell (2021), Examining the Inductive Bias of "
     "Neural Language Models with Artificial Languages, ACL-IJCNLP",
+    "text in impossible orders of words: Kallini, Papadimitriou, Futrell, Mahowald and Potts (2024), Mission: "
+    "Impossible Language Models, ACL",
     "laws of word frequency on disjoint halves: Piantadosi (2014), Zipf's word frequency law in natural language: A "
     "critical review and future directions, Psychonomic Bulletin & Review 21",
     "pseudo-perplexity: Salazar, Liang, Nguyen and Kirchhoff (2020), Masked Language Model Scoring, ACL",

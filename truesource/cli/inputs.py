@@ -12,6 +12,7 @@ from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.treebank import Treebank
@@ -76,14 +77,38 @@ def _read_samples(path: Path) -> list[list[str]]:
     return kept
 
 
+def grammar_of_text(corpus: Path, oracle: Path) -> tuple[PCFG, Transform | None]:
+    """The grammar of the oracle, and the order of the words of the text; see `evaluation.core.transformed`.
+
+    Of a corpus folder with a transform, it is the grammar of the text where there is one. Otherwise it says on stderr
+    what is exact.
+    """
+    from truesource.evaluation.core.transformed import text_grammar
+    from truesource.grammar.pcfg import PCFG
+
+    pcfg = PCFG.load(oracle)
+    if not corpus.is_dir() or _is_sample_folder(corpus):
+        return pcfg, None
+    pcfg, transform = text_grammar(pcfg, opened(corpus).transform)
+    if transform is not None:
+        echo(
+            f"{corpus} is transformed by {transform}: the probabilities of sentences and of masked tokens are exact,"
+            " those of tokens given the words before them are not known.",
+            err=True,
+        )
+    return pcfg, transform
+
+
 def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
     """Say on stderr when a corpus folder was not drawn from this very grammar."""
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    drawn_from = opened(corpus).grammar_digest
-    if drawn_from != pcfg.digest:
+    from truesource.evaluation.core.transformed import original_digest
+
+    drawn_from, given = opened(corpus).grammar_digest, original_digest(pcfg)
+    if drawn_from != given:
         echo(
-            f"Warning: {corpus} was sampled from another grammar ({drawn_from[:8]}, not {pcfg.digest[:8]}), so these"
+            f"Warning: {corpus} was sampled from another grammar ({drawn_from[:8]}, not {given[:8]}), so these"
             " numbers are not bounds, unless the two differ by rounding only.",
             err=True,
         )

@@ -24,7 +24,7 @@ line, lists are written with commas, and files are relative to the working folde
 """
 #: settings of other verbs, and where a configuration has them
 OTHERS: dict[str, tuple[type[Settings], str]] = {
-    "sample": (SampleSettings, "; `trees` and `shard_size` are keys of `corpus` too"),
+    "sample": (SampleSettings, "; `trees`, `shard_size` and `transform` are keys of `corpus` too"),
     "generate": (Decoding, "; entries of `evaluation.tendencies.schemes` have the same keys"),
     "bound": (BoundSettings, ""),
     "convert": (ConversionSettings, ", for grammars"),

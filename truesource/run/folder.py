@@ -15,6 +15,7 @@ from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
+    from truesource.generator.transforms import Transform
     from truesource.grammar.pcfg import PCFG
 
 S = TypeVar("S", bound=Settings)
@@ -42,6 +43,13 @@ class RunFolder:
         from truesource.grammar.pcfg import PCFG
 
         return PCFG.load(self.grammar_file)
+
+    @cached_property
+    def text_grammar(self) -> tuple[PCFG, Transform | None]:
+        """The grammar of the text of the corpus, and what is left of its transform: `evaluation.core.transformed`."""
+        from truesource.evaluation.core.transformed import text_grammar
+
+        return text_grammar(self.pcfg, self.corpus.transform)
 
     @cached_property
     def corpus(self) -> Corpus:

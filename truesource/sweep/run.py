@@ -103,7 +103,12 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
     require_consistent(pcfg)
     asked = config.corpus
     plan = Plan(
-        asked.splits, config.seed, asked.lengths, columns=Columns(trees=asked.trees), shard_size=asked.shard_size
+        asked.splits,
+        config.seed,
+        asked.lengths,
+        columns=Columns(trees=asked.trees),
+        shard_size=asked.shard_size,
+        transform=asked.words_order,
     )
     with exclusive(folder / "corpus", wait=True):  # of several jobs that start together, the first samples
         make_corpus(pcfg, plan, folder / "corpus", workers=Workers(asked.workers), share=Share(), force=True)

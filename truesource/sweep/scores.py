@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from truesource.evaluation.core.comparison import BothScored, oracle_for, score_both
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import SignatureKey, digest_sentences
+from truesource.evaluation.core.transformed import require_whole, text_grammar, transform_parts
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.generator.frame import preset_frame
@@ -105,7 +106,8 @@ class Scoring:
         """Take the evaluation sentences.
 
         Raises:
-            InputError: the corpus has no such split, or too few sentences in it.
+            InputError: the corpus has no such split, or too few sentences in it; or its text is transformed, and the
+                frame leaves out positions.
         """
         if config.evaluation.split not in corpus.splits:
             raise InputError(
@@ -118,10 +120,13 @@ class Scoring:
                 f" {len(sentences):,}",
                 corpus.path,
             )
-        self._config, self._pcfg, self._data = config, pcfg, data
+        self._config, self._data = config, data
+        self._pcfg, self._transform = text_grammar(pcfg, corpus.transform)
+        objective = config.base.resolve({})[0].objective
+        require_whole(self._transform, objective, preset_frame(config.evaluation.frame, objective))
         self._sentences = sentences[:wanted]
         self._lengths = corpus.lengths
-        self._excluded = Exclusion.of(corpus, config.evaluation.split, pcfg, corpus.lengths)
+        self._excluded = Exclusion.of(corpus, config.evaluation.split, self._pcfg, corpus.lengths)
         self._truth: TokenScores | None = None
         #: of all that decides the numbers besides the weights
         self.digest = digest_json(
@@ -131,6 +136,7 @@ class Scoring:
                 "grammar": pcfg.digest,
                 "lengths": None if self._lengths is None else str(self._lengths),
                 **disjoint_part(self._excluded),
+                **transform_parts(self._pcfg, self._transform, objective),
                 "frame": config.evaluation.frame,
                 "seed": config.seed,
                 "tokenizer": data.tokenizer_digest,
@@ -178,7 +184,7 @@ class Scoring:
     def _score(self, model: Any) -> BothScored:
         frame = preset_frame(self._config.evaluation.frame, model.objective)
         if self._truth is None:
-            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self._excluded)
+            oracle = oracle_for(model, self._pcfg, self._lengths, frame, self._excluded, self._transform)
             self._truth = oracle.score(self._sentences, frame)
         return score_both(
             model,
@@ -189,6 +195,7 @@ class Scoring:
             seed=self._config.seed,
             truth=self._truth,
             excluded=self._excluded,
+            transform=self._transform,
         )
 
 

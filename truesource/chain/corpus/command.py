@@ -104,7 +104,16 @@ def _plan(
     n = number or sentences_for(pcfg, tokens or 0, condition, settings.max_height)
     columns = Columns(settings.trees, settings.string_logprob, settings.ids)
     splits = parse_splits(split, n)
-    return pcfg, Plan(splits, seed, condition, settings.overlap, settings.max_height, columns, settings.shard_size)
+    return pcfg, Plan(
+        splits,
+        seed,
+        condition,
+        settings.overlap,
+        settings.max_height,
+        columns,
+        settings.shard_size,
+        settings.words_order,
+    )
 
 
 def _check_lengths(pcfg: PCFG, grammar: Path, max_height: int | None) -> None:

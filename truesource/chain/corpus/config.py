@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from truesource.chain.lengths import Lengths
+from truesource.generator.transforms import Transform, parse_transform
 from truesource.grammar.settings import Settings
 
 SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
@@ -17,6 +18,19 @@ class CorpusSettings(Settings):
 
     trees: bool = Field(True, description="Also write the derivations.")
     shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
+    transform: str | None = Field(
+        None, description="Order of the words: reversal, odd-even, block-shuffle:size=3,seed=0, length-shuffle:seed=0."
+    )
+
+    @field_validator("transform")
+    @classmethod
+    def _known(cls, text: str | None) -> str | None:
+        return None if text is None else str(parse_transform(text))
+
+    @property
+    def words_order(self) -> Transform | None:
+        """The transform; None for the order of the grammar."""
+        return None if self.transform is None else parse_transform(self.transform)
 
 
 class CorpusConfig(CorpusSettings):

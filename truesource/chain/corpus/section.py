@@ -38,6 +38,7 @@ def section(run: FinishedRun) -> Part:
     long = min(LONGEST, max(len(bank) - 1, 2)) if bank else 0
     content = {
         "split": split,
+        "transform": run.corpus.record.get("transform"),
         "read": len(sentences),
         "sentences": run.corpus.n_sentences(split),
         "alarm": ALARM,
@@ -57,8 +58,9 @@ def section(run: FinishedRun) -> Part:
 
 def _samples(run: FinishedRun, lengths: LengthRange | None) -> list[tuple[str, int, float]]:
     """Sentences with their number of tokens and exact log probability in the corpus, nats."""
-    sentences = some_sentences(run.corpus, shown_split(run), SAMPLES)
-    log_probs = run.pcfg.exact.string_log_probs(sentences)
+    sentences, transform = some_sentences(run.corpus, shown_split(run), SAMPLES), run.corpus.transform
+    originals = sentences if transform is None else [transform.undo(sentence) for sentence in sentences]
+    log_probs = run.pcfg.exact.string_log_probs(originals)
     if lengths is not None:
         log_probs = log_probs - np.log(run.pcfg.exact.range_mass(lengths))
     return [(" ".join(s), len(s), float(p)) for s, p in zip(sentences, log_probs, strict=True)]

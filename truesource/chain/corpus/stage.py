@@ -21,6 +21,8 @@ def stages(config: RunConfig) -> list[Stage]:
 def inputs(run: RunFolder) -> Any:
     """Settings but for the number of workers, seed, grammar."""
     settings = run.config.corpus.model_dump(mode="json", exclude={"workers"})
+    if settings["transform"] is None:  # the key of finished stages stays as it was, so that they are not made again
+        del settings["transform"]
     return {"corpus": settings, "seed": run.config.seed, "grammar": run.outputs["grammar"]}
 
 
@@ -35,6 +37,7 @@ def make(run: RunFolder) -> str:
         path=run.folder / "corpus",
         columns=Columns(trees=config.trees),
         shard_size=config.shard_size,
+        transform=config.words_order,
         workers=config.workers,
         force=True,
     )

@@ -31,20 +31,19 @@ def command(
     Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
     """
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import read_sentences, say_left_out, truth_of, warn_of_other_corpus
+    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of, warn_of_other_corpus
     from truesource.cli.lengths import announce_long, at_most
     from truesource.cli.table import print_results
     from truesource.evaluation.core.comparison import compare
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.generator.frame import preset_frame
     from truesource.grammar.files import write_json
-    from truesource.grammar.pcfg import PCFG
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
     sentences, drawn = read_sentences(corpus, split)
     condition = length_condition(lengths, drawn)
-    pcfg = PCFG.load(oracle)
+    pcfg, transform = grammar_of_text(corpus, oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition)
     warn_of_other_corpus(model, corpus)
     sentences, longer = at_most(sentences, longest)
@@ -53,7 +52,16 @@ def command(
     trained = with_marks(load_model(model), before, True, model)
     positions = preset_frame(frame, trained.objective)
     announce_long(pcfg, sentences, condition, masked=trained.objective == "masked")
-    found = compare(trained, pcfg, sentences, lengths=condition, frame=positions, excluded=excluded, left_out=longer)
+    found = compare(
+        trained,
+        pcfg,
+        sentences,
+        lengths=condition,
+        frame=positions,
+        excluded=excluded,
+        left_out=longer,
+        transform=transform,
+    )
     record = found.as_record()
     say_left_out(sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
     print_results([record])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
+from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.frame import preset_frame
 from truesource.grammar.files import digest_json, write_json
@@ -82,9 +83,10 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 def make_oracle(run: RunFolder) -> str:
     """Score the truth as if it were a model, for both objectives: every gap must be zero."""
+    pcfg, transform = run.text_grammar
     lengths = run.corpus.lengths
     digests = [
-        _compare(run, Oracle(run.pcfg, objective, lengths=lengths), f"oracle-{objective}", {})
+        _compare(run, Oracle(pcfg, objective, lengths=lengths, transform=transform), f"oracle-{objective}", {})
         for objective in ("causal", "masked")
     ]
     return digest_json(digests)
@@ -94,9 +96,15 @@ def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, A
     config = run.config.evaluation
     sentences = run.corpus.sentences(config.split)[: config.sentences]
     frame = preset_frame(config.frame, model.objective)
-    result = compare(model, run.pcfg, sentences, lengths=run.corpus.lengths, frame=frame, seed=run.config.seed)
+    pcfg, transform = run.text_grammar
+    lengths = run.corpus.lengths
+    result = compare(model, pcfg, sentences, lengths=lengths, frame=frame, seed=run.config.seed, transform=transform)
     record = {**result.as_record(), **extra}
-    write_token_table(run.folder / "scores" / f"{name}.parquet", result.paired, sentences)
+    table = run.folder / "scores" / f"{name}.parquet"
+    if of_sentences(transform, model.objective):  # tokens have no truth
+        table.unlink(missing_ok=True)
+    else:
+        write_token_table(table, result.paired, sentences)
     return _write(run, name, record)
 
 

@@ -41,27 +41,28 @@ def command(
 
     Example: truesource evaluate divergence model/ corpus/ --oracle grammar.npz --json divergence.json
     """
-    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
+    from truesource.evaluation.core.transformed import require_tokens
     from truesource.evaluation.divergence.reverse import reverse_divergence
     from truesource.evaluators.divergence.measure import measure
     from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
     from truesource.grammar.errors import InputError
-    from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
     own = None if samples is None else read_samples(samples)
     condition = length_condition(lengths, drawn)
-    pcfg = PCFG.load(oracle)
+    pcfg, transform = grammar_of_text(corpus, oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
     if not hasattr(trained, "distributions"):
         raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
+    require_tokens(transform, trained.objective, "a divergence from the truth")
     reverse = {} if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
-    found = measure(trained, pcfg, text, settings, lengths=condition, seed=seed, excluded=excluded)
+    found = measure(trained, pcfg, text, settings, lengths=condition, seed=seed, excluded=excluded, transform=transform)
     say_left_out(text[: settings.sentences], pcfg, [], found.impossible.tolist())
     of_samples = [
         {"model": found.model, "objective": found.objective, **score.as_record()} for score in reverse.values()

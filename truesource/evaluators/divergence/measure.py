@@ -12,6 +12,7 @@ from truesource.evaluators.divergence.settings import DivergenceSettings
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import DistributionModel
+    from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -25,6 +26,7 @@ def measure(
     lengths: LengthRange | None,
     seed: int,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> ModelDivergence:
     """Compare the first sentences; see `truesource.evaluation.divergence.compare.compare_distributions`."""
     return compare_distributions(
@@ -37,4 +39,5 @@ def measure(
         classes=PENN if settings.classes is None else read_classes(settings.classes),
         seed=seed,
         excluded=excluded,
+        transform=transform,
     )

@@ -34,13 +34,15 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
 
+    pcfg, transform = run.text_grammar
     found = measure(
         load_model(run.folder / "models" / model.name),
-        run.pcfg,
+        pcfg,
         run.corpus.sentences(run.config.evaluation.split),
         run.settings(DivergenceSettings),
         lengths=run.corpus.lengths,
         seed=run.config.seed,
+        transform=transform,
     )
     record = {
         "model": model.name,

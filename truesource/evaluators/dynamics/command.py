@@ -47,16 +47,17 @@ def command(
 
     Example: truesource evaluate dynamics model/ corpus/ --oracle grammar.npz --figure dynamics.svg
     """
-    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
+    from truesource.evaluation.core.transformed import require_order
     from truesource.evaluators.dynamics.figures import dynamics_figure
     from truesource.evaluators.dynamics.measure import measure, report_record
     from truesource.evaluators.dynamics.tables import groups_table
-    from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
-    pcfg = PCFG.load(oracle)
+    pcfg, transform = grammar_of_text(corpus, oracle)
+    require_order(transform, "evaluate dynamics")
     condition = length_condition(lengths, drawn)
     exact = "exact divergences (kl)" if settings.contexts and frame == "default" else ""
     excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=exact)

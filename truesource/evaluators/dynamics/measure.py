@@ -85,11 +85,20 @@ def sampled_trees(corpus: Path, split: str, number: int) -> list[Tree]:
     """The derivations that the first sentences of a corpus were sampled with.
 
     Raises:
-        InputError: this is not a corpus folder, or it was sampled without trees.
+        InputError: this is not a corpus folder, it was sampled without trees, or its text is transformed: trees have
+            the order of the original.
     """
     if not (corpus / "record.json").is_file():
         raise InputError("there are no derivations in this text; take --tags drawn, or a corpus folder", corpus)
-    return list(islice(Corpus.load(corpus).trees(split), number))
+    read = Corpus.load(corpus)
+    if read.transform is not None:
+        raise InputError(
+            f"trees of this corpus have the order of the original sentences, the text that of {read.transform};"
+            " take --tags expected or drawn",
+            corpus,
+            code="transformed",
+        )
+    return list(islice(read.trees(split), number))
 
 
 def report_record(found: Dynamics, settings: DynamicsSettings) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.transformed import require_order
 from truesource.evaluators.dynamics.measure import measure, report_record
 from truesource.evaluators.dynamics.settings import DynamicsSettings
 from truesource.grammar.files import digest_json, write_json
@@ -35,9 +36,11 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``dynamics/<name>.json``."""
     settings, evaluation = run.settings(DynamicsSettings), run.config.evaluation
+    pcfg, transform = run.text_grammar
+    require_order(transform, "evaluation.dynamics")
     found = measure(
         run.folder / "models" / model.name,
-        run.pcfg,
+        pcfg,
         run.corpus.path,
         evaluation.split,
         run.corpus.sentences(evaluation.split)[: settings.sentences or evaluation.sentences],

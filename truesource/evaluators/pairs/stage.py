@@ -12,6 +12,7 @@ from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluators.pairs.measure import examples, pairs_of
+from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
@@ -47,6 +48,12 @@ def source_inputs(run: RunFolder) -> Any:
 def make_source(run: RunFolder) -> str:
     """Write ``pairs/pairs.jsonl`` and ``pairs/summary.json``."""
     lengths = run.config.corpus.lengths
+    if run.config.corpus.transform is not None:
+        raise NothingToMeasureError(
+            "the sentences of minimal pairs have the order of the grammar, but the models read text transformed by"
+            f" {run.config.corpus.transform}; leave corpus.transform or evaluation.pairs out",
+            "transformed",
+        )
     made = pairs_of(run.pcfg, run.settings(PairSettings), lengths=lengths, seed=run.config.seed)
     for note in made.notes:
         log.info("%s", note)

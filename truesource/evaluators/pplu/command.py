@@ -51,11 +51,12 @@ def command(
 
     Example: truesource evaluate pplu model/ corpus/ --oracle grammar.npz --json pplu.json
     """
-    from truesource.cli.inputs import read_sentences, say_left_out, truth_of
+    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of
+    from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluators.pplu.measure import has_words, measure
+    from truesource.generator.frame import preset_frame
     from truesource.grammar.errors import InputError
-    from truesource.grammar.pcfg import PCFG
 
     _check(settings, oracle=oracle is not None, frame=frame, figure=figure is not None)
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -63,9 +64,9 @@ def command(
     text = text[:sentences]
     counted = _counted(settings, corpus)
     condition = length_condition(lengths, drawn)
-    pcfg = excluded = None
+    pcfg = excluded = transform = None
     if oracle is not None:
-        pcfg = PCFG.load(oracle)
+        pcfg, transform = grammar_of_text(corpus, oracle)
         smaller = "smaller vocabularies of the truth" if settings.reduce else ""
         excluded = truth_of(corpus, split, pcfg, drawn, condition, uncorrected=smaller)
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
@@ -73,6 +74,9 @@ def command(
     trained = load_model(model)
     if settings.reduce and not has_words(trained):
         raise InputError("this model has no probabilities of whole words, which --reduce needs; leave it out", model)
+    require_whole(transform, trained.objective, preset_frame(frame, trained.objective))
+    if settings.reduce:
+        require_tokens(transform, trained.objective, "--reduce")
     result = measure(
         *(trained, pcfg, text, settings),
         frame=frame,
@@ -80,6 +84,7 @@ def command(
         seed=seed,
         counted=counted,
         excluded=excluded,
+        transform=transform,
     )
     say_left_out(text, pcfg, result.scores.impossible_model, result.scores.impossible_truth)
     _show(result)

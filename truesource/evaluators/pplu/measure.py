@@ -21,6 +21,7 @@ from truesource.generator.frame import preset_frame
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -57,6 +58,7 @@ def measure(
     seed: int,
     counted: Iterable[Sequence[str]] = (),
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> PpluResult:
     """Compare a text; see `truesource.evaluation.pplu.compare.compare_pplu`.
 
@@ -70,6 +72,7 @@ def measure(
         seed: of all that is random.
         counted: sentences that word frequencies are counted in, for ``train`` and ``model``.
         excluded: sentences that the text leaves out.
+        transform: of the text.
     """
     found = compare_pplu(
         model,
@@ -82,8 +85,9 @@ def measure(
         smoothing=settings.smoothing,
         seed=seed,
         excluded=excluded,
+        transform=transform,
     )
-    curves = _reduced(model, pcfg, text, found, lengths) if settings.reduce and has_words(model) else {}
+    curves = _reduced(model, pcfg, text, found, lengths, transform) if settings.reduce and has_words(model) else {}
     records = found.records() + _reduction_records(curves, found)
     if settings.split_words:
         records += _split_records(found, settings, seed)
@@ -100,11 +104,12 @@ def _reduced(
     text: Sequence[Sequence[str]],
     found: UnigramPerplexity,
     lengths: LengthRange | None,
+    transform: Transform | None,
 ) -> Curves:
     kept = [text[i] for i in sorted(set(found.sentence.tolist()))]
     sides = {found.model: cast("DistributionModel", model)}
     if pcfg is not None:
-        sides[TRUTH] = oracle_for(model, pcfg, lengths)
+        sides[TRUTH] = oracle_for(model, pcfg, lengths, transform=transform)
     sizes = halving(len(model.vocabulary or ()))
     return {name: reduce_vocabulary(side, kept, found.unigram, sizes) for name, side in sides.items()}
 

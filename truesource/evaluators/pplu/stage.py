@@ -40,16 +40,18 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     record: dict[str, Any] = {"model": model.name, "objective": trained.objective}
     figure = run.folder / "pplu" / f"{model.name}.svg"
     figure.unlink(missing_ok=True)
+    pcfg, transform = run.text_grammar
     try:
         result = measure(
             trained,
-            run.pcfg,
+            pcfg,
             run.corpus.sentences(config.split)[: config.sentences],
             settings,
             frame=config.frame,
             lengths=run.corpus.lengths,
             seed=run.config.seed,
             counted=_counted(run, settings),
+            transform=transform,
         )
     except NothingToCompareError as error:  # as the stage of its scores says
         record |= {"excluded": error.n_sentences, "records": []}

@@ -33,16 +33,17 @@ def command(
 
     Example: truesource evaluate probing model/ corpus/ --oracle grammar.npz --targets tag,span
     """
-    from truesource.cli.inputs import read_sentences, warn_of_other_grammar
+    from truesource.cli.inputs import grammar_of_text, read_sentences, warn_of_other_grammar
     from truesource.cli.output import OutputFiles, figure_of, json_of, show
+    from truesource.evaluation.core.transformed import require_order
     from truesource.evaluators.probing.figures import probing_figure
     from truesource.evaluators.probing.measure import measure
     from truesource.evaluators.probing.tables import best_table, layers_table, steps_of, steps_table
-    from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
-    pcfg = PCFG.load(oracle)
+    pcfg, transform = grammar_of_text(corpus, oracle)
+    require_order(transform, "evaluate probing")
     warn_of_other_grammar(corpus, pcfg)
     condition = length_condition(lengths, drawn)
     found, missing = measure(model, pcfg, text, settings, lengths=condition, seed=seed)

@@ -10,6 +10,7 @@ import numpy as np
 
 from truesource.evaluation.core.comparison import oracle_for, score_both, vocabulary_part
 from truesource.evaluation.core.signature import digest_sentences
+from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.probing.experiment import Experiment, LayerResult, WordValues
 from truesource.evaluation.probing.results import (
     Probing,
@@ -129,6 +130,7 @@ def _parts(
         **task_parts(experiment),
         "vectors": _vectors_part(model, experiment.targets.kind, settings),
         "given": oracle.condition,
+        **transform_parts(oracle.pcfg, oracle.transform, model.objective),
         "vocab": vocabulary_part(oracle),
         "sentences": len(sentences) - excluded,
         "excluded": excluded,

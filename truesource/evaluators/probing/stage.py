@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.transformed import require_order
 from truesource.evaluators.probing.measure import measure
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.grammar.files import digest_json, write_json
@@ -29,9 +30,11 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``probing/<name>.json``: the records of each target."""
+    pcfg, transform = run.text_grammar
+    require_order(transform, "evaluation.probing")
     found, missing = measure(
         run.folder / "models" / model.name,
-        run.pcfg,
+        pcfg,
         run.corpus.sentences(run.config.evaluation.split),
         run.settings(ProbingSettings),
         lengths=run.corpus.lengths,

@@ -50,17 +50,20 @@ def command(
 
     Example: truesource evaluate tokenisation model/ corpus/ --oracle grammar.npz --json tokenisation.json
     """
-    from truesource.cli.inputs import truth_of
+    from truesource.cli.inputs import grammar_of_text, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
+    from truesource.evaluation.core.transformed import require_order
     from truesource.evaluators.tokenisation.measure import load, measure
     from truesource.grammar.errors import InputError
-    from truesource.grammar.pcfg import PCFG
 
     files = OutputFiles(json=json, table=table, words=words, figure=figure, force=force)
     _check(settings, truth=oracle is not None, words=words is not None)
     texts, sampled_under = _read(text, settings, split)
     condition = length_condition(lengths, sampled_under)
-    truth = None if oracle is None else PCFG.load(oracle)
+    truth = None
+    if oracle is not None:
+        truth, transform = grammar_of_text(texts[0].path, oracle)
+        require_order(transform, "evaluate tokenisation --oracle")
     excluded = None if truth is None else truth_of(texts[0].path, split, truth, sampled_under, condition)
     steps = measure(
         load(model, settings),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.tokenisation.measure import write_rows
 from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
@@ -41,12 +42,14 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     sentences = [" ".join(sentence) for sentence in run.corpus.sentences(split)]
     texts = [TextSet(split, run.folder / "corpus", sentences)]
     texts += [TextSet(name, path, read_documents(path)) for name, path in settings.also.items()]
+    pcfg, transform = run.text_grammar
+    require_order(transform, "evaluation.tokenisation")
     *_, found = measure(
         load(run.folder / "models" / model.name, settings),
         texts,
         settings,
         seed=run.config.seed,
-        truth=run.pcfg if settings.end else None,
+        truth=pcfg if settings.end else None,
         lengths=run.corpus.lengths,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),
     )

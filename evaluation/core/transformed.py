@@ -1,0 +1,85 @@
+"""The truth of a text whose words stand in another order: see `truesource.generator.transforms`."""
+
+from __future__ import annotations
+
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import Objective
+from truesource.generator.transforms import Transform
+from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.pcfg import PCFG
+
+
+def text_grammar(pcfg: PCFG, transform: Transform | None) -> tuple[PCFG, Transform | None]:
+    """The grammar of a transformed text, and what is left of the transform: nothing where the text has a grammar.
+
+    Args:
+        pcfg: that the original sentences were drawn from.
+        transform: of the text; None for none.
+    """
+    mirrored = None if transform is None else transform.grammar(pcfg)
+    return (pcfg, transform) if mirrored is None else (mirrored, None)
+
+
+def original_digest(pcfg: PCFG) -> str:
+    """Digest of the grammar that the original sentences were drawn from."""
+    made = pcfg.meta.get("transform")
+    return pcfg.digest if made is None else str(made["original"])
+
+
+def of_sentences(transform: Transform | None, objective: Objective) -> bool:
+    """Whether the truth is known of sentences alone, not of each token."""
+    return transform is not None and objective == "causal"
+
+
+def transform_parts(pcfg: PCFG, transform: Transform | None, objective: Objective) -> dict[str, object]:
+    """What signatures say of a transformed text; nothing of others."""
+    made = pcfg.meta.get("transform")
+    if made is not None:
+        return {"transform": made["spec"], "truth": "token"}
+    if transform is None:
+        return {}
+    return {"transform": str(transform), "truth": "sentence" if of_sentences(transform, objective) else "token"}
+
+
+def require_tokens(transform: Transform | None, objective: Objective, what: str) -> None:
+    """Refuse what needs the truth of each token where there is only that of sentences.
+
+    Args:
+        transform: of the text.
+        objective: of the truth.
+        what: needs it, for the message.
+
+    Raises:
+        NothingToMeasureError: ``sentence-truth``.
+    """
+    if of_sentences(transform, objective):
+        raise NothingToMeasureError(
+            f"{what} needs the exact probability of each token given those before it, but of text transformed by"
+            f" {transform} only those of whole sentences and of masked tokens are exact; use bound, score, evaluate"
+            " pplu or a masked model, or take the transform reversal",
+            "sentence-truth",
+        )
+
+
+def require_order(transform: Transform | None, what: str) -> None:
+    """Refuse what is not defined on transformed text, whatever the objective.
+
+    Raises:
+        NothingToMeasureError: ``transformed``.
+    """
+    if transform is not None:
+        raise NothingToMeasureError(
+            f"{what} needs text in the order of a grammar, but this text is transformed by {transform}; use bound,"
+            " score, evaluate divergence (masked models) or evaluate pplu, or take the transform reversal",
+            "transformed",
+        )
+
+
+def require_whole(transform: Transform | None, objective: Objective, frame: ScoringFrame) -> None:
+    """Refuse a frame that leaves out positions where only whole sentences have a truth.
+
+    Raises:
+        NothingToMeasureError: ``sentence-truth``.
+    """
+    if frame != ScoringFrame():
+        require_tokens(transform, objective, "a frame that leaves out positions")
