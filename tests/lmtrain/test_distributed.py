@@ -1,4 +1,4 @@
-"""Two processes started by `torchrun` train what one does with twice the micro-batches."""
+"""Two processes, as `torchrun` starts them, train what one does with twice the micro-batches."""
 
 from __future__ import annotations
 
@@ -35,6 +35,23 @@ from truesource.cli.main import main
 main()
 """
 
+#: the command in two processes, which share what they import
+FORKED = """
+import os, socket, sys
+from truesource.cli.main import main
+import truesource.chain.models.command, truesource.lmtrain.training
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+children = []
+for rank in "01":
+    os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
+    children.append(os.fork())
+    if children[-1] == 0:
+        main()
+sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
+"""
+
 SHAPE = {"architecture": "bert", "layers": 1, "heads": 2, "dim": 16, "ffn_dim": 32, "dropout": 0.0, "max_positions": 12}
 TRAINING = {
     **{"max_steps": 8, "batch_tokens": 40, "eval_every": 2, "checkpoint_every": 4, "learning_rate": 1e-2},
@@ -47,18 +64,20 @@ def sentences(n: int) -> list[list[str]]:
     return [["a", "b"] * int(k) + [str(rng.choice([".", "!"]))] for k in rng.integers(1, 5, size=n)]
 
 
-def torchrun(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Train in two processes on the text file."""
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+def train_in_two(folder: Path, *start: str) -> subprocess.CompletedProcess[str]:
+    """Train on the text file, in the processes that Python starts with these arguments."""
     (folder / "text.txt").write_text("".join(" ".join(s) + "\n" for s in sentences(60)))
     settings = [f"--set=model.{k}={v}" for k, v in SHAPE.items() if k != "architecture"]
     settings += [f"--set=training.{k}={v}" for k, v in TRAINING.items()]
-    command = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", *arguments]
-    command += ["train", "text.txt", "-o", "model", "--model", "bert", "--preset", "tiny", *settings]
+    command = [*start, "train", "text.txt", "-o", "model", "--model", "bert", "--preset", "tiny", *settings]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     root = str(Path(__file__).parents[2])
     environment["PYTHONPATH"] = os.pathsep.join([root, environment.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     return subprocess.run(  # the limit ends only what hangs
-        [sys.executable, "-m", *command],
+        [sys.executable, *command],
         **{"cwd": folder, "env": environment, "text": True, "capture_output": True, "timeout": 3600},
     )
 
@@ -95,23 +114,23 @@ def check_same(one: Path, two: Path) -> None:
 
 
 def test_two_processes_train_as_one_does(one: Path, tmp_path: Path) -> None:
-    done = torchrun(tmp_path, "-m", "truesource")
+    done = train_in_two(tmp_path, "-c", FORKED)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Wrote model") == 1
     check_same(one, tmp_path / "model")
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # with torchrun, each process of which imports torch on its own
 def test_when_one_process_dies_the_other_ends_and_both_go_on(one: Path, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    died = torchrun(tmp_path, "script.py")
+    died = train_in_two(tmp_path, *TORCHRUN, "script.py")
     assert died.returncode != 0
     assert "another process of this training has ended; run the same command again" in died.stderr
     assert "Wrote" not in died.stdout
     checkpoints = tmp_path / "model.partial" / "checkpoints"
     assert [path.name for path in checkpoints.iterdir()] == ["checkpoint-4"]
     assert len(list((checkpoints / "checkpoint-4").glob("rng_state_*.pth"))) == 2
-    done = torchrun(tmp_path, "-m", "truesource")
+    done = train_in_two(tmp_path, *TORCHRUN, "-m", "truesource")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Wrote model") == 1
     check_same(one, tmp_path / "model")

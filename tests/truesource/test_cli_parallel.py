@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from dask_cluster import PATIENT, dask_cluster
 
+from truesource.cli.main import main
 from truesource.generator.corpus import Corpus
 from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
@@ -28,8 +29,8 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     PCFG.from_text("S -> S S 0.4 | 'a' 0.3 | 'b' 0.2 | 'c' 0.1\n").save(folder / "toy.npz")
     (folder / "text.txt").write_text("a\na b\nb\nb c a\nc c c c a a b\n" * 4000, encoding="utf-8")
     for overlap in ("iid", "disjoint"):
-        run(folder, *SAMPLE, "--overlap", overlap, "--shard-size", "50", "-o", f"alone-{overlap}")
-    run(folder, *BOUND, "-o", "alone-scores")
+        run_here(folder, *SAMPLE, "--overlap", overlap, "--shard-size", "50", "-o", f"alone-{overlap}")
+    run_here(folder, *BOUND, "-o", "alone-scores")
     return folder
 
 
@@ -43,6 +44,16 @@ def run(folder: Path, *call: str) -> str:
     done = subprocess.run([*TRUESOURCE, *call], cwd=folder, env=os.environ | PATIENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def run_here(folder: Path, *call: str) -> None:
+    """The same in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["truesource", *call])
+        with pytest.raises(SystemExit) as stop:
+            main()
+    assert not stop.value.code
 
 
 def digests(folder: Path) -> dict[str, str]:

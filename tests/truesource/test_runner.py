@@ -456,7 +456,13 @@ def test_ctrl_c_anywhere_and_the_same_command_goes_on(
     assert traces(copy) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow),  # above, in this process, at more places
+        pytest.param(signal.SIGKILL, id="kill -9"),
+    ],
+)
 def test_a_process_stopped_in_training_goes_on(number: signal.Signals, finished: Path, copy: Path) -> None:
     folder = copy / "runs" / "toy"
     shutil.rmtree(folder / "models")
