@@ -301,7 +301,7 @@ def test_a_grammar_file_is_the_start_and_its_content_counts(fresh: Path) -> None
     with pytest.raises(InputError, match=r"spectral radius is 1\.2.*g\.txt"):
         execute(load_config(config), **where)
     (fresh / "g.txt").unlink()
-    with pytest.raises(InputError, match=r"cannot read the grammar: No such file.*g\.txt"):
+    with pytest.raises(InputError, match=r"there is no such file.*g\.txt"):
         execute(load_config(config), **where)
 
 
