@@ -1,4 +1,4 @@
-"""The embedded default: where `data/` is, and the English grammar in it."""
+"""The embedded defaults: the English grammar, and lists of stopwords."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.grammar.embedded import data_folder
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,25 +14,12 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
 
 
-def data_folder() -> Path:
-    """`data/` of a checkout, or of an installed wheel.
-
-    Raises:
-        InputError: neither is there.
-    """
-    package = Path(__file__).resolve().parent
-    for folder in (package / "data", package.parent / "data"):
-        if (folder / "demo.yaml").is_file():
-            return folder
-    raise InputError("the embedded data are missing; install truesource again", package)
-
-
 @cache
 def english() -> PCFG:
-    """The embedded English grammar; see ``data/english/README.md``."""
-    from truesource.grammar.template.compiler import compile_template
+    """The embedded English grammar, ``language("english")``; see ``data/english/README.md``."""
+    from truesource.grammar.pcfg import language
 
-    return compile_template(data_folder() / "english")
+    return language("english")
 
 
 def read_stopwords(path: Path | None = None, variant: Variant = "default") -> list[str]:

@@ -13,10 +13,10 @@ import pytest
 from command_line import Command
 from tiny_run import prepare, run
 
-from truesource.embedded import data_folder
 from truesource.evaluators.dynamics import DYNAMICS
 from truesource.evaluators.dynamics.figures import curves_figure, dynamics_figure, places_figure
 from truesource.experiment import build_report, load_config, plan
+from truesource.grammar.embedded import data_folder
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG

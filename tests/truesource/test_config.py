@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from truesource.embedded import data_folder
 from truesource.experiment import load_config
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import data_folder
 from truesource.grammar.errors import InputError
 from truesource.run.config import RunConfig
 from truesource.sweep.config import load_sweep

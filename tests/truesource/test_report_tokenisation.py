@@ -14,7 +14,6 @@ from pyarrow import parquet
 from seat_grammar import SEAT_GRAMMAR
 from tiny_run import prepare, run
 
-from truesource.embedded import data_folder
 from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluators.tokenisation.figures import (
     Cost,
@@ -24,6 +23,7 @@ from truesource.evaluators.tokenisation.figures import (
     tokenisation_figure,
 )
 from truesource.experiment import build_report, load_config, plan
+from truesource.grammar.embedded import data_folder
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import write_json
 

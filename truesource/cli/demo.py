@@ -18,6 +18,6 @@ def command(
     Example: truesource demo
     """
     from truesource.cli import run
-    from truesource.embedded import data_folder
+    from truesource.grammar.embedded import data_folder
 
     run.command(data_folder() / "demo.yaml", None, runs, force)

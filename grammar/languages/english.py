@@ -1,0 +1,82 @@
+"""The embedded grammar of everyday English, whole or in one of two smaller sizes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from truesource.grammar.languages.shared.language import Language, LanguageSettings
+from truesource.grammar.rules import GrammarRules
+
+if TYPE_CHECKING:
+    from truesource.grammar.pcfg import PCFG
+
+
+class Size(NamedTuple):
+    """What a smaller size keeps."""
+
+    symbols: float  #: those that a sentence has at least so often, on average
+    words: int  #: of each preterminal, the most probable ones
+    rules: int  #: no size has more
+
+
+SIZES = {"small": Size(0.01, 6, 5_000), "medium": Size(0.005, 8, 10_000), "full": Size(0.0, 10**6, 20_000)}
+
+
+class EnglishSettings(LanguageSettings):
+    """Parameters of the embedded English grammar."""
+
+    size: Literal["small", "medium", "full"] = Field("full", description="How much of the grammar and its lexicon.")
+
+    def n_rules(self) -> int:
+        """A bound that a test compares with the grammar."""
+        return SIZES[self.size].rules
+
+
+@cache
+def _full() -> PCFG:
+    from truesource.grammar.embedded import data_folder
+    from truesource.grammar.template.compiler import compile_template
+
+    return compile_template(data_folder() / "english")
+
+
+def build(settings: EnglishSettings) -> GrammarRules:
+    """The grammar of ``data/english``, or what is left of it without rare symbols and words.
+
+    A smaller size has the symbols that the full grammar has at least 0.005 (``medium``) or 0.01 (``small``) times in a
+    sentence, on average, and the 8 or 6 most probable words of each preterminal (of equal ones, the first). All rules
+    of these symbols and words are kept, and the probabilities of each symbol divided by their sum. So every sentence
+    of a smaller size is one of the full grammar, which has the same agreement and selection.
+    """
+    full, size = _full(), SIZES[settings.size]
+    if settings.size == "full":
+        return full
+    from truesource.grammar.restrict import restrict
+
+    frequent = full.exact.expected_symbols >= size.symbols
+    parents, words = full.lexical.T
+    order = np.lexsort((words, -full.lexical_logp, parents))
+    first = np.searchsorted(parents[order], parents[order])  # of the same parent
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - first
+    kept = (
+        frequent[full.binary].all(axis=1),
+        frequent[full.unary].all(axis=1),
+        frequent[parents] & (rank < size.words),
+    )
+    rest = restrict(full, kept)
+    assert rest is not None, "frequent symbols make sentences"
+    return rest.pcfg
+
+
+LANGUAGE = Language(
+    title="a phrase-structure grammar of everyday English",
+    tests="many phenomena of syntax at once, with words that people can read",
+    citation="the truesource developers, A phrase-structure grammar of everyday English (data/english/README.md)",
+    settings=EnglishSettings,
+    build=build,
+)
