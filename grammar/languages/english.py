@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -63,7 +63,7 @@ def build(settings: EnglishSettings) -> GrammarRules:
     first = np.searchsorted(parents[order], parents[order])  # of the same parent
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order)) - first
-    kept = (
+    kept: tuple[Any, ...] = (
         frequent[full.binary].all(axis=1),
         frequent[full.unary].all(axis=1),
         frequent[parents] & (rank < size.words),
