@@ -23,7 +23,7 @@ from pydantic import Field, ValidationError
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings
+from truesource.grammar.settings import Settings, split_reference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,16 +139,9 @@ def parse_transform(text: str) -> Transform:
     Raises:
         InputError: there is no such transform or setting, or a value is outside its range.
     """
-    name, colon, rest = (part.strip() for part in text.partition(":"))
+    name, values = split_reference(text)
     if name not in TRANSFORMS:
         raise InputError(f"there is no transform {name!r}; choose one of {', '.join(TRANSFORMS)}", code="no-transform")
-    given = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
-    values = {key: value for key, _, value in given}
-    if len(values) < len(given) or not all(key and value for key, _, value in given):
-        raise InputError(
-            f"write the settings of a transform as {name}:key=value,key=value, each once, not as {text!r}",
-            code="bad-setting",
-        )
     try:
         return TRANSFORMS[name].model_validate(values)
     except ValidationError as error:

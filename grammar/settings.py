@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from truesource.grammar.errors import InputError
+
 log = logging.getLogger("truesource")
 
 
@@ -54,3 +56,19 @@ class Settings(BaseModel):
             return resolve(value) if isinstance(value, Path) else value
 
         return self.model_copy(update={name: changed(getattr(self, name)) for name in type(self).model_fields})
+
+
+def split_reference(text: str) -> tuple[str, dict[str, str]]:
+    """Name and settings of ``name:key=value,key=value``.
+
+    Raises:
+        InputError: it is not written so.
+    """
+    name, colon, rest = (part.strip() for part in text.partition(":"))
+    given = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
+    values = {key: value for key, _, value in given}
+    if len(values) < len(given) or not all(key and value for key, value in values.items()):
+        raise InputError(
+            f"write settings as {name}:key=value,key=value, each once, not as {text!r}", code="bad-setting"
+        )
+    return name, values

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from truesource.grammar.errors import InputError
+from truesource.grammar.settings import split_reference
 
 if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import Language, LanguageSettings
@@ -81,23 +82,15 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
     """
     from truesource.grammar.records import explain
 
-    title, colon, rest = name.partition(":")
+    title, given = split_reference(name)
     values: dict[str, Any] = {}
     if title in presets():
         values, title = dict(languages()[presets()[title]].presets[title]), presets()[title]
     if title not in languages():
         known = ", ".join([*languages(), *presets()])
         raise InputError(f"there is no language {title!r}; choose one of {known}", code="no-language")
-    given = [[part.strip() for part in pair.partition("=")] for pair in (rest.split(",") if colon else ())]
-    keys = [key for key, _, _ in given]
-    if len(set(keys)) < len(keys) or not all(key and equals and value for key, equals, value in given):
-        raise InputError(
-            f"write the settings of a language as {title}:key=value,key=value, each once, not as {name!r}",
-            code="bad-setting",
-        )
-    values |= {key: value for key, _, value in given}
     try:
-        return title, languages()[title].settings(**(values | dict(settings or {})))
+        return title, languages()[title].settings(**(values | given | dict(settings or {})))
     except ValidationError as error:
         raise InputError(f"language {title}: {explain(error)}", code="bad-setting") from error
 

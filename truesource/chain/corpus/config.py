@@ -19,7 +19,7 @@ class CorpusSettings(Settings):
     trees: bool = Field(True, description="Also write the derivations.")
     shard_size: int = Field(50_000, ge=1, description="Sentences per file; other sizes give other bytes.")
     transform: str | None = Field(
-        None, description="Order of the words: reversal, odd-even, block-shuffle:size=3,seed=0, length-shuffle:seed=0."
+        None, description="Order of words: reversal, odd-even, block-shuffle:size=3, length-shuffle:seed=0."
     )
 
     @field_validator("transform")
