@@ -95,6 +95,10 @@ class Sampler:
             raise InputError(self._why_impossible(lengths))
         self.log_mass = math.log(total)
         self._mass = mass
+        some = mass > 0.0
+        least = np.where(some.any(axis=1), some.argmax(axis=1), lengths.high + 1)
+        greatest = np.where(some.any(axis=1), lengths.high - some[:, ::-1].argmax(axis=1), 0)
+        self._sizes = np.stack([least, greatest], axis=1)
         weights = np.exp(self.logp)
         unary = slice(self.n_binary, self.first_lexical)
         weights[unary] *= mass[self.left[unary], 1]
@@ -121,6 +125,9 @@ class Sampler:
 
     def _possible(self, high: int) -> BoolArray:
         """Which lengths up to ``high`` the start symbol can have, however improbable, (high + 1,)."""
+        linear = self.pcfg.exact.linear
+        if linear is not None:
+            return np.asarray(linear.possible_lengths(high)[:, self.start])
         parent, left, right = self.pcfg.binary.T
         chains = self.pcfg.exact.unary_closure > 0.0
         can = np.zeros((high + 1, len(chains)), dtype=np.bool_)
@@ -180,7 +187,7 @@ class Sampler:
             phrases, words = (Choices(*map(_plain, some)) for some in (self._phrases, self._words))
             drawn = kernels.draw_conditioned(
                 *(numbered, phrases._replace(sums=sums), ready, words),
-                *(_plain(self._mass), self.lengths.low, self.lengths.high),
+                *(_plain(self._mass), _plain(self._sizes), self.lengths.low, self.lengths.high),
                 *tail,
             )
         if not drawn[-1]:

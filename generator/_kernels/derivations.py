@@ -97,11 +97,18 @@ def draw_free(
 
 
 @kernel
-def _convolution(left_mass: Array, right_mass: Array, n: int) -> float:
-    """Sum over k in 1..n-1 of ``left_mass[k] * right_mass[n - k]``."""
+def _splits(left: int, right: int, n: int, sizes: Array) -> tuple[int, int]:
+    """Least number of tokens of the left child among n, and the greatest plus one; ``sizes`` as in the kernel below."""
+    return max(sizes[left, 0], n - sizes[right, 1]), min(sizes[left, 1], n - sizes[right, 0]) + 1
+
+
+@kernel
+def _convolution(left: int, right: int, n: int, mass: Array, sizes: Array) -> float:
+    """Sum over k in 1..n-1 of ``mass[left, k] * mass[right, n - k]``."""
     total = 0.0
-    for k in range(1, n):
-        total += left_mass[k] * right_mass[n - k]
+    low, high = _splits(left, right, n, sizes)
+    for k in range(low, high):
+        total += mass[left, k] * mass[right, n - k]
     return total
 
 
@@ -112,6 +119,7 @@ def draw_conditioned(
     ready: Array,
     words: Choices,
     mass: Array,
+    sizes: Array,
     low: int,
     high: int,
     start: int,
@@ -121,8 +129,9 @@ def draw_conditioned(
 ) -> tuple[Array, Array, Array, Array, bool]:
     """Draw ``n`` derivations of ``start`` given that the length is in ``low..high``, without rejection.
 
-    ``mass`` (S, high + 1) holds P(A yields exactly m tokens). At a symbol that owes m tokens a rule is
-    taken with weight p * mass of its children, a binary rule's split with mass(left, k) * mass(right, m - k).
+    ``mass`` (S, high + 1) holds P(A yields exactly m tokens), ``sizes`` (S, 2) the least and the greatest such m. At a
+    symbol that owes m tokens a rule is taken with weight p * mass of its children, a binary rule's split with
+    mass(left, k) * mass(right, m - k).
     ``phrases.sums`` (high + 1, P) and ``ready`` (high + 1, S) are filled here, a row when first needed:
     running weights of the binary and unary rules of a symbol; ``words.sums`` those of unary and lexical rules
     for one token. Results as in `draw_free`.
@@ -157,7 +166,7 @@ def draw_conditioned(
                     running = 0.0
                     for i in range(begin, end):
                         r = phrase_options[i]
-                        weight = mass[left[r], m] if r >= n_binary else _convolution(mass[left[r]], mass[right[r]], m)
+                        weight = mass[left[r], m] if r >= n_binary else _convolution(left[r], right[r], m, mass, sizes)
                         running += np.exp(logp[r]) * weight
                         row[i] = running
                     ready[m, a] = True
@@ -175,20 +184,21 @@ def draw_conditioned(
                 stack[depth, 1] = m
                 depth += 1
                 continue
-            left_mass, right_mass = mass[left[rule]], mass[right[rule]]
-            x = uniform(state) * _convolution(left_mass, right_mass, m)
+            b, c = left[rule], right[rule]
+            x = uniform(state) * _convolution(b, c, m, mass, sizes)
             running = 0.0
             split = 1
-            for k in range(1, m):
-                weight = left_mass[k] * right_mass[m - k]
+            first, last = _splits(b, c, m, sizes)
+            for k in range(first, last):
+                weight = mass[b, k] * mass[c, m - k]
                 if weight > 0.0:
                     split = k
                     running += weight
                     if running > x:
                         break
-            stack[depth, 0] = right[rule]
+            stack[depth, 0] = c
             stack[depth, 1] = m - split
-            stack[depth + 1, 0] = left[rule]
+            stack[depth + 1, 0] = b
             stack[depth + 1, 1] = split
             depth += 2
         ends[s + 1] = used

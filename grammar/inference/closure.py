@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.sparse import csr_matrix, linalg
+from scipy.sparse import csr_matrix, identity, linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from truesource.grammar.arrays import BoolArray, FloatArray
@@ -12,7 +14,7 @@ from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules
 from truesource.grammar.rules import GrammarRules
 
 
-def reachable_from(graph: FloatArray | csr_matrix[np.int8], state: int) -> BoolArray:
+def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
     """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
     edges = graph if isinstance(graph, csr_matrix) else csr_matrix((graph > 0.0).astype(np.int8))
     found = np.zeros(edges.shape[0], dtype=bool)
@@ -107,37 +109,48 @@ def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
     return mass
 
 
-def perron(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
+    """``(I - matrix)^-1 right`` for a sparse non-negative matrix (n, n) whose powers sum to a finite one, (n,).
+
+    Elimination without pivots, as in `closure`, so that small entries keep their digits.
+    """
+    system = (identity(len(right), format="csr") - matrix).tocsc()
+    factors = linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return np.asarray(factors.solve(right))
+
+
+def perron(matrix: FloatArray | csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:
     """Spectral radius of a non-negative (S, S) matrix with its left and right eigenvectors, each (S,).
 
     The radius is the largest of any strongly connected component; the vectors are those of that component,
     positive on its states and zero elsewhere.
     """
-    n = len(matrix)
-    _, component = connected_components(csr_matrix(matrix), connection="strong")
+    rows = csr_matrix(matrix)
+    n = rows.shape[0]
+    _, component = connected_components(rows, connection="strong")
     order = np.argsort(component, kind="stable")
     largest, vectors = -1.0, np.zeros((2, n))
     for states in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
-        radius, *pair = _perron_irreducible(matrix[np.ix_(states, states)])
+        radius, *pair = _perron_irreducible(rows[states][:, states])
         if radius > largest:
             largest, vectors = radius, np.zeros((2, n))
             vectors[:, states] = pair
     return largest, vectors[0], vectors[1]
 
 
-def _perron_irreducible(matrix: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    n = len(matrix)
+def _perron_irreducible(matrix: csr_matrix[np.float64]) -> tuple[float, FloatArray, FloatArray]:
+    n = matrix.shape[0]
     if n == 1:
         return float(matrix[0, 0]), np.ones(1), np.ones(1)
     if n <= 400:
-        return _perron_dense(matrix)
+        return _perron_dense(matrix.toarray())
     vectors = []
     radius = 0.0
     for m in (matrix.T, matrix):
         try:
-            values, found = linalg.eigs(csr_matrix(m), k=1, which="LM", v0=np.ones(n))
+            values, found = linalg.eigs(m, k=1, which="LM", v0=np.ones(n))
         except linalg.ArpackNoConvergence:
-            return _perron_dense(matrix)
+            return _perron_dense(matrix.toarray())
         radius = float(np.abs(values[0]))
         vectors.append(np.abs(found[:, 0]))
     return radius, vectors[0], vectors[1]

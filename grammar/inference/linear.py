@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix, identity
+from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components
-from scipy.sparse.linalg import splu
 
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.grammar.inference.closure import reachable
+from truesource.grammar.inference.closure import reachable, solve
 from truesource.grammar.rules import GrammarRules
 
 LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
@@ -85,6 +84,13 @@ class LinearRules:
         return csr_matrix((weight, at), shape=(n, n))
 
     @cached_property
+    def _longer(self) -> csr_matrix[np.float64]:
+        """Weight of a spine with one token beside it below each symbol, unary chains included, (S, S)."""
+        n = len(self.pcfg.symbols)
+        weight = np.exp(self.logp) * self.tokens[self.tag]
+        return csr_matrix(self.unary_closure @ csr_matrix((weight, (self.parent, self.spine)), shape=(n, n)))
+
+    @cached_property
     def mass(self) -> FloatArray:
         """P(symbol derives a finite string), (S,).
 
@@ -98,7 +104,7 @@ class LinearRules:
         some = np.flatnonzero(leaks & self.productive)
         if some.size:
             rest = np.where(leaks, 0.0, found)
-            found[some] = _solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
+            found[some] = solve(self._down[some][:, some], (self.lexical_sums + self._down @ rest)[some])
         return found
 
     @cached_property
@@ -112,18 +118,24 @@ class LinearRules:
         """Of a left-linear grammar: the weight of all that can stand above and right of each symbol, (S,)."""
         found = np.zeros(len(self.pcfg.symbols))
         unit = (self._reached == self.pcfg.start).astype(np.float64)
-        found[self._reached] = _solve(self._down[self._reached][:, self._reached].T, unit)
+        found[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
         return found
 
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
-        n = len(self.pcfg.symbols)
-        weight = np.exp(self.logp) * self.tokens[self.tag]
-        longer = self.unary_closure @ csr_matrix((weight, (self.parent, self.spine)), shape=(n, n))
-        found = np.zeros((high + 1, n))
+        found = np.zeros((high + 1, len(self.pcfg.symbols)))
         found[1] = self.tokens
         for m in range(2, high + 1):
-            found[m] = longer @ found[m - 1]
+            found[m] = self._longer @ found[m - 1]
+        return found
+
+    def possible_lengths(self, high: int) -> BoolArray:
+        """Which numbers of tokens up to ``high`` each symbol can have, however improbable, (high+1, S)."""
+        found = np.zeros((high + 1, len(self.pcfg.symbols)), dtype=np.bool_)
+        found[1] = self.tokens > 0.0
+        step = self._longer.sign()
+        for m in range(2, high + 1):
+            found[m] = step @ found[m - 1] > 0.0
         return found
 
 
@@ -171,10 +183,3 @@ def _unary_closure(pcfg: GrammarRules, kept: BoolArray) -> csr_matrix[np.float64
     made = csr_matrix((value, (row, column)), shape=(n, n))
     made.eliminate_zeros()
     return made
-
-
-def _solve(matrix: csr_matrix[np.float64] | csc_matrix[np.float64], right: FloatArray) -> FloatArray:
-    """``(I - matrix)^-1 right``, without pivots, so that small entries keep their digits."""
-    system = (identity(matrix.shape[0], format="csc") - matrix).tocsc()
-    factors = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    return np.asarray(factors.solve(right))

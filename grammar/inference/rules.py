@@ -84,3 +84,14 @@ def mean_matrix(pcfg: GrammarRules, mass: FloatArray) -> FloatArray:
     a, b, c = pcfg.binary.T
     np.add.at(dense, (a, c), np.exp(pcfg.binary_logp) * mass[b])
     return dense
+
+
+def mean_rows(pcfg: GrammarRules) -> sparse.csr_matrix[np.float64]:
+    """The mean matrix, `mean_matrix` with ``mass`` all ones, sparse (S, S)."""
+    size = len(pcfg.symbols)
+    a, b, c = pcfg.binary.T
+    above, below = pcfg.unary.T
+    p = np.exp(pcfg.binary_logp)
+    weight = np.concatenate([np.exp(pcfg.unary_logp), p, p])
+    at = np.concatenate([above, a, a]), np.concatenate([below, b, c])
+    return sparse.csr_matrix((weight, at), shape=(size, size))

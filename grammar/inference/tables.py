@@ -17,7 +17,7 @@ from truesource.grammar.inference.linear import LinearRules
 from truesource.grammar.inference.rules import (
     lexical_matrix,
     lexical_rules,
-    mean_matrix,
+    mean_rows,
     pair_rules,
 )
 from truesource.grammar.rules import GrammarRules
@@ -85,8 +85,8 @@ class GrammarTables:
         return closure.left_corner_closure(self.pcfg, self.mass)
 
     @cached_property
-    def _mean(self) -> FloatArray:
-        return mean_matrix(self.pcfg, np.ones(len(self.pcfg.symbols)))
+    def _mean(self) -> csr_matrix[np.float64]:
+        return mean_rows(self.pcfg)
 
     @cached_property
     def reached(self) -> BoolArray:
@@ -97,7 +97,7 @@ class GrammarTables:
     def perron(self) -> tuple[float, FloatArray, FloatArray]:
         """Spectral radius of the mean matrix over reachable symbols, and its left and right eigenvectors (S,)."""
         inner = np.flatnonzero(self.reached)
-        radius, left, right = closure.perron(self._mean[np.ix_(inner, inner)])
+        radius, left, right = closure.perron(self._mean[inner][:, inner])
         full = np.zeros((2, len(self.pcfg.symbols)))
         full[:, inner] = left, right
         return radius, full[0], full[1]
@@ -119,7 +119,7 @@ class GrammarTables:
         inner = np.flatnonzero(self.reached)
         unit = (inner == self.pcfg.start).astype(np.float64)
         counts = np.zeros(len(self.pcfg.symbols))
-        counts[inner] = np.linalg.solve((np.eye(len(inner)) - self._mean[np.ix_(inner, inner)]).T, unit)
+        counts[inner] = closure.solve(self._mean[inner][:, inner].T.tocsr(), unit)
         return counts
 
     @cached_property

@@ -342,3 +342,25 @@ def test_any_grammar(pcfg, low, more, seed):
     assert len(drawn) == 5
     assert all(a < b for a, b in pairwise(drawn.ends.tolist()))
     assert isinstance(next(sampler.trees(drawn)), Tree)
+
+
+@pytest.mark.parametrize("rule", ["T S", "S T"])
+def test_a_linear_grammar_draws_ten_thousand_tokens(rule: str) -> None:
+    """Lengths follow the geometric distribution cut to the range; of an unambiguous string, all is in its derivation."""
+    pcfg = PCFG.from_text(f"S -> {rule} 0.999 | a 0.001\nT -> a 0.5 | b 0.5")
+    lengths = LengthRange(9_000, 10_000)
+    sampler = Sampler(pcfg, lengths)
+    drawn = sampler.draw(400, random_state(5))
+    sizes = np.arange(lengths.low, lengths.high + 1)
+    cdf = np.cumsum(0.999**sizes) / (0.999**sizes).sum()
+    assert stats.ks_1samp(drawn.n_tokens, lambda n: cdf[np.asarray(n).astype(int) - lengths.low]).pvalue > 1e-3
+    found = pcfg.exact.string_log_probs(sampler.sentences(drawn))
+    np.testing.assert_allclose(found, drawn.log_prob, rtol=1e-12)
+    tree = next(iter(sampler.trees(drawn)))
+    assert tree.height() == drawn.n_tokens[0] + 1
+
+
+def test_a_range_that_a_linear_grammar_does_not_reach_names_lengths_near_it() -> None:
+    pcfg = PCFG.from_text("S -> T A 0.9 | a 0.1\nA -> T S 1\nT -> a 1")
+    with pytest.raises(InputError, match=r"possible lengths near it: 3995, 3997, 3999, 4001, 4003, 4005"):
+        Sampler(pcfg, LengthRange(4_000, 4_000))
