@@ -346,7 +346,7 @@ def test_any_grammar(pcfg, low, more, seed):
 
 @pytest.mark.parametrize("rule", ["T S", "S T"])
 def test_a_linear_grammar_draws_ten_thousand_tokens(rule: str) -> None:
-    """Lengths follow the geometric distribution cut to the range; of an unambiguous string, all is in its derivation."""
+    """Lengths follow the geometric distribution cut to the range; a string has one derivation."""
     pcfg = PCFG.from_text(f"S -> {rule} 0.999 | a 0.001\nT -> a 0.5 | b 0.5")
     lengths = LengthRange(9_000, 10_000)
     sampler = Sampler(pcfg, lengths)
