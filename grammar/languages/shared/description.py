@@ -25,11 +25,12 @@ class Parameter:
 
 
 def parameters(settings: LanguageSettings) -> list[Parameter]:
-    """The settings, one by one."""
+    """The settings, one by one; those that have no meaning beside another are left out."""
     values = settings.model_dump()
     return [
         Parameter(key, "" if values[key] is None else written(values[key]), _values(field), field.description or "")
         for key, field in type(settings).model_fields.items()
+        if key in values
     ]
 
 
@@ -45,7 +46,8 @@ def short_citation(citation: str) -> str:
 
 def _values(field: FieldInfo) -> str:
     """The values that a setting may have, such as ``1 to 10``."""
-    kind = field.annotation
+    kinds = [kind for kind in get_args(field.annotation) if get_origin(kind) is Literal]  # of one that may be None
+    kind = kinds[0] if kinds else field.annotation
     if get_origin(kind) is Literal:
         return ", ".join(map(str, get_args(kind)))
     if get_origin(kind) is tuple:

@@ -23,6 +23,7 @@ from truesource.grammar.inference.distributions import Distributions, next_token
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.languages import parse
 from truesource.grammar.languages.cfg3 import PUBLISHED, Cfg3Settings, drawn_rules, published_rules
+from truesource.grammar.languages.shared.description import parameters
 from truesource.grammar.pcfg import PCFG, language
 
 #: rules, mean length, fewest and most tokens of a string, worked out from the published rules
@@ -119,6 +120,7 @@ def test_facts_of_the_published_grammars(name: str) -> None:
 
 def test_a_published_grammar_has_no_other_settings() -> None:
     assert language("cfg3b").identity.startswith("cfg3:published=b ")
+    assert [each.key for each in parameters(parse("cfg3b")[1])] == ["published"]
     for wrong in ("cfg3b:seed=2", "cfg3:published=b,levels=7"):
         with pytest.raises(InputError, match="the rules of a published grammar are fixed; leave out"):
             language(wrong)
@@ -137,6 +139,7 @@ def test_random_grammars_are_of_the_recipe(
     except InputError:
         assume(False)
     assert isinstance(chosen, Cfg3Settings)
+    assert chosen.n_rules() >= grammar.n_rules
     rules = dict(drawn_rules(chosen))
     level = {number: (number - 1) // symbols for number in (*range(1, symbols + 1), *rules)}
     assert Counter(level.values()) == dict.fromkeys(range(levels - 1), symbols) | {levels - 1: 1}

@@ -10,6 +10,7 @@ import pytest
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.languages import is_reference, languages, parse, presets, reference
+from truesource.grammar.languages.shared.description import parameters
 from truesource.grammar.languages.shared.language import LARGEST
 from truesource.grammar.pcfg import PCFG, language
 
@@ -32,6 +33,8 @@ def test_a_reference_reads_back(name: str) -> None:
     assert parse(reference(title, settings)) == (title, settings)
     assert is_reference(reference(title, settings))
     assert language(reference(title, settings)).digest == language(name).digest == PCFG.load(name).digest
+    described = [f"{each.key}={each.value}" for each in parameters(settings) if each.value]
+    assert reference(title, settings) == f"{title}:{','.join(described)}"
 
 
 @pytest.mark.parametrize("name", languages())
