@@ -389,7 +389,7 @@ def test_bound_of_text(here: Path, command: Command) -> None:
     code, out, err = command("bound", "toy.npz", "mixed.txt", "--json", "bound.json")
     assert code == 0
     assert err == (
-        "1 of 3 sentences cannot be made by the grammar, left out: line 3 (the grammar lacks the word 'zebra')\n"
+        "1 of 3 sentences cannot be made by the grammar and are left out: line 3 (the grammar lacks the word 'zebra')\n"
         "Fewer than 10 possible sentences: too few for intervals.\n"
     )
     assert out.splitlines()[-1] == "Wrote bound.json. Next: truesource score MODEL mixed.txt --oracle toy.npz"
@@ -441,8 +441,9 @@ def test_bound_of_a_corpus_is_conditioned_like_it(here: Path, command: Command) 
     assert (code, err) == (0, "")
     assert "given:2..8" in out.splitlines()[0] and "sentences:30|impossible:0" in out
     assert out.splitlines()[-1].startswith("Nothing written; --json FILE keeps")
-    free = command("bound", "toy.npz", "corpus", "--lengths", "none").out
-    assert "given:none" in free
+    free = command("bound", "toy.npz", "corpus", "--lengths", "none")
+    assert "given:none" in free.out
+    assert "was sampled with lengths 2..8, but the oracle has no length range, so" in free.err
     assert "sentences:10|" in command("bound", "toy.npz", "corpus", "--split", "dev").out
     assert "no split 'test'; it has train, dev, eval" in command("bound", "toy.npz", "corpus", "--split", "test").err
     other = command("bound", "unreachable.txt", "corpus")
@@ -509,7 +510,7 @@ def test_train_and_score(here: Path, command: Command) -> None:
     assert "eos:out" in text.out
     assert "the grammar lacks the word 'zebra'" in command("score", "my model", "zebra.txt", "--oracle", "toy.npz").err
     other = command("score", "my model", "corpus", "--oracle", "toy.npz", "--lengths", "3..8")
-    assert "was sampled with --lengths 2..8, but the oracle is conditioned on 3..8" in other.err
+    assert "was sampled with lengths 2..8, but the oracle has lengths 3..8, so" in other.err
     assert "the oracle cannot make" in other.err and "the model cannot make" not in other.err
     assert command("sample", "toy.npz", "-n", 100, "--seed", 5, "-o", "elsewhere", *SPLIT).code == 0
     foreign = command("score", "my model", "elsewhere", "--oracle", "toy.npz")

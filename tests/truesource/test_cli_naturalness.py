@@ -109,7 +109,7 @@ def test_a_corpus_says_its_lengths_and_its_grammar_their_distribution(here: Path
     assert 0 < records["corpus", "length_tv_exact"]["value"] < 1
     code, out, err = command(*call, "--lengths", "4..6", "--force")
     assert code == 0 and "of other lengths left out" in out
-    assert "sampled with --lengths 2..12" in err
+    assert "sampled with lengths 2..12" in err
 
 
 def test_without_a_corpus_sentences_have_all_lengths(here: Path, command: Command) -> None:

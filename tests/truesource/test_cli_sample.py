@@ -33,7 +33,7 @@ def test_splits_are_explained(here: Path, command: Command) -> None:
     code, out, _ = command("sample", "toy.npz", "-n", 400, "-o", "a", *SPLIT)
     assert code == 0
     assert "of test (" in out
-    assert "stand in train too" in " ".join(out.split())
+    assert "of its different sentences) also occur in train" in " ".join(out.split())
     out = command("sample", "toy.npz", "-n", 400, "-o", "b", *SPLIT, "--overlap", "disjoint").out
     excluded = Corpus.load(here / "b").record["splits"]["test"]["excluded"]
     assert f"test: earlier splits hold exactly {excluded['probability']:.6g} of the probability" in out

@@ -194,7 +194,7 @@ def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: Le
         unknown = unknown_words(pcfg, (records[number - 1]["tokens"] for number in impossible))
         why = f" ({words_missing(unknown)})" if unknown else ""
         echo(
-            f"{len(impossible)} of {len(records)} sentences cannot be made by the grammar{within}, left out:"
+            f"{len(impossible)} of {len(records)} sentences cannot be made by the grammar{within} and are left out:"
             f" {list_lines(impossible)}{why}",
             err=True,
         )

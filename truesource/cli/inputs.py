@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truesource.chain.lengths import condition_text
 from truesource.cli.claims import opened
 from truesource.cli.console import echo
 from truesource.grammar.errors import InputError
@@ -215,8 +216,8 @@ def warn_of_other_lengths(corpus: Path, drawn: LengthRange | None, condition: Le
     if not corpus.is_dir() or _is_sample_folder(corpus) or drawn == condition:
         return
     echo(
-        f"Warning: {corpus} was sampled with --lengths {drawn or 'none'}, but the oracle is conditioned on"
-        f" {condition or 'none'}, so its numbers are not bounds for this corpus.",
+        f"Warning: {corpus} was sampled with {condition_text(drawn)}, but the oracle has {condition_text(condition)},"
+        " so its numbers are not bounds for this corpus.",
         err=True,
     )
 

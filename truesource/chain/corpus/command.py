@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 def command(
     grammar: Grammar,
     output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
-    settings: SampleSettings,
-    number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Sentences, all splits together.")] = None,
+    *,
+    number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, all splits together.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = None,
     split: Annotated[
-        str, typer.Option("--split", help="Shares of the splits.")
+        str, typer.Option("--split", help="Share of the sentences that each split has.")
     ] = "train=.96,dev=.01,test=.01,eval=.02",
     seed: Seed = 1,
+    settings: SampleSettings,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="Also sample a changed grammar, as in truesource vary.")
     ] = None,
@@ -42,7 +43,7 @@ def command(
     shard: Shard = None,
     force: Force = False,
 ) -> None:
-    """Sample a corpus with trees: sentences of all lengths or, exactly conditioned, of a range of lengths.
+    """Sample a corpus with trees: sentences of all lengths, or exactly conditioned on a range (--lengths).
 
     A call that was stopped continues when it is given again.
 
@@ -192,6 +193,6 @@ def _report(corpus: Corpus) -> None:
             )
         elif shared is not None and record["call"]["overlap"] == "iid":
             echo(
-                f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its different sentences) stand"
-                f" in {record['overlap_with']} too"
+                f"overlap    {shared['tokens']:.2%} of {name} ({shared['types']:.2%} of its different sentences) also"
+                f" occur in {record['overlap_with']}"
             )
