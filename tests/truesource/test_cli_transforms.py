@@ -133,6 +133,31 @@ def test_a_run_measures_what_is_exact_and_says_what_is_not(tmp_path: Path) -> No
     assert run(tmp_path, "corpus.transform=reversal") == []
 
 
+def test_a_sweep_has_the_bound_of_the_original_text(here: Path, command: Command) -> None:
+    small = {"layers": 1, "heads": 2, "dim": 4, "dropout": 0.0, "max_positions": 12}
+    steps = {"max_steps": 2, "batch_tokens": 60, "eval_every": 2, "warmup_steps": 1}
+    measured = {}
+    for name in ("plain", "shuffled"):
+        config = {
+            "name": name,
+            "grammar": "toy.npz",
+            "corpus": name,
+            "base": {"model": small, "training": steps},
+            "axes": {"sentences": [20]},
+            "evaluation": {"replicates": 100},
+        }
+        Path(f"{name}.yaml").write_text(json.dumps(config), encoding="utf-8")
+        assert command("evaluate", "scaling", f"{name}.yaml").code == 0
+        (scored,) = (here / "runs" / name / "scores").glob("*.json")
+        measured[name] = json.loads(scored.read_text("utf-8"))
+    plain, shuffled = measured["plain"], measured["shuffled"]
+    assert shuffled["measures"]["bound"]["value"] == pytest.approx(plain["measures"]["bound"]["value"], rel=1e-10)
+    assert (shuffled["parts"]["transform"], shuffled["parts"]["truth"]) == (SHUFFLE, "sentence")
+    assert "transform" not in plain["parts"]
+    done = command("evaluate", "scaling", "shuffled.yaml", "--set", "evaluation.frame=paper")
+    assert done.code == 2 and "a frame that leaves out positions" in done.err
+
+
 def test_an_unknown_transform_of_a_configuration_is_refused(tmp_path: Path) -> None:
     from truesource.experiment import load_config
     from truesource.grammar.errors import InputError
@@ -140,3 +165,6 @@ def test_an_unknown_transform_of_a_configuration_is_refused(tmp_path: Path) -> N
     prepare(tmp_path, CONFIG, TOY)
     with pytest.raises(InputError, match=r"corpus.transform: .*there is no transform 'shuffle'"):
         load_config(tmp_path / "toy.yaml", ["corpus.transform=shuffle"])
+    with pytest.raises(InputError, match=r"evaluation.frame: paper leaves out positions"):
+        load_config(tmp_path / "toy.yaml", ["evaluation.frame=paper"])
+    load_config(tmp_path / "toy.yaml", ["evaluation.frame=paper", "corpus.transform=reversal"])

@@ -81,8 +81,7 @@ def _read_samples(path: Path) -> list[list[str]]:
 def grammar_of_text(corpus: Path, oracle: Path) -> tuple[PCFG, Transform | None]:
     """The grammar of the oracle, and the order of the words of the text; see `evaluation.core.transformed`.
 
-    Of a corpus folder with a transform, it is the grammar of the text where there is one. Otherwise it says on stderr
-    what is exact.
+    Of a corpus folder with a transform, it is the grammar of the text where there is one.
     """
     from truesource.evaluation.core.transformed import text_grammar
     from truesource.grammar.pcfg import PCFG
@@ -90,14 +89,7 @@ def grammar_of_text(corpus: Path, oracle: Path) -> tuple[PCFG, Transform | None]
     pcfg = PCFG.load(oracle)
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return pcfg, None
-    pcfg, transform = text_grammar(pcfg, opened(corpus).transform)
-    if transform is not None:
-        echo(
-            f"{corpus} is transformed by {transform}: the probabilities of sentences and of masked tokens are exact,"
-            " those of tokens given the words before them are not known.",
-            err=True,
-        )
-    return pcfg, transform
+    return text_grammar(pcfg, opened(corpus).transform)
 
 
 def warn_of_other_grammar(corpus: Path, pcfg: PCFG) -> None:
@@ -158,11 +150,18 @@ def explain_truth(
     *,
     uncorrected: str = "",
 ) -> None:
-    """Say on stderr in what a corpus and the oracle differ: grammar, disjoint splits, conditions, lengths.
+    """Say on stderr in what a corpus and the oracle differ: grammar, transform, disjoint splits, conditions, lengths.
 
     The arguments are those of `truth_of`, and what that found.
     """
     warn_of_other_grammar(corpus, pcfg)
+    transform = opened(corpus).transform
+    if transform is not None and not transform.has_grammar:
+        echo(
+            f"{corpus} is transformed by {transform}: the probabilities of sentences and of masked tokens are exact,"
+            " those of tokens given the words before them are not known.",
+            err=True,
+        )
     exact = excluded is not None and excluded.exact
     if excluded is not None and exact:
         but = f" But {uncorrected} are those of the grammar itself (disjoint:uncorrected)." if uncorrected else ""

@@ -65,6 +65,12 @@ class RunConfig(Settings):
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
         if self.models and "train" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split train for the models to learn from")
+        order = self.corpus.words_order
+        if order is not None and not order.has_grammar and self.evaluation.frame != "default":
+            raise ValueError(
+                f"evaluation.frame: {self.evaluation.frame} leaves out positions, but of text transformed by {order}"
+                " only whole sentences have an exact causal probability; take frame: default, or the transform reversal"
+            )
         if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
         if self.corpus.lengths is not None:
