@@ -62,7 +62,7 @@ def build(settings: ZipfPcfgSettings) -> GrammarRules:
     The probability of branching is the same for all phrases and gives the mean length exactly; strings of every length
     occur. With ``both = 0``, the grammar is linear, and with ``right`` of 0 or 1 the language is regular.
 
-    Symbols: phrases ``N0`` (the start), ``N1``, ...; classes ``C0``, ``C1``, ...; words ``w1``, ``w2``, ..., class by class.
+    Symbols: phrases ``N0`` (the start), ``N1``, ...; classes ``C0``, ``C1``, ... Words: ``w1``, ``w2``, ..., by class.
     """
     n, classes, branch = settings.nonterminals, settings.classes, settings.branching
     rng = generator(settings.seed, 18)
