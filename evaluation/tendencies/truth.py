@@ -15,7 +15,7 @@ from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.token_classes import token_class
 from truesource.grammar.inference.word_types import (
@@ -76,13 +76,14 @@ class Truth:
         """Longest sentence that the exact distributions cover.
 
         Raises:
-            InputError: it has more than `LONGEST` tokens.
+            NothingToMeasureError: it has more than `LONGEST` tokens.
         """
         if self.lengths is not None:
             if self.lengths.high > LONGEST:
-                raise InputError(
+                raise NothingToMeasureError(
                     f"exact shares and numbers of words go up to {LONGEST} words a sentence, not {self.lengths.high};"
-                    " give a range that ends there or before, such as --lengths 6..25"
+                    " give a range that ends there or before, such as --lengths 6..25",
+                    "long-sentences",
                 )
             return self.lengths.high
         high = 50
@@ -90,9 +91,10 @@ class Truth:
             if float(self.pcfg.exact.length_pmf(high, None).sum()) >= COVERED:
                 return high
             high *= 2
-        raise InputError(
+        raise NothingToMeasureError(
             f"more than one sentence in a billion of this grammar is longer than {LONGEST} words, too long for exact"
-            " shares and numbers of words; give the length range that the samples have, such as --lengths 6..25"
+            " shares and numbers of words; give the length range that the samples have, such as --lengths 6..25",
+            "long-sentences",
         )
 
     @cached_property

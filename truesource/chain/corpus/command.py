@@ -26,7 +26,9 @@ def command(
     grammar: Grammar,
     output: Annotated[Path, typer.Option("-o", "--output", help="Corpus folder to make.")],
     *,
-    number: Annotated[int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, all splits together.")] = None,
+    number: Annotated[
+        int | None, typer.Option("-n", "--number", min=1, help="Number of sentences, all splits together.")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="Expected number of tokens, in place of -n.")] = None,
     lengths: Lengths = None,
     split: Annotated[
