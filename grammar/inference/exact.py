@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
-from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -23,6 +22,7 @@ from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
 
 if TYPE_CHECKING:
+    from truesource.grammar.inference.viterbi import BestChains
     from truesource.grammar.inference.wide import WideCharts
     from truesource.grammar.tree import Tree
 
@@ -59,8 +59,8 @@ class Exact(GrammarTables):
     # -- once per grammar ---------------------------------------------------------------------------
 
     @cached_property
-    def best_chains(self) -> tuple[SparseRows, Int32Array]:
-        """Most probable unary chain between any two symbols: see `truesource.grammar.inference.viterbi.best_chains`."""
+    def best_chains(self) -> BestChains:
+        """Most probable unary chain between any two symbols."""
         from truesource.grammar.inference.viterbi import best_chains
 
         return best_chains(self.pcfg)
@@ -231,8 +231,11 @@ class Exact(GrammarTables):
 
     def viterbi(self, sentence: Sequence[str]) -> tuple[Tree, float]:
         """The most probable derivation and its log probability, nats."""
+        from truesource.grammar.inference.linear_viterbi import linear_viterbi_tree
         from truesource.grammar.inference.viterbi import viterbi_tree
 
+        if self.linear is not None:
+            return linear_viterbi_tree(self.linear, self.lexicon, self.best_chains, sentence)
         return viterbi_tree(self, self.best_chains, sentence)
 
 

@@ -121,6 +121,17 @@ class LinearRules:
         found[self._reached] = solve(self._down[self._reached][:, self._reached].T.tocsr(), unit)
         return found
 
+    def moves(self) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray]:
+        """The moves of the automaton, one a token: state before, tag that reads the token, state after, nats.
+
+        States and tags are numbered as in `truesource.grammar._kernels.rules.LinearAutomaton`.
+        """
+        n = len(self.pcfg.symbols)
+        symbols = np.arange(n, dtype=np.int32)
+        upper, lower = np.append(self.parent, symbols), np.append(self.spine, np.full(n, n, dtype=np.int32))
+        tag, logp = np.append(self.tag, symbols + n).astype(np.int32), np.append(self.logp, np.zeros(n))
+        return (upper, tag, lower, logp) if self.side == "right" else (lower, tag, upper, logp)
+
     def length_masses(self, high: int) -> FloatArray:
         """``P(A yields exactly m tokens)`` for every symbol and m up to ``high``, (high+1, S); row 0 is zero."""
         found = np.zeros((high + 1, len(self.pcfg.symbols)))

@@ -111,17 +111,19 @@ class LinearCharts:
 
 def automaton(rules: LinearRules) -> LinearAutomaton:
     """The automaton of a linear grammar."""
-    n = len(rules.pcfg.symbols)
-    symbols, outer = np.arange(n, dtype=np.int32), np.full(n, n, dtype=np.int32)
-    upper, lower = np.append(rules.parent, symbols), np.append(rules.spine, outer)
-    tag = np.append(rules.tag, symbols + n).astype(np.int32)
-    weights = Weights.of_logs(np.append(rules.logp, np.zeros(n)))
+    n, start = len(rules.pcfg.symbols), rules.pcfg.start
+    source, tag, target, logp = rules.moves()
+    weights = Weights.of_logs(logp)
     closed = csr_matrix(block_diag([rules.unary_closure, np.ones((1, 1))]))
     below, above = _rows(closed), _rows(closed.T.tocsr())
-    down, up = _moves(upper, tag, lower, weights, below), _moves(lower, tag, upper, weights, above)
-    if rules.side == "right":
-        return LinearAutomaton(rules.pcfg.start, n, down, up, above, below)
-    return LinearAutomaton(n, rules.pcfg.start, up, down, above, below)
+    right = rules.side == "right"
+    return LinearAutomaton(
+        *((start, n) if right else (n, start)),
+        _moves(source, tag, target, weights, below if right else above),
+        _moves(target, tag, source, weights, above if right else below),
+        above,
+        below,
+    )
 
 
 def _moves(source: Int32Array, tag: Int32Array, target: Int32Array, weights: Weights, chains: WideRows) -> StateMoves:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from truesource.grammar._kernels.rules import SparseRows
-from truesource.grammar.arrays import Int32Array
+from truesource.grammar.arrays import Int32Array, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
 from truesource.grammar.tree import Tree
@@ -21,31 +22,54 @@ if TYPE_CHECKING:
     from truesource.grammar.rules import GrammarRules
 
 
-def best_chains(pcfg: GrammarRules) -> tuple[SparseRows, Int32Array]:
-    """Most probable unary chain between any two symbols.
+@dataclass(frozen=True, eq=False)
+class BestChains:
+    """Most probable unary chain between any two symbols."""
 
-    Returns:
-        The log probabilities by rows (0 on the diagonal), and before (S, S): the symbol before B on the best
-        chain from A, negative where there is none.
-    """
+    rows: SparseRows  #: (S, S) log probabilities, 0 on the diagonal
+    place: IntArray  #: (S,) of each symbol among the K that have unary rules; -1 of others
+    before: Int32Array  #: (K, K) place of the symbol before B on the best chain from A, negative where there is none
+    touched: IntArray  #: (K,) the symbols that have unary rules
+
+    def down(self, top: int, low: int) -> list[int]:
+        """States of the best chain from ``top`` to ``low``, both included."""
+        path = [low]
+        while path[-1] != top:
+            path.append(int(self.touched[self.before[self.place[top], self.place[path[-1]]]]))
+        return path[::-1]
+
+
+def best_chains(pcfg: GrammarRules) -> BestChains:
+    """Most probable unary chain between any two symbols."""
     n = len(pcfg.symbols)
+    touched = np.unique(pcfg.unary).astype(np.int64)
+    place = np.full(n, -1)
+    place[touched] = np.arange(len(touched))
     # a rule of probability 1 must not read as "no edge"
     weight = np.maximum(-pcfg.unary_logp, 1e-300)
-    graph = csr_matrix((weight, (pcfg.unary[:, 0], pcfg.unary[:, 1])), shape=(n, n))
-    distance, before = dijkstra(graph, return_predecessors=True)
+    above, below = place[pcfg.unary].T
+    distance, before = dijkstra(
+        csr_matrix((weight, (above, below)), shape=(len(touched),) * 2), return_predecessors=True
+    )
     row, column = np.nonzero(np.isfinite(distance))
-    start = np.searchsorted(row, np.arange(n + 1)).astype(np.int32)
-    return SparseRows(start, column.astype(np.int32), -distance[row, column]), before
+    alone = np.flatnonzero(place < 0)
+    rows = csr_matrix(
+        (
+            np.append(-distance[row, column], np.zeros(len(alone))),
+            (np.append(touched[row], alone), np.append(touched[column], alone)),
+        ),
+        shape=(n, n),
+    )
+    logs = SparseRows(rows.indptr.astype(np.int32), rows.indices.astype(np.int32), rows.data)
+    return BestChains(logs, place, before, touched)
 
 
-def viterbi_tree(
-    tables: GrammarTables, best_chains: tuple[SparseRows, Int32Array], sentence: Sequence[str]
-) -> tuple[Tree, float]:
+def viterbi_tree(tables: GrammarTables, chains: BestChains, sentence: Sequence[str]) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
 
     Args:
         tables: of the grammar.
-        best_chains: from `best_chains`.
+        chains: from `best_chains`.
         sentence: its words.
 
     Raises:
@@ -59,9 +83,8 @@ def viterbi_tree(
         raise InputError("a sentence without tokens has no tree")
     n = len(words)
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
-    chains, before = best_chains
     best, chain, rule, split = kernels.viterbi(
-        words, chains, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
+        words, chains.rows, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
     )
     score = float(best[n * (n - 1) // 2, pcfg.start])
     if not math.isfinite(score):
@@ -70,10 +93,7 @@ def viterbi_tree(
     def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
         """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
         low = int(chain[j * (j - 1) // 2 + i, top])
-        path = [low]
-        while path[-1] != top:
-            path.append(int(before[top, path[-1]]))
-        return [pcfg.symbols[s] for s in reversed(path)], low
+        return [pcfg.symbols[s] for s in chains.down(top, low)], low
 
     # post-order over an explicit stack: (i, j, state, expanded)
     stack: list[tuple[int, int, int, bool]] = [(0, n, pcfg.start, False)]

@@ -7,7 +7,7 @@ import math
 
 import pytest
 from hypothesis import given
-from random_grammars import cases
+from random_grammars import cases, linear_pcfgs
 from reference_inference import best_log_prob, derivations, rules_of, tree_log_prob
 
 from truesource.grammar.errors import InputError
@@ -20,7 +20,7 @@ CYCLES = PCFG.from_text(
 )
 
 
-@given(cases(max_size=5))
+@given(cases(max_size=5) | cases(max_size=5, grammars=linear_pcfgs()))
 def test_the_tree_is_a_derivation_of_the_sentence_and_none_is_better(case: Case) -> None:
     pcfg, (sentence,) = case
     rules = rules_of(pcfg)
@@ -81,3 +81,14 @@ def test_a_long_sentence_neither_underflows_nor_recurses_too_deep() -> None:
 def test_sentences_without_a_tree_are_refused(sentence: list[str]) -> None:
     with pytest.raises(InputError):
         CYCLES.viterbi(sentence)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_the_tree_of_ten_thousand_tokens_of_a_linear_grammar(right: bool) -> None:
+    """By hand: the chain S -> A is 0.5 each, T reads a by U, the last (first) token stands alone."""
+    grammar = PCFG.from_text(f"S -> A 0.5 | b 0.5\nA -> {'T S' if right else 'S T'} 1\nT -> U 0.8 | a 0.2\nU -> a 1")
+    words = ["a"] * 9_999
+    tree, score = grammar.viterbi([*words, "b"] if right else ["b", *words])
+    assert score == pytest.approx(10_000 * math.log(0.5) + 9_999 * math.log(0.8), rel=1e-12)
+    assert tree.leaves() == ([*words, "b"] if right else ["b", *words])
+    assert tree.height() == 2 * 9_999 + 3
