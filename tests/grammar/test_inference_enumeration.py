@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from chart_grammar import by_charts
 from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import cases, sentences, small_pcfgs
@@ -235,8 +237,9 @@ def test_collapsing_sums_the_strings_that_read_the_same(pcfg: PCFG, vocabulary: 
 # -- long sentences ---------------------------------------------------------------------------------
 
 
-def test_200_tokens_of_a_right_recursive_grammar_have_their_closed_form() -> None:
-    grammar = PCFG.from_text("S -> A S 0.9 | a 0.04 | b 0.06\nA -> a 0.7 | b 0.3")
+@pytest.mark.parametrize("kind", [PCFG.of, by_charts])
+def test_200_tokens_of_a_right_recursive_grammar_have_their_closed_form(kind: Callable[[PCFG], PCFG]) -> None:
+    grammar = kind(PCFG.from_text("S -> A S 0.9 | a 0.04 | b 0.06\nA -> a 0.7 | b 0.3"))
     sentence = ["a", "b"] * 100
     inner = 100 * math.log(0.7) + 99 * math.log(0.3)
     wanted = 199 * math.log(0.9) + inner + math.log(0.06)
@@ -270,7 +273,7 @@ def test_a_symbol_that_cannot_start_here_never_overflows(extra: str) -> None:
     """B makes a's at once, S only at 1e-10 each: scaled to the sentence, B's share of the chart is 1e2000."""
     share = "0.9999999998 | B a 0.0000000001" if extra.startswith("B -> A") else "0.9999999999"
     text = f"S -> A S 0.9 | a 0.0000000001 | b 0.0999999999\nA -> a 0.0000000001 | b {share}"
-    grammar = PCFG.from_text(f"{text}\n{extra}".replace("B a", "B A"))
+    grammar = by_charts(PCFG.from_text(f"{text}\n{extra}".replace("B a", "B A")))
     sentence = ["a"] * 200
     assert grammar.log_prob(sentence) == pytest.approx(long_log_prob(rules_of(grammar), sentence), rel=1e-10)
     assert np.isfinite(grammar.exact.masked_log_probs([sentence])[0]).all()

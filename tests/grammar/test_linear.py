@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from chart_grammar import by_charts
 from hypothesis import given
 from hypothesis import strategies as st
 from random_grammars import cases, length_ranges, linear_pcfgs, small_pcfgs
@@ -14,9 +15,8 @@ from reference_inference import all_strings, rules_of
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
-from truesource.grammar.inference.charts import Charts, Leaves
+from truesource.grammar.inference.charts import Leaves
 from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
-from truesource.grammar.inference.exact import Exact
 from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.pcfg import PCFG
 
@@ -27,14 +27,6 @@ RIGHT = "S -> T S 0.6 | U S 0.1 | a 0.3\nT -> a 0.5 | b 0.5\nU -> b 1"
 LEFT = "S -> S T 0.6 | S U 0.1 | a 0.3\nT -> a 0.5 | b 0.5\nU -> b 1"
 
 
-def by_charts(pcfg: PCFG) -> Exact:
-    """The exact quantities of a grammar as if it were not linear."""
-    exact = Exact(pcfg)
-    exact.__dict__["linear"] = None
-    assert isinstance(exact.charts(), Charts)
-    return exact
-
-
 def close(found: FloatArray, wanted: FloatArray) -> None:
     """Equal within 1e-10: probabilities relatively, logarithms absolutely too."""
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
@@ -42,7 +34,7 @@ def close(found: FloatArray, wanted: FloatArray) -> None:
 
 @given(linear_pcfgs())
 def test_linear_grammars_are_recognised_and_their_tables_are_those_of_any_grammar(pcfg: PCFG) -> None:
-    exact, chart = pcfg.exact, by_charts(pcfg)
+    exact, chart = pcfg.exact, by_charts(pcfg).exact
     assert exact.linear is not None
     assert isinstance(exact.charts(), LinearCharts)
     np.testing.assert_allclose(exact.mass, chart.mass, rtol=1e-10)
@@ -81,7 +73,7 @@ def test_charts_are_used_where_a_grammar_is_not_linear(pcfg: PCFG) -> None:
 @given(LINEAR, RANGES)
 def test_causal_scores_are_those_of_the_charts(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
-    exact, chart = pcfg.exact, by_charts(pcfg)
+    exact, chart = pcfg.exact, by_charts(pcfg).exact
     if lengths is not None and not exact.length_masses(lengths.high)[lengths.low :, pcfg.start].any():
         for one in (exact, chart):
             with pytest.raises(InputError, match="no sentence of this grammar has a length"):
@@ -109,7 +101,7 @@ def per_position(leaves: Leaves) -> FloatArray:
 def test_masked_scores_are_those_of_the_charts(case: Case) -> None:
     """Weights around one impossible word, too: only the other words count there."""
     pcfg, sentences = case
-    exact, chart = pcfg.exact, by_charts(pcfg)
+    exact, chart = pcfg.exact, by_charts(pcfg).exact
     asked = [*sentences, ["a", "unknown", "a"], ["b", "c", "b", "a"]]
     for batch in chart.charts().batches(asked, outside=True):
         found, wanted = (one.charts().leaves(batch.words) for one in (exact, chart))
@@ -127,7 +119,7 @@ def test_masked_scores_are_those_of_the_charts(case: Case) -> None:
 @given(LINEAR, RANGES)
 def test_full_distributions_are_those_of_the_charts(case: Case, lengths: LengthRange | None) -> None:
     pcfg, sentences = case
-    exact, chart = pcfg.exact, by_charts(pcfg)
+    exact, chart = pcfg.exact, by_charts(pcfg).exact
     if lengths is None or exact.length_masses(lengths.high)[lengths.low :, pcfg.start].any():
         pairs = zip(*(next_token_summaries(one, sentences, lengths) for one in (exact, chart)), strict=True)
         for ours, theirs in pairs:
@@ -209,7 +201,7 @@ def test_mass_that_leaks_and_symbols_without_sentences(flip: bool) -> None:
     if flip:
         text = text.replace("T S", "S T").replace("T D", "D T").replace("U S", "S U")
     pcfg = PCFG.from_text(text)
-    exact, chart = pcfg.exact, by_charts(pcfg)
+    exact, chart = pcfg.exact, by_charts(pcfg).exact
     assert isinstance(exact.charts(), LinearCharts)
     np.testing.assert_allclose(exact.mass, chart.mass, rtol=1e-12)
     assert exact.mass[pcfg.start] == pytest.approx(0.5)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from chart_grammar import by_charts
 from fraction_inference import FractionGrammar, log
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -29,6 +31,8 @@ Z -> a 0.1 | b 0.9
 Y -> y 1
 W -> w 1
 """)
+BY_CHARTS = by_charts(GARDEN_PATH)  # the grammar is linear
+BOTH = pytest.mark.parametrize("grammar", [GARDEN_PATH, BY_CHARTS], ids=["automaton", "charts"])
 EXPONENTS = (0, 0, 0, 3, 40, 141, 290, 300)
 
 
@@ -39,9 +43,10 @@ def garden_path(n: int) -> tuple[list[str], float]:
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("n", [1, 16, 25, 40, 100, 150, 200, 600])
-def test_a_garden_path_of_any_length(n: int, dtype: type) -> None:
+@BOTH
+def test_a_garden_path_of_any_length(grammar: PCFG, n: int, dtype: type) -> None:
     sentence, wanted = garden_path(n)
-    row = GARDEN_PATH.exact.causal_log_probs([["a", "y"], sentence, ["b"] * n + ["w"]], dtype=dtype)[1]
+    row = grammar.exact.causal_log_probs([["a", "y"], sentence, ["b"] * n + ["w"]], dtype=dtype)[1]
     assert row.sum() == pytest.approx(wanted, abs=TOKEN[dtype] * (n + 1))
     before = math.log(0.5) + (n - 1) * math.log(0.9) + math.log(0.9**n + 0.1**n)  # a^n, and more to come
     assert row[:-2].sum() == pytest.approx(before, abs=TOKEN[dtype] * n)
@@ -49,43 +54,47 @@ def test_a_garden_path_of_any_length(n: int, dtype: type) -> None:
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("n", [1, 16, 40, 180, 400])
-def test_a_masked_word_on_a_garden_path(n: int, dtype: type) -> None:
+@BOTH
+def test_a_masked_word_on_a_garden_path(grammar: PCFG, n: int, dtype: type) -> None:
     sentence, _ = garden_path(n)
-    (row,) = GARDEN_PATH.exact.masked_log_probs([sentence], dtype=dtype)
+    (row,) = grammar.exact.masked_log_probs([sentence], dtype=dtype)
     np.testing.assert_allclose(row[:-1], math.log(0.1), atol=TOKEN[dtype])  # the rest says that it is B
     assert row[-1] == pytest.approx(-n * math.log(9.0) - math.log1p(9.0**-n), abs=TOKEN[dtype] * n)
 
 
 @pytest.mark.parametrize("n", [20, 180, 330])
-def test_distributions_on_a_garden_path(n: int) -> None:
+@BOTH
+def test_distributions_on_a_garden_path(grammar: PCFG, n: int) -> None:
     sentence, wanted = garden_path(n)
     lengths = LengthRange(2, n + 3)
-    assert GARDEN_PATH.prefix_log_prob(sentence) == pytest.approx(wanted, abs=1e-9)
-    after = GARDEN_PATH.next_token(sentence)
+    assert grammar.prefix_log_prob(sentence) == pytest.approx(wanted, abs=1e-9)
+    after = grammar.next_token(sentence)
     assert after.stop == pytest.approx(1.0, rel=1e-10)
-    within = GARDEN_PATH.next_token(sentence[:-1], lengths)
+    within = grammar.next_token(sentence[:-1], lengths)
     assert within.probability.sum() + within.stop == pytest.approx(1.0, rel=1e-10)
-    given_lengths = GARDEN_PATH.exact.causal_log_probs([sentence], lengths)[0].sum()
-    assert given_lengths == pytest.approx(GARDEN_PATH.exact.string_log_probs([sentence], lengths)[0], abs=1e-9)
-    free = next_token_summaries(GARDEN_PATH.exact, [sentence])[0]
+    given_lengths = grammar.exact.causal_log_probs([sentence], lengths)[0].sum()
+    assert given_lengths == pytest.approx(grammar.exact.string_log_probs([sentence], lengths)[0], abs=1e-9)
+    free = next_token_summaries(grammar.exact, [sentence])[0]
     assert -free.surprisal.sum() == pytest.approx(wanted, abs=1e-9)
-    masked = masked_summaries(GARDEN_PATH.exact, [sentence])[0]
+    masked = masked_summaries(grammar.exact, [sentence])[0]
     np.testing.assert_allclose(masked.surprisal[:-1], math.log(10.0), rtol=1e-10)
-    (tags,) = class_posteriors(GARDEN_PATH.exact, [sentence])
-    np.testing.assert_allclose(tags[:-1, GARDEN_PATH.symbol_ids["Z"]], 1.0, rtol=1e-10)
+    (tags,) = class_posteriors(grammar.exact, [sentence])
+    np.testing.assert_allclose(tags[:-1, grammar.symbol_ids["Z"]], 1.0, rtol=1e-10)
 
 
-def test_what_no_sentence_has_stays_impossible() -> None:
+@BOTH
+def test_what_no_sentence_has_stays_impossible(grammar: PCFG) -> None:
     n = 200
     for last in (["a"], ["w", "w"], ["?"], []):
-        assert GARDEN_PATH.log_prob(["a"] * n + last) == -math.inf
+        assert grammar.log_prob(["a"] * n + last) == -math.inf
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("power", [20, 141, 300, 307])
-def test_rules_of_tiny_probability(power: int, dtype: type) -> None:
+@pytest.mark.parametrize("power", [20, 141, 299, 307])
+@pytest.mark.parametrize("kind", [PCFG.of, by_charts])
+def test_rules_of_tiny_probability(kind: Callable[[PCFG], PCFG], power: int, dtype: type) -> None:
     tiny = -power * math.log(10.0)
-    grammar = PCFG.from_text(f"S -> A B 1\nA -> a 1e-{power} | b 1\nB -> b 0.5 | A B 0.5")
+    grammar = kind(PCFG.from_text(f"S -> A B 1\nA -> a 1e-{power} | b 1\nB -> b 0.5 | A B 0.5"))
     scores = grammar.exact.string_log_probs([["a", "b"], ["b", "b"], ["a", "a", "b"]], dtype=dtype)
     wanted = [tiny + math.log(0.5), math.log(0.5), 2 * tiny + math.log(0.25)]
     np.testing.assert_allclose(scores, wanted, rtol=1e-12, atol=TOKEN[dtype])
@@ -173,7 +182,7 @@ def test_ordinary_sentences_are_certified_as_they_are(monkeypatch: pytest.Monkey
         raise AssertionError("computed again")
 
     monkeypatch.setattr("truesource.grammar.inference.exact.Exact.wide", property(slow))
-    exact = GARDEN_PATH.exact
+    exact = BY_CHARTS.exact
     sentences = [garden_path(20)[0], ["a"] * 20, ["w", "a"], ["b", "a", "y"], ["?", "y"]]
     assert np.isfinite(exact.string_log_probs(sentences)).tolist() == [True, False, False, True, False]
     assert np.isfinite(exact.masked_log_probs(sentences)[3]).all()
