@@ -70,7 +70,7 @@ def require_order(transform: Transform | None, what: str) -> None:
     if transform is not None:
         raise NothingToMeasureError(
             f"{what} needs text in the order of a grammar, but this text is transformed by {transform}; use bound,"
-            " score, evaluate divergence (masked models) or evaluate pplu, or take the transform reversal",
+            " score, evaluate pplu or evaluate divergence (masked models), or take the transform reversal",
             "transformed",
         )
 

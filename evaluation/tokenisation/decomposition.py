@@ -18,6 +18,7 @@ from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation, variance_of
 from truesource.generator.frame import ScoringFrame
+from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError, NothingToMeasureError
@@ -61,6 +62,7 @@ class Decomposition:
     lengths: LengthRange | None
     per_document: int = 1  #: texts given that are one document
     excluded: Exclusion | None = None  #: sentences that the texts leave out, and so does the truth
+    transform: Transform | None = None  #: of the texts; the truth of sentences is that of their originals
 
     @property
     def tokenisation_gap(self) -> FloatArray:
@@ -176,7 +178,7 @@ class Decomposition:
             unit=unit,
             bound=self.evaluation.total(self.run).bound,
             given=self.lengths or "none",
-            **transform_parts(self.grammar, None, "causal"),
+            **transform_parts(self.grammar, self.transform, "causal"),
             **disjoint_part(self.excluded),
             grammar=self.grammar.identity,
             impossible=len(self.impossible),
@@ -202,6 +204,7 @@ def decompose(
     *,
     per_document: int = 1,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> Decomposition:
     """Set what a model gives to sentences, one text each, against the exact truth.
 
@@ -218,6 +221,7 @@ def decompose(
             probabilities multiply. Sentences set aside are left out of theirs.
         excluded: sentences that the texts leave out, such as those of earlier disjoint splits: the truth is then
             exactly that of the rest of the language.
+        transform: of the texts.
 
     Raises:
         InputError: nothing is left, or ``run`` is not among the runs.
@@ -225,7 +229,7 @@ def decompose(
     if run not in evaluation.runs or per_document < 1:
         raise InputError(f"runs are {', '.join(evaluation.runs)}, and a document has a sentence; got {run!r}")
     sentences = [tuple(document.text.original.split()) for document in evaluation.documents]
-    truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded)
+    truth = true_log_probs(sentences, grammar, lengths, end=evaluation.end, excluded=excluded, transform=transform)
     kept, impossible, altered = _common_sentences(evaluation, truth)
     _, row = np.unique(evaluation.numbers[kept] // per_document, return_inverse=True)
 
@@ -252,6 +256,7 @@ def decompose(
         lengths=lengths,
         per_document=per_document,
         excluded=excluded,
+        transform=transform,
     )
 
 
@@ -277,6 +282,7 @@ def true_log_probs(
     *,
     end: bool,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> FloatArray:
     """(N,) log probability of each sentence under a grammar, nats; -inf where it cannot make it.
 
@@ -286,8 +292,10 @@ def true_log_probs(
         lengths: its length condition.
         end: whether the end of the sentence counts.
         excluded: sentences that are left out of the language; one of them has probability 0.
+        transform: of the sentences; it needs their end.
     """
-    scores = Oracle(grammar, lengths=lengths, excluded=excluded).score(sentences, ScoringFrame(eos=end))
+    oracle = Oracle(grammar, lengths=lengths, excluded=excluded, transform=transform)
+    scores = oracle.score(sentences, ScoringFrame(eos=end))
     found = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
     found[scores.impossible] = -np.inf
     return found

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
     from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
+    from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -281,6 +282,7 @@ def measure(
     lengths: LengthRange | None = None,
     per_document: int = 1,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
 ) -> Measured:
     """Run estimators over documents, and set them against the truth where it is known.
 
@@ -294,6 +296,7 @@ def measure(
         lengths: the length condition that they were drawn under.
         per_document: so many consecutive texts are one document for the distance to the truth and its intervals.
         excluded: sentences that the texts leave out, and so does the truth.
+        transform: of the texts.
 
     Raises:
         InputError: as `run_estimators.evaluate_runs` and `evaluation.tokenisation.decomposition`.
@@ -309,7 +312,12 @@ def measure(
     marginal = next((name for name in (*MARGINAL, *others) if name in estimators), ONE_BEST)
     against = None
     if truth is not None:
-        against = decompose(evaluation, marginal, truth, lengths, per_document=per_document, excluded=excluded)
+        against = decompose(
+            *(evaluation, marginal, truth, lengths),
+            per_document=per_document,
+            excluded=excluded,
+            transform=transform,
+        )
     return replace(measured_of({"text": evaluation}, marginal, settings), decomposition=against)
 
 

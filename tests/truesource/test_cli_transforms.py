@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from command_line import Command
 from tiny_run import prepare, run
@@ -74,7 +75,6 @@ def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None
         ("evaluate", "pplu", *shuffled, "--reduce"),
         ("evaluate", "dynamics", *shuffled),
         ("evaluate", "probing", *shuffled),
-        ("evaluate", "tokenisation", *shuffled),
     ]
     for call in refused:
         code, _, err = command(*call)
@@ -83,6 +83,27 @@ def test_every_verb_on_transformed_corpora(here: Path, command: Command) -> None
     for verb in ("tendencies", "naturalness"):
         against = ("--oracle", "toy.npz") if verb == "tendencies" else ("--reference", "plain", "--oracle", "toy.npz")
         assert command("evaluate", verb, "shuffled", *against, "--split", "train", "--lengths", "2..8").code == 0
+
+
+def test_the_distance_of_a_model_of_pieces_has_the_truth_of_the_originals(here: Path, command: Command) -> None:
+    small = {"layers": 1, "dim": 8, "heads": 2, "tokenizer": "bpe", "vocab_size": 40}
+    options = [*(f"--set=model.{k}={v}" for k, v in small.items()), "--set=training.max_steps=2"]
+    truth = {}
+    for name in ("plain", "shuffled", "reversed"):
+        assert command("train", name, "-o", f"bpe-{name}", "--model", "gpt2", *options).code == 0
+        call = ("evaluate", "tokenisation", f"bpe-{name}", name, "--oracle", "toy.npz", "--estimators", "nbest")
+        assert command(*call, "--sentences", 20, "--json", "x.json", "--force").code == 0
+        truth[name] = numbers()["true_nll"]
+    assert truth["shuffled"]["value"] == pytest.approx(truth["plain"]["value"], rel=1e-10)
+    assert truth["reversed"]["value"] == pytest.approx(truth["plain"]["value"], rel=1e-10)
+    assert f"|transform:{SHUFFLE}|truth:sentence|" in truth["shuffled"]["signature"]
+    assert "|transform:reversal|truth:token|" in truth["reversed"]["signature"]
+    done = command(*call[:2], "bpe-shuffled", "shuffled", *call[4:], "--out-of-domain", "zipf=1.2")
+    assert done.code == 2 and "out_of_domain needs text in the order of a grammar" in done.err
+    words = ("--words", "words.parquet", "--estimators", "nbest", "--sentences", 5)
+    assert command("evaluate", "tokenisation", "bpe-shuffled", "shuffled", "--oracle", "toy.npz", *words).code == 0
+    columns = pq.read_table("words.parquet").column_names
+    assert "surprisal" in columns and "surprisal_truth" not in columns
 
 
 def test_the_parts_of_a_bound_and_the_trees_of_a_corpus(here: Path, command: Command) -> None:

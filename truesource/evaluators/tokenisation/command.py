@@ -52,7 +52,6 @@ def command(
     """
     from truesource.cli.inputs import grammar_of_text, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
-    from truesource.evaluation.core.transformed import require_order
     from truesource.evaluators.tokenisation.measure import load, measure
     from truesource.grammar.errors import InputError
 
@@ -60,10 +59,9 @@ def command(
     _check(settings, truth=oracle is not None, words=words is not None)
     texts, sampled_under = _read(text, settings, split)
     condition = length_condition(lengths, sampled_under)
-    truth = None
+    truth = transform = None
     if oracle is not None:
         truth, transform = grammar_of_text(texts[0].path, oracle)
-        require_order(transform, "evaluate tokenisation --oracle")
     excluded = None if truth is None else truth_of(texts[0].path, split, truth, sampled_under, condition)
     steps = measure(
         load(model, settings),
@@ -73,6 +71,7 @@ def command(
         truth=truth,
         lengths=condition,
         excluded=excluded,
+        transform=transform,
         words=words is not None,
         warn=lambda warning: echo(f"Warning: {warning}", err=True),
     )

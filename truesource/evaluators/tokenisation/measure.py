@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.tokenisation import measure as engine
 from truesource.evaluation.tokenisation.further_tables import Tables, check_tables, make_tables
 from truesource.evaluation.tokenisation.measure_sets import MeasuredSets, measure_sets
@@ -16,6 +17,7 @@ from truesource.evaluators.tokenisation.texts import TextSet, Warn, possible_est
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
     from truesource.generator.piece_model import TokenisedModel
+    from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 
@@ -76,6 +78,7 @@ def measure(
     truth: PCFG | None,
     lengths: LengthRange | None,
     excluded: Exclusion | None = None,
+    transform: Transform | None = None,
     words: bool = False,
     warn: Warn,
 ) -> Iterator[Measurement]:
@@ -89,6 +92,7 @@ def measure(
         truth: the grammar that the first text, a sentence a document, was sampled from.
         lengths: the length condition that it was sampled under.
         excluded: sentences that the first text leaves out, and so does the truth.
+        transform: of the first text; its words have no truth then.
         words: measure surprisals of words too.
         warn: says what is left out, and which totals are too low.
 
@@ -96,6 +100,8 @@ def measure(
         InputError: the texts, the model and the settings do not fit; or nothing is left to measure.
     """
     estimation, wanted = settings.engine(seed), settings.wanted(words=words)
+    if settings.out_of_domain:
+        require_order(transform, "out_of_domain")
     every = [document for text in texts for document in text.documents]
     builder, proposal = engine.builder_for(model.pieces, every, settings.proposal)
     check_tables(wanted, builder, estimation)
@@ -112,11 +118,13 @@ def measure(
         lengths=lengths,
         per_document=settings.per_document,
         excluded=excluded,
+        transform=transform,
     )
     _warn_of(measured, texts[0], warn)
     yield Measurement(measured)
+    of_words = truth if transform is None else None
     tables = make_tables(
-        model, first, builder, estimation, wanted, measured, truth=truth, lengths=lengths, excluded=excluded
+        model, first, builder, estimation, wanted, measured, truth=of_words, lengths=lengths, excluded=excluded
     )
     sets = None
     if len(texts) > 1:

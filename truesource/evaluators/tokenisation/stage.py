@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from truesource.evaluation.core.transformed import require_order
 from truesource.evaluation.tokenisation.measure import write_rows
 from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
@@ -43,7 +42,6 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     texts = [TextSet(split, run.folder / "corpus", sentences)]
     texts += [TextSet(name, path, read_documents(path)) for name, path in settings.also.items()]
     pcfg, transform = run.text_grammar
-    require_order(transform, "evaluation.tokenisation")
     *_, found = measure(
         load(run.folder / "models" / model.name, settings),
         texts,
@@ -51,6 +49,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         seed=run.config.seed,
         truth=pcfg if settings.end else None,
         lengths=run.corpus.lengths,
+        transform=transform,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),
     )
     record = found.as_record()
