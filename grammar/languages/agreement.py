@@ -13,7 +13,7 @@ from truesource.grammar.rules import GrammarRules
 class AgreementSettings(LanguageSettings):
     """Parameters of sentences whose subject and verb agree."""
 
-    between: int = Field(4, ge=0, le=10**6, description="Maximum number of nouns between the subject and its verb.")
+    between: int = Field(4, ge=0, le=100_000, description="Maximum number of nouns between the subject and its verb.")
     more: float = Field(0.5, ge=0.0, le=1.0, description="Probability of one more noun between, below the maximum.")
     opposite: float = Field(
         0.5, ge=0.0, le=1.0, description="Probability that the number of such a noun is not the subject's."

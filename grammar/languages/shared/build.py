@@ -28,7 +28,7 @@ def grammar_of(
         below.setdefault(parent, []).extend(children)
     reached, waiting = {start}, [start]
     while waiting:
-        new = set(below[waiting.pop()]) & below.keys() - reached
+        new = {child for child in below[waiting.pop()] if child in below and child not in reached}
         reached |= new
         waiting += new
     read = TextRules(start=start)
