@@ -12,6 +12,7 @@ from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.files import digest_json
 from truesource.grammar.inference.batch import BUDGET, Batch, require_memory, run
+from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
@@ -55,7 +56,8 @@ def expected_rule_counts(pcfg: PCFG, sentences: Sentences, *, brackets: Brackets
     """How often each rule is expected in the derivations of a text, given its words (Lari and Young 1990).
 
     Exact, unary cycles and left recursion included, in O(n^3 P + n^2 (R + Q)) for n words, P child pairs, R binary
-    and Q unary rules. Each count is the derivative of the text's log likelihood by the log of that rule's probability.
+    and Q unary rules; in O(n (R + Q)) where the grammar is linear and there are no brackets. Each count is the
+    derivative of the text's log likelihood by the log of that rule's probability.
 
     Args:
         pcfg: the grammar.
@@ -92,9 +94,11 @@ class Text:
         for members in columns.values():
             by_length.setdefault(len(encoded[members[0]]), []).append(members)
         self._work: list[Batch] = []
+        linear = pcfg.exact.linear is not None and not any(self._brackets)
         for n in sorted(by_length, reverse=True):
-            require_memory(n, 8 * len(pcfg.symbols) * n * (n + 1), min(by_length[n])[0] + 1)
-            width = int(np.clip(BUDGET // (8 * len(pcfg.symbols) * n * (n + 1)), 1, WIDTH))
+            cells = 4 * n if linear else n * (n + 1)
+            require_memory(n, 8 * len(pcfg.symbols) * cells, min(by_length[n])[0] + 1)
+            width = int(np.clip(BUDGET // (8 * len(pcfg.symbols) * cells), 1, WIDTH))
             for at in range(0, len(by_length[n]), width):
                 some = by_length[n][at : at + width]
                 words = np.ascontiguousarray(np.stack([encoded[m[0]] for m in some], axis=1))
@@ -109,12 +113,16 @@ class Text:
         from truesource.grammar.estimate._kernels import em as kernels
 
         exact = pcfg.exact
+        charts = exact.charts()
         rules_of = sparse_rows(exact.unary_closure), exact.pairs, exact.lexicon
         # copies: an array of the grammar itself is read-only, another type, for which numba would compile again
         unaries = UnaryRules(pcfg.unary[:, 0].copy(), pcfg.unary[:, 1].copy(), np.exp(pcfg.unary_logp))
 
         def task(batch: Batch) -> tuple[FloatArray, tuple[FloatArray, ...]]:
             n = len(batch.words)
+            weights = np.array([len(members) for members in batch.members], dtype=np.float64)
+            if isinstance(charts, LinearCharts) and not self._bracketed(batch):
+                return charts.rule_counts(batch.words, weights)
             allowed = self._allowed(batch)
             chart, lost = kernels.inside(batch.words, allowed, *rules_of)
             whole = (n * (n - 1) // 2, pcfg.start)
@@ -129,7 +137,6 @@ class Text:
                     )
             if not rules:
                 return log_prob, ()
-            weights = np.array([len(members) for members in batch.members], dtype=np.float64)
             return log_prob, kernels.expected_counts(batch.words, weights, chart, pcfg.start, *rules_of, unaries)
 
         log_probs = np.empty(self.size)
@@ -151,6 +158,10 @@ class Text:
         """Log likelihood of the possible sentences, nats, and their tokens."""
         possible = np.isfinite(counts.log_probs)
         return float(counts.log_probs[possible].sum()), int(self.lengths[possible].sum())
+
+    def _bracketed(self, batch: Batch) -> bool:
+        """Whether any sentence of a batch has brackets."""
+        return any(self._brackets[members[0]] for members in batch.members)
 
     def _allowed(self, batch: Batch) -> BoolArray:
         """Which spans cross no bracket, (spans, W)."""

@@ -21,13 +21,14 @@ from truesource.grammar.rules import GrammarRules
 LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LinearRules:
     """The rules of a linear grammar, without those that lead to a symbol which makes no sentence."""
 
     pcfg: GrammarRules
     side: Literal["right", "left"]  #: of the spine
-    parent: Int32Array  #: (K,) of the binary rules kept
+    kept: IntArray  #: (K,) numbers of the binary rules
+    parent: Int32Array  #: (K,) of these
     tag: Int32Array  #: (K,) their child of one token
     spine: Int32Array  #: (K,) their other child
     logp: FloatArray  #: (K,) nats
@@ -57,8 +58,18 @@ class LinearRules:
         closed = _unary_closure(pcfg, productive[below])
         if closed is None:
             return None
-        kept = (parent[useful], tag[useful], spine[useful], pcfg.binary_logp[useful])
-        found = cls(pcfg, side, *kept, productive, closed)
+        kept = np.flatnonzero(useful)
+        found = cls(
+            pcfg=pcfg,
+            side=side,
+            kept=kept,
+            parent=parent[kept],
+            tag=tag[kept],
+            spine=spine[kept],
+            logp=pcfg.binary_logp[kept],
+            productive=productive,
+            unary_closure=closed,
+        )
         return None if side == "left" and not found.above[found._reached].all() else found
 
     @cached_property

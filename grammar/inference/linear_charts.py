@@ -108,6 +108,26 @@ class LinearCharts:
         scored = self._lexicon if lexical is None else _lexicon(lexical.tocsc())
         return np.asarray(kernels.masked(words, self._lexicon, scored, *self._any(lexical), self._automaton))
 
+    def rule_counts(self, words: Int32Array, weights: FloatArray) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+        """Ln P(sentence) of ``words`` (n, W), and expected uses of binary, unary and lexical rules in all of them.
+
+        Each sentence counts ``weights`` (W,) times; one that the grammar cannot make adds nothing.
+        """
+        from truesource.grammar.inference._kernels.linear import rule_counts
+
+        pcfg = self._rules.pcfg
+        order = np.argsort(pcfg.unary[:, 0], kind="stable")
+        start = np.searchsorted(pcfg.unary[order, 0], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
+        unary = WideRows(start, pcfg.unary[order, 1].copy(), *Weights.of_logs(pcfg.unary_logp[order]))
+        right = self._rules.side == "right"
+        log_prob, moved, chained, lexical = rule_counts(words, weights, right, self._lexicon, unary, self._automaton)
+        binary, unaries = np.zeros(len(pcfg.binary)), np.zeros(len(pcfg.unary))
+        moves = np.argsort(self._rules.moves()[0], kind="stable")
+        of_rules = moves < len(self._rules.kept)
+        binary[self._rules.kept[moves[of_rules]]] = moved[of_rules]
+        unaries[order] = chained
+        return log_prob, (binary, unaries, lexical)
+
 
 def automaton(rules: LinearRules) -> LinearAutomaton:
     """The automaton of a linear grammar."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from chart_grammar import by_charts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -435,10 +436,14 @@ def test_a_sentence_whose_weights_are_too_far_apart_is_refused_not_called_imposs
         "S -> A Y 0.5 | B W 0.5\nA -> A X 0.9 | X X 0.1\nB -> B Z 0.9 | Z Z 0.1\n"
         "X -> a 0.9 | b 0.1\nZ -> a 0.1 | b 0.9\nY -> y 1\nW -> w 1"
     )
+    chart = by_charts(pcfg)
     with pytest.raises(InputError, match="sentence 2 has parts whose weights are further apart than 1e250"):
-        expected_rule_counts(pcfg, [["a", "a", "y"], ["a"] * 300 + ["w"]], brackets=brackets and [[], *brackets])
-    counts = expected_rule_counts(pcfg, [["a"] * 300 + ["y"], ["a"] * 300])  # what is lost here leads nowhere
+        expected_rule_counts(chart, [["a", "a", "y"], ["a"] * 300 + ["w"]], brackets=brackets and [[], *brackets])
+    counts = expected_rule_counts(chart, [["a"] * 300 + ["y"], ["a"] * 300])  # what is lost here leads nowhere
     assert counts.impossible == (2,)
+    linear = expected_rule_counts(pcfg, [["a"] * 300 + ["w"]])  # its automaton has room for all of them
+    used = linear.binary[[rule[0] == pcfg.symbol_ids["B"] for rule in pcfg.binary.tolist()]]
+    np.testing.assert_allclose(np.sort(used), [1.0, 298.0], rtol=1e-12)
 
 
 def test_products_of_two_kept_weights_that_no_float_holds_are_not_zero() -> None:

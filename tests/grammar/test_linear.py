@@ -15,6 +15,7 @@ from reference_inference import all_strings, rules_of
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
+from truesource.grammar.estimate.rule_counts import expected_rule_counts
 from truesource.grammar.inference.charts import Leaves
 from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
 from truesource.grammar.inference.linear_charts import LinearCharts
@@ -128,6 +129,27 @@ def test_full_distributions_are_those_of_the_charts(case: Case, lengths: LengthR
     for ours, theirs in zip(*(masked_summaries(one, sentences) for one in (exact, chart)), strict=True):
         close(ours.surprisal, theirs.surprisal)
         close(ours.entropy, theirs.entropy)
+
+
+@given(LINEAR)
+def test_expected_uses_of_rules_are_those_of_the_charts(case: Case) -> None:
+    pcfg, sentences = case
+    asked = [*sentences, *sentences[:1], ["a", "unknown"]]
+    found, wanted = (expected_rule_counts(one, asked) for one in (pcfg, by_charts(pcfg)))
+    for name in ("binary", "unary", "lexical", "log_probs"):
+        close(getattr(found, name), getattr(wanted, name))
+    assert found.impossible == wanted.impossible
+
+
+@pytest.mark.parametrize("text", [RIGHT, LEFT])
+def test_expected_uses_of_rules_in_ten_thousand_tokens(text: str) -> None:
+    """Every b but the odd one at the end is of T or U, with odds 0.6 * 0.5 to 0.1."""
+    pcfg, n = PCFG.from_text(text), 10_000
+    sentence = ["b"] * (n - 1)
+    found = expected_rule_counts(pcfg, [[*sentence, "a"] if text == RIGHT else ["a", *sentence]])
+    by_t = [rule for rule, (_, *below) in enumerate(pcfg.binary.tolist()) if pcfg.symbol_ids["T"] in below]
+    np.testing.assert_allclose(found.binary[by_t], [(n - 1) * 0.75], rtol=1e-12)
+    assert found.lexical.sum() == pytest.approx(n, rel=1e-12)
 
 
 @given(linear_pcfgs())

@@ -320,3 +320,83 @@ def masked(words, lexicon: WideLexicon, scored: WideLexicon, anym, anye, automat
             _move(later, back, reads.m, reads.e, bare)
             _spread(bare, back.chains, later)
     return found
+
+
+@kernel
+def _unary_uses(upper: WideVector, lower: WideVector, unary: WideRows, wholem, wholee, weight, uses):
+    """Adds the uses of unary rules between what is above (of their parents) and below (of their children)."""
+    for x in range(upper.size[0]):
+        a = upper.listed[x]
+        if a < unary.start.size - 1:
+            for u in range(unary.start[a], unary.start[a + 1]):
+                b = unary.column[u]
+                if lower.m[b] != 0.0:
+                    tm, te = _times(unary.m[u], unary.e[u], upper.m[a], upper.e[a])
+                    tm, te = _times(tm, te, lower.m[b], lower.e[b])
+                    uses[u] += weight * _ratio(tm, te, wholem, wholee)
+
+
+@kernel
+def rule_counts(words, weights, right, lexicon: WideLexicon, unary: WideRows, automaton: LinearAutomaton):
+    """Expected uses of the rules in ``words`` (n, W), each sentence counted ``weights`` (W,) times.
+
+    ``unary`` are the unary rules by parent; ``right`` whether the grammar is right-linear.
+
+    Returns:
+        Ln P(sentence) (W,); uses of each move, of each rule of ``unary``, and of each lexical rule.
+    """
+    n, width = words.shape
+    ahead, back, below = automaton.ahead, automaton.back, automaton.below
+    size = ahead.start.size - 1
+    symbols = size - 1
+    log_prob = np.full(width, -np.inf)
+    moved, chained, spelled = np.zeros(ahead.tag.size), np.zeros(unary.m.size), np.zeros(lexicon.m.size)
+    bare, before, later, tagged = _vector(size), _vector(size), _vector(size), _vector(symbols)
+    reads, between = _vector(2 * symbols), _vector(2 * symbols)
+    for w in range(width):
+        bounds, state, m, e = _forward(words[:, w], lexicon, automaton, reads, bare, before)
+        wholem, wholee = before.m[automaton.end], before.e[automaton.end]
+        if wholem == 0.0:
+            continue
+        log_prob[w] = _log_ratio(wholem, wholee, 1.0, np.int64(0))
+        _clear(bare)
+        _add(bare, automaton.end, 1.0, np.int64(0))
+        _spread(bare, back.chains, later)
+        for j in range(n, -1, -1):
+            _clear(before)
+            for x in range(bounds[j], bounds[j + 1]):
+                _add(before, state[x], m[x], e[x])
+            if j < n:
+                _tags(words[j, w], lexicon, automaton.above, reads)
+                _between(before, ahead, later.m, later.e, between)
+                for x in range(before.size[0]):
+                    q = before.listed[x]
+                    for s in range(ahead.start[q], ahead.start[q + 1]):
+                        t, to = ahead.tag[s], ahead.to[s]
+                        if reads.m[t] != 0.0 and later.m[to] != 0.0:
+                            tm, te = _times(ahead.m[s], ahead.e[s], before.m[q], before.e[q])
+                            tm, te = _times(tm, te, reads.m[t], reads.e[t])
+                            tm, te = _times(tm, te, later.m[to], later.e[to])
+                            moved[s] += weights[w] * _ratio(tm, te, wholem, wholee)
+                _clear(tagged)
+                for x in range(between.size[0]):
+                    t = between.listed[x]
+                    if t < symbols:
+                        for k in range(below.start[t], below.start[t + 1]):
+                            tm, te = _times(between.m[t], between.e[t], below.m[k], below.e[k])
+                            _add(tagged, below.column[k], tm, te)
+                _unary_uses(tagged, reads, unary, wholem, wholee, weights[w], chained)
+                word = words[j, w]
+                for r in range(lexicon.start[word], lexicon.start[word + 1]):
+                    a = lexicon.parent[r]
+                    am, ae = _plus(tagged.m[a], tagged.e[a], between.m[symbols + a], between.e[symbols + a])
+                    if am != 0.0:
+                        tm, te = _times(am, ae, lexicon.m[r], lexicon.e[r])
+                        spelled[r] += weights[w] * _ratio(tm, te, wholem, wholee)
+                _move(later, back, reads.m, reads.e, bare)
+                _spread(bare, back.chains, later)
+            if right:
+                _unary_uses(before, later, unary, wholem, wholee, weights[w], chained)
+            else:
+                _unary_uses(later, before, unary, wholem, wholee, weights[w], chained)
+    return log_prob, moved, chained, spelled
