@@ -13,6 +13,9 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
 from truesource.grammar.rules import GrammarRules
 
+LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
+POWERS = 5000  #: how many of them it adds before it gives up
+
 
 def reachable_from(graph: FloatArray | csr_matrix[Any], state: int) -> BoolArray:
     """Which states follow from ``state`` along positive entries of an (S, S) matrix, itself included, (S,)."""
@@ -112,8 +115,15 @@ def total_mass(pcfg: GrammarRules, tolerance: float = 1e-14) -> FloatArray:
 def solve(matrix: csr_matrix[np.float64], right: FloatArray) -> FloatArray:
     """``(I - matrix)^-1 right`` for a sparse non-negative matrix (n, n) whose powers sum to a finite one, (n,).
 
-    Elimination without pivots, as in `closure`, so that small entries keep their digits.
+    Elimination without pivots, as in `closure`, so that small entries keep their digits. It fills large matrices of
+    random automata, so these are first multiplied by their powers; the sum only grows, and mostly soon comes to rest.
     """
+    if len(right) > LARGE:
+        found = right
+        for _ in range(POWERS):
+            last, found = found, right + matrix @ found
+            if np.array_equal(found, last):
+                return np.asarray(found)
     system = (identity(len(right), format="csr") - matrix).tocsc()
     factors = linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     return np.asarray(factors.solve(right))

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, expected, rules_of, spectral_radius, total_mass, unary_chains
+from scipy.sparse import csr_matrix
 
 from truesource.grammar.diagnostics import derivational_entropy
 from truesource.grammar.errors import InputError
-from truesource.grammar.inference.closure import closure, perron, reachable
+from truesource.grammar.inference import closure as module
+from truesource.grammar.inference.closure import closure, perron, reachable, solve
 from truesource.grammar.pcfg import PCFG
 
 
@@ -165,3 +167,14 @@ def test_mean_length_near_critical() -> None:
     exact = PCFG.from_text("S -> S S 0.499 | a 0.501").exact
     assert exact.mean_length == pytest.approx(0.501 / (1 - 0.998), rel=1e-9)
     assert exact.spectral_radius == pytest.approx(0.998, rel=1e-12)
+
+
+@pytest.mark.parametrize("powers", [5000, 10])
+def test_large_systems_are_solved_by_powers_or_by_elimination(powers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A random matrix against a dense solver; ten powers are too few, so that elimination takes over."""
+    monkeypatch.setattr(module, "POWERS", powers)
+    n, rng = 1100, np.random.default_rng(2)
+    entries = rng.random(3 * n) * 0.6, (np.repeat(np.arange(n), 3), rng.integers(0, n, 3 * n))
+    matrix, right = csr_matrix(entries, shape=(n, n)), rng.random(n)
+    wanted = np.linalg.solve(np.eye(n) - matrix.toarray(), right)
+    np.testing.assert_allclose(solve(matrix, right), wanted, rtol=1e-10)
