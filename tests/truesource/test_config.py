@@ -58,10 +58,10 @@ def test_the_shipped_configurations_say_their_lengths(path: Path) -> None:
     load = load_sweep if path.name == "scaling.yaml" else load_config
     corpus = load(path).corpus
     assert "lengths" in corpus.model_fields_set
-    assert corpus.lengths == LengthRange(6, 25)
+    assert corpus.lengths == (LengthRange(2, 30) if path.name == "language.yaml" else LengthRange(6, 25))
 
 
-@pytest.mark.parametrize("name", ["demo.yaml", "treebank.yaml"])
+@pytest.mark.parametrize("name", ["demo.yaml", "treebank.yaml", "language.yaml"])
 def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
     config = load_config(data_folder() / name)
     text = yaml.safe_dump(config.model_dump(mode="json"))

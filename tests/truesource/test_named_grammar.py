@@ -157,6 +157,8 @@ def test_a_run_depends_on_all_settings_of_its_language(folder: Path) -> None:
     assert made(folder, "{language: dyck, k: 3}") == every
     found = PCFG.load(folder / "runs" / "toy" / "grammar" / "grammar.npz")
     assert found.identity == language("dyck", k=3).identity
+    report = (folder / "runs" / "toy" / "report.html").read_text(encoding="utf-8")
+    assert f"<code>{found.identity}</code>; source: Hewitt, Hahn" in report
     with pytest.raises(InputError, match="no such file and no language 'dick'"):
         made(folder, "{method: file, file: 'dick:k=2'}")
 

@@ -27,6 +27,8 @@ def section(run: FinishedRun) -> Part:
         if finite and len(getattr(run.pcfg, kind))
     ]
     content = {
+        "language": run.pcfg.meta.get("language"),
+        "identity": run.pcfg.identity,
         "sizes": run.pcfg.sizes(),
         "diagnosis": found,
         "entropy_per_token": entropy / length if entropy is not None and length else None,
