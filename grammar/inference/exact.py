@@ -50,6 +50,7 @@ class Exact(GrammarTables):
     Every method that takes ``lengths`` conditions on ``lengths.low <= length <= lengths.high``, exactly. Those
     that take ``dtype`` compute their charts in it: float32 is faster, and within 1e-4 nats a token. Sentences whose
     weights leave the range of the type are found (`truesource.grammar.inference.certificate`) and computed again.
+    Linear grammars need no charts: see `truesource.grammar.inference.linear_charts`.
     """
 
     def __init__(self, pcfg: GrammarRules) -> None:

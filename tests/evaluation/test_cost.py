@@ -27,6 +27,14 @@ def test_the_cost_of_long_sentences_is_measured() -> None:
     assert alone.memory < found.memory
 
 
+def test_a_linear_grammar_costs_as_much_as_its_sentences_are_long() -> None:
+    grammar = PCFG.from_text("S -> A S 0.9 | a 0.1\nA -> a 1")
+    one, ten = (long_sentences(grammar, [["a"] * n]) for n in (10_000, 100_000))
+    assert one is not None and ten is not None
+    assert ten.memory == 10 * one.memory < 100e6
+    assert ten.seconds < 60.0  # by charts, years
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(50.0, "about 50 s"), (600.0, "10 min"), (36000.0, "10.0 h")])
 def test_the_cost_reads_well(seconds: float, words: str) -> None:
     text = str(LongSentences(2, 3000, seconds, 3_200_000_000))
