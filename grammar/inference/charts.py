@@ -67,8 +67,6 @@ class Charts:
         double: Charts | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        if self.dtype not in CAPS:
-            raise InputError(f"charts are float64 or float32, not {self.dtype}")
         self._tables, self._wide, self._double = tables, wide, double or self
         self._start = tables.pcfg.start
         pairs, groups, lexicon = tables.pairs, parent_rules(tables.pcfg), tables.lexicon

@@ -76,8 +76,14 @@ class Exact(GrammarTables):
     # -- batches ------------------------------------------------------------------------------------
 
     def charts(self, dtype: DTypeLike = np.float64) -> Charts | LinearCharts:
-        """The chart kernels in one precision; of a linear grammar its automaton, in float64 always."""
+        """The chart kernels in one precision; of a linear grammar its automaton, in float64 always.
+
+        Raises:
+            InputError: the type is neither float64 nor float32.
+        """
         key = np.dtype(dtype).name
+        if key not in ("float64", "float32"):
+            raise InputError(f"charts are float64 or float32, not {key}")
         if key not in self._charts:
             if self.linear is not None:
                 self._charts[key] = LinearCharts(self, self.linear)

@@ -174,8 +174,9 @@ def test_float32_is_near_float64(n: int) -> None:
 
 
 def test_other_precisions_are_refused() -> None:
-    with pytest.raises(InputError, match="float64 or float32, not float16"):
-        TWO.exact.causal_log_probs([["a"]], dtype=np.float16)
+    for grammar in (TWO, CHAINS):  # by charts, and linear
+        with pytest.raises(InputError, match="float64 or float32, not float16"):
+            grammar.exact.causal_log_probs([["a"]], dtype=np.float16)
 
 
 def test_a_rare_range_is_refused_in_float32_only() -> None:

@@ -89,6 +89,8 @@ def test_causal_scores_are_those_of_the_charts(case: Case, lengths: LengthRange 
         last = exact.charts().causal(batch.words, lengths, first=len(batch.words))
         np.testing.assert_array_equal(last.starts, found.starts[-1:])
     close(exact.string_log_probs(asked, lengths), chart.string_log_probs(asked, lengths))
+    single = exact.string_log_probs(asked, lengths, dtype=np.float32)  # computed in float64 all the same
+    np.testing.assert_array_equal(single, exact.string_log_probs(asked, lengths))
     for sentence in asked:
         close(np.array(exact.prefix_log_prob(sentence, lengths)), np.array(chart.prefix_log_prob(sentence, lengths)))
 
