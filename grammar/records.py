@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache, partial
@@ -17,6 +18,7 @@ from typing import Annotated, Any, TypeVar
 
 import pydantic_core
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.unpacking import read_bytes, read_lines
@@ -25,6 +27,17 @@ RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
 #: configuration of all models: no number for a text, no text for a number, no infinite numbers; unknown keys are kept
 STRICT = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 _LINE = re.compile(r" at line (\d+) column \d+$")
+#: kinds of mistakes of pydantic, and what it expected
+_EXPECTED = {
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    "int_parsing_size": "a smaller number",
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    "finite_number": "a finite number",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    "string_type": "a text",
+}
+_LIMITS = {"ge": "{} or more", "gt": "more than {}", "le": "{} or less", "lt": "less than {}"}
+_RANGES = ("greater_than_equal", "greater_than", "less_than_equal", "less_than")
 
 T = TypeVar("T")
 
@@ -179,11 +192,33 @@ def explain(error: ValidationError, section: str = "") -> str:
         error: what pydantic raised.
         section: the key that everything in it belongs to.
     """
-    first, more = error.errors(include_url=False, include_input=False)[0], error.error_count() - 1
+    first, more = error.errors(include_url=False)[0], error.error_count() - 1
     where = ".".join(str(part)[:80] for part in ((section,) if section else ()) + first["loc"])
-    what = "unknown key" if first["type"] in ("extra_forbidden", "unexpected_keyword_argument") else first["msg"]
     rest = f" (and {more} more)" if more else ""
-    return f"{where + ': ' if where else ''}{what.removeprefix('Value error, ')}{rest}"
+    return f"{where + ': ' if where else ''}{mistake(first)}{rest}"
+
+
+def mistake(detail: ErrorDetails) -> str:
+    """What is wrong with one value, such as ``expected 1 or more, not 0``; pydantic's own words of rare kinds."""
+    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return "unknown key"
+    if kind == "missing":
+        return "this key is missing"
+    limits = [wording.format(plain_number(context[key])) for key, wording in _LIMITS.items() if key in context]
+    if kind in _RANGES and limits:
+        return f"expected {limits[0]}, not {plain_number(given)}"
+    expected = f"one of {context['expected']}" if kind == "literal_error" else _EXPECTED.get(kind)
+    if expected is None:
+        return detail["msg"].removeprefix("Value error, ")
+    return f"expected {expected}, not {reprlib.repr(given)}"
+
+
+def plain_number(value: Any) -> str:
+    """A number as people write it (``1,000,000``); other values as they are, cut off where they are long."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value).strip()[:40]
 
 
 @lru_cache(maxsize=256)

@@ -69,6 +69,6 @@ def split_reference(text: str) -> tuple[str, dict[str, str]]:
     values = {key: value for key, _, value in given}
     if len(values) < len(given) or not all(key and value for key, value in values.items()):
         raise InputError(
-            f"write settings as {name}:key=value,key=value, each once, not as {text!r}", code="bad-setting"
+            f"write settings as {name or 'name'}:key=value,key=value, each once, not as {text!r}", code="bad-setting"
         )
     return name, values

@@ -49,12 +49,12 @@ def missing(text: str | Path, path: str | Path | None = None) -> InputError:
     name = str(text).partition(":")[0]
     if not re.fullmatch(r"[\w-]+", name):
         return InputError("there is no such file", path or text, code="missing")
-    similar = "".join(f" (similar: {each})" for each in get_close_matches(name, [*languages(), *presets()], 1))
-    return InputError(
-        f"there is no such file and no language {name!r}{similar}; truesource languages lists all",
-        text,
-        code="missing",
-    )
+    return InputError(f"there is no such file and {_unknown(name)}", text, code="missing")
+
+
+def _unknown(name: str) -> str:
+    similar = "".join(f" (similar: {each})" for each in get_close_matches(name.lower(), [*languages(), *presets()], 1))
+    return f"no language {name!r}{similar}; truesource languages lists all"
 
 
 def load_language(name: str, settings: Mapping[str, Any] | None = None) -> GrammarRules:
@@ -64,8 +64,9 @@ def load_language(name: str, settings: Mapping[str, Any] | None = None) -> Gramm
     title, chosen = parse(name, settings)
     rules = chosen.n_rules()
     if rules > LARGEST:
+        many = f"{rules:,}" if rules < 10**12 else f"{rules:.0e}"
         raise InputError(
-            f"{reference(title, chosen)} has up to {rules:,} rules, more than the {LARGEST:,} that fit in memory;"
+            f"{reference(title, chosen)} has up to {many} rules, more than the {LARGEST:,} that fit in memory;"
             " choose smaller settings",
             code="too-large",
         )
@@ -87,12 +88,13 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
     if title in presets():
         values, title = dict(languages()[presets()[title]].presets[title]), presets()[title]
     if title not in languages():
-        known = ", ".join([*languages(), *presets()])
-        raise InputError(f"there is no language {title!r}; choose one of {known}", code="no-language")
+        raise InputError(f"there is {_unknown(title)}", code="no-language")
     try:
         return title, languages()[title].settings(**(values | given | dict(settings or {})))
     except ValidationError as error:
-        raise InputError(f"language {title}: {explain(error)}", code="bad-setting") from error
+        unknown = any(each["type"] == "extra_forbidden" for each in error.errors())
+        known = f"; its settings are {', '.join(languages()[title].settings.model_fields)}" if unknown else ""
+        raise InputError(f"language {title}: {explain(error)}{known}", code="bad-setting") from error
 
 
 def reference(name: str, settings: LanguageSettings) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,9 +28,7 @@ class SwitchesSettings(LanguageSettings):
     """Parameters of languages that differ in word order."""
 
     switches: str = Field(
-        "000000",
-        pattern="^[01]{6}$",
-        description="Rules to reverse: S, VP, complement clause, PP, adjective, relative clause.",
+        "000000", description="Rules to reverse: S, VP, complement clause, PP, adjective, relative clause."
     )
     nouns: int = Field(60, ge=1, le=1000, description="Nouns, each with two numbers.")
     verbs: int = Field(25, ge=1, le=1000, description="Verbs of each of three kinds, with two numbers and two tenses.")
@@ -40,8 +39,8 @@ class SwitchesSettings(LanguageSettings):
     @field_validator("switches", mode="before")
     @classmethod
     def _six_digits(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            raise ValueError("write the six switches as a text, in quotes, such as '011101'")
+        if not (isinstance(value, str) and re.fullmatch("[01]{6}", value)):
+            raise ValueError("write six digits of 0 and 1, as a text, such as '011101'")
         return value
 
     def n_rules(self) -> int:

@@ -217,7 +217,7 @@ def test_replay(pcfg, corpus, tmp_path):
     changed = {**corpus.record, "digest": "0" * 64, "versions": {"numpy": "1.0"}}
     with pytest.raises(InputError, match=r"other bytes than the record says; it was made with numpy 1\.0"):
         Corpus.replay(changed, pcfg, tmp_path / "e")
-    with pytest.raises(InputError, match="the record of this corpus is damaged: format: Field required"):
+    with pytest.raises(InputError, match="the record of this corpus is damaged: format: this key is missing"):
         Corpus.replay({}, pcfg, tmp_path / "f")
 
 
@@ -466,7 +466,7 @@ def test_bad_records(copy):
         ("[" * 100_000, "recursion limit"),
         ("[]", "record of this corpus is damaged"),
         (json.dumps({**record, "format_version": 99}), "format version 2 of a corpus, got 99"),
-        (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: Field required"),
+        (json.dumps({k: v for k, v in record.items() if k != "shards"}), "shards: this key is missing"),
         (changed(record, ["call", "lengths"], "long"), "call.lengths: "),
         (changed(record, ["call", "trees"], "yes"), "call.trees: "),
         (changed(record, ["splits", "dev", "sentences"], "3"), "splits.dev.sentences: "),

@@ -190,7 +190,7 @@ def test_samples_as_a_folder(here: Path, command: Command) -> None:
     [
         (
             "gpt2 corpus --oracle toy.npz --by colour",
-            "--by: Input should be 'position', 'length', 'class'",
+            "--by: expected one of 'position', 'length', 'class'",
         ),
         ("gpt2 corpus --oracle toy.npz --split dev", "dev"),
         ("missing corpus --oracle toy.npz", "missing"),

@@ -109,7 +109,7 @@ def test_samples_are_sentences_to_other_verbs(here: Path, command: Command) -> N
     [
         ("gpt2 -n 0", "--number"),
         ("gpt2 --scheme nucleus", "the scheme nucleus needs top_p, such as 0.9"),
-        ("gpt2 --scheme nucleus --top-p 0", "--top-p: Input should be greater than 0"),
+        ("gpt2 --scheme nucleus --top-p 0", "--top-p: expected more than 0, not 0"),
         ("gpt2 --scheme nucleus --top-p 1.5", "--top-p"),
         ("gpt2 --top-p .9", "the scheme ancestral has no setting top_p"),
         ("gpt2 --no-dedupe", "the scheme ancestral has no setting dedupe"),

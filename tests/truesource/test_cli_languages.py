@@ -81,7 +81,7 @@ def test_samples_are_strings_of_the_language_with_a_tree(command: Command) -> No
         ("dick", "there is no language 'dick'"),
         ("dyck --set k", "write --set key=value"),
         ("dyck --set k=1 --set k=2", "each key once"),
-        ("dyck --set k=0", "language dyck: k: Input should be greater than or equal to 1"),
+        ("dyck --set k=0", "language dyck: k: expected 1 or more, not 0"),
         ("dyck:q=1", "language dyck: q: unknown key"),
         ("dyck --set k=1000000000 --set depth=1000000000 -o new.npz", "more than the 5,000,000 that fit in memory"),
     ],
@@ -139,6 +139,7 @@ def test_a_damaged_record_of_a_language_is_refused(command: Command) -> None:
         ("White and Cotterell (2021), Examining", "White and Cotterell (2021)"),
         ("Clark (2018), Testing", "Clark (2018)"),
         ("formal-language tradition", "formal-language tradition"),
+        ("the developers, A grammar of English", "the developers"),
     ],
 )
 def test_short_citations(citation: str, short: str) -> None:

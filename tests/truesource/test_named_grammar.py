@@ -72,7 +72,7 @@ def test_verbs_take_a_language_and_explain_one_that_is_misspelt(line: str, folde
     assert "there is no such file and no language 'dick' (similar: dyck); truesource languages lists all" in wrong.err
     wrong = command(*line.replace("{}", "dyck:k=0").split())
     assert wrong.code == 2
-    assert "language dyck: k: Input should be greater than or equal to 1" in wrong.err
+    assert "language dyck: k: expected 1 or more, not 0" in wrong.err
     found = command(*line.replace("{}", REFERENCE).split())
     assert found.code == 0, found.err
 
@@ -122,7 +122,7 @@ def test_a_configuration_gathers_the_settings_of_its_language(grammar: str, fold
     ("grammar", "message"),
     [
         ("{language: dick}", "grammar: there is no language 'dick'"),
-        ("{language: dyck, k: 0}", "grammar: language dyck: k: Input should be greater than or equal to 1"),
+        ("{language: dyck, k: 0}", "grammar: language dyck: k: expected 1 or more, not 0"),
         ("{language: dyck, q: 1}", "grammar: language dyck: q: unknown key"),
         ("{language: dyck, 1: 1}", "grammar: language dyck: 1: unknown key"),
         ("{language: dyck, method: split_merge}", "grammar: method: language and a language go together"),
@@ -137,7 +137,7 @@ def test_a_wrong_language_in_a_configuration_names_the_key(grammar: str, message
 
 
 def test_a_wrong_language_of_a_sweep_names_the_key(folder: Path) -> None:
-    with pytest.raises(InputError, match="grammar: language dyck: k: Input should be"):
+    with pytest.raises(InputError, match="grammar: language dyck: k: expected 1 or more, not 0"):
         load_sweep(written(folder, SWEEP + "{language: dyck, k: 0}"))
     with pytest.raises(InputError, match="no language 'dick'"):
         grammar_of(load_sweep(written(folder, SWEEP + "'dick:k=2'")), folder)

@@ -268,7 +268,7 @@ def test_a_damaged_file_is_named(finished: Path) -> None:
         ("samples=1", "wor1 needs at least 3 samples, got 1"),
         ("particle=3", "unknown key"),
         ("out_of_domain=[respell=2]", "above 0 and at most 1, got 2"),
-        ("inverse_temperature=-1", "greater than or equal to 0"),
+        ("inverse_temperature=-1", "expected 0 or more, not -1"),
         ("also={eval: toy.txt}", "two sets of texts are called 'eval'"),
         ("also={a b: toy.txt}", "a set of texts cannot be called 'a b'"),
         ("end=false", "out_of_domain and per_document are of the distance to the truth, which needs the end"),

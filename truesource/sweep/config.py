@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain
+from truesource.grammar.records import explain, mistake
 from truesource.grammar.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.named_grammar import LANGUAGE, reference_of
@@ -208,5 +208,4 @@ def _explain(error: ValidationError) -> str:
     if len(kept) == len(error.errors()) or not kept:
         return explain(error)
     where = ".".join(str(part) for part in kept[0]["loc"] if part not in ("CorpusConfig", "EmbeddedGrammar"))
-    what = "unknown key" if kept[0]["type"] == "extra_forbidden" else kept[0]["msg"].removeprefix("Value error, ")
-    return f"{where}: {what}"
+    return f"{where}: {mistake(kept[0])}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
 
 from truesource.grammar.languages.shared.language import LanguageSettings, written
+from truesource.grammar.records import plain_number
 
 _AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
 
@@ -35,10 +36,10 @@ def parameters(settings: LanguageSettings) -> list[Parameter]:
 
 
 def short_citation(citation: str) -> str:
-    """Authors and year of a publication, such as ``Hewitt et al. (2020)``; the whole text where it has no such form."""
+    """Authors and year of a publication, such as ``Hewitt et al. (2020)``; else what stands before the first comma."""
     found = _AUTHORS.match(citation)
     if found is None:
-        return citation
+        return citation.partition(",")[0]
     names = re.split(r", | and ", found["authors"])
     authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
     return f"{authors} ({found['year']})"
@@ -57,11 +58,7 @@ def _values(field: FieldInfo) -> str:
     low = high = ""
     for limit in field.metadata:
         if isinstance(limit, Ge | Gt):
-            low = f"above {_number(limit.gt)}" if isinstance(limit, Gt) else _number(limit.ge)
+            low = f"above {plain_number(limit.gt)}" if isinstance(limit, Gt) else plain_number(limit.ge)
         elif isinstance(limit, Le | Lt):
-            high = f"below {_number(limit.lt)}" if isinstance(limit, Lt) else _number(limit.le)
+            high = f"below {plain_number(limit.lt)}" if isinstance(limit, Lt) else plain_number(limit.le)
     return " to ".join(part for part in (low, high) if part)
-
-
-def _number(limit: Any) -> str:
-    return f"{int(limit):,}" if limit == int(limit) else f"{limit:g}"

@@ -95,6 +95,33 @@ def test_too_large_a_language_is_refused_before_memory_is_taken(name: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dyck:k=0", "k: expected 1 or more, not 0"),
+        ("dyck:k=1e3", "k: expected a whole number, not '1e3'"),
+        ("dyck:k=2000000000", "k: expected 1,000,000,000 or less, not 2000000000"),
+        ("dyck:k=0,depth=0", "k: expected 1 or more, not 0 (and 1 more)"),
+        ("dyck:kk=2", "kk: unknown key; its settings are k, depth"),
+        ("dyck-free:p=half", "p: expected a number, not 'half'"),
+        ("dyck-free:p=0", "p: expected more than 0, not 0"),
+        ("dyck-free:p=1.5", "p: expected less than 1, not 1.5"),
+        ("pfsa:mean_length=inf", "mean_length: expected a finite number, not 'inf'"),
+        ("pfsa:topology=star", "topology: expected one of 'random', 'ring' or 'banded', not 'star'"),
+        ("cfg3:distinct=maybe", "distinct: expected true or false, not 'maybe'"),
+        ("cfg3:lengths=2+x", "lengths.1: expected a whole number, not 'x'"),
+        (
+            "switches:switches=012",
+            "switches: write six digits of 0 and 1, as a text, such as '011101'",
+        ),
+    ],
+)
+def test_wrong_values_are_plain_sentences(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        language(text)
+    assert str(caught.value) == f"language {text.partition(':')[0]}: {message}"
+
+
+@pytest.mark.parametrize(
     ("text", "code"),
     [
         ("dyck:k=1,k=2", "bad-setting"),
