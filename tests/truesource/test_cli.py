@@ -158,7 +158,10 @@ BAD = [
     ("train text.txt -o new --set model.architecture=bert", ["use --model for the architecture"]),
     ("train text.txt -o new --set model.layer=3", ["cannot train with these settings: model.layer: unknown key"]),
     ("train text.txt -o new --set model.dim=17", ["dim 17 is not a multiple of heads 4"]),
-    ("train text.txt -o new --set training.max_steps=few", ["training.max_steps", "integer"]),
+    (
+        "train text.txt -o new --set training.max_steps=few",
+        ["training.max_steps", "expected a whole number, not 'few'"],
+    ),
     ("train text.txt -o new --set training.max_steps=[1", ["not YAML"]),
     ("train text.txt -o new --set depth=3", ["as model.KEY=VALUE or training.KEY=VALUE, not as 'depth=3'"]),
     ("score folder text.txt --oracle toy.npz --frame odd", ["unknown frame 'odd'; there are default, paper"]),
