@@ -56,3 +56,13 @@ def test_probabilities_have_the_dirichlet_law(concentration: float) -> None:
     assert (rows > 0.0).all()
     for column in rows.T:
         assert kstest(np.minimum(column, 1.0 - 1e-16), beta(concentration, 4 * concentration).cdf).pvalue > 1e-3
+
+
+def test_each_concentration_is_that_of_its_own_probabilities() -> None:
+    found = [
+        parameters(HmmSettings(states=3, vocabulary=3, initial=5.0, transition=0.3, emission=1.5, seed=seed))
+        for seed in range(300)
+    ]
+    for concentration, rows in zip((5.0, 0.3, 1.5), zip(*found, strict=True), strict=True):
+        first = [np.atleast_2d(row)[0, 0] for row in rows]
+        assert kstest(first, beta(concentration, 2 * concentration).cdf).pvalue > 1e-3

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta, kstest
 
 from truesource.grammar.languages.ngram import RandomNgramSettings, tables
 from truesource.grammar.pcfg import language
@@ -48,3 +49,9 @@ def test_symbols_are_contexts() -> None:
         "after <bos> w2",
         *(f"after w{i} w{j}" for i in (1, 2) for j in (1, 2)),
     ]
+
+
+@pytest.mark.parametrize("concentration", [0.1, 2.0])
+def test_words_have_the_dirichlet_law_of_the_concentration(concentration: float) -> None:
+    rows = tables(RandomNgramSettings(order=3, vocabulary=20, concentration=concentration))
+    assert kstest(rows[:, 0], beta(concentration, 19 * concentration).cdf).pvalue > 1e-3

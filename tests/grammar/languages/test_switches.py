@@ -156,3 +156,22 @@ def test_stems_and_words_are_all_different() -> None:
 def test_switches_are_six_digits(wrong: Any) -> None:
     with pytest.raises(InputError, match="language switches: switches"):
         language("switches", switches=wrong)
+
+
+def test_probabilities_of_short_sentences_are_products_of_the_weights() -> None:
+    """Weights of a noun phrase sum to 4.2, with coordination of two 4.3 in the plural; of a verb phrase, to 3."""
+    of = {tiny("000000").symbols[a]: tiny("000000").terminals[w] for a, w in tiny("000000").lexical}
+    noun, verb, adjective, preposition = of["N-sg"], of["VI-pres-sg"], of["Adj"], of["P"]
+    alone = 0.5 * 0.5 / 3.0 * 0.98  # number, tense and kind of the verb, no coordination
+    expected = {
+        f"{noun} ze {verb} .": alone / 4.2,
+        f"em ze {verb} .": alone / 4.2,
+        f"{adjective} {noun} ze {verb} .": alone / 4.2 * 0.98,
+        f"em {preposition} {noun} ze {verb} .": alone * 0.2 / 4.2 * 0.5 / 4.2 / 4.2,
+        f"{noun} ze {verb} nem {verb} .": alone / 4.2 * 0.02 * 0.98,
+        f"ent ze {of['VI-past-pl']} .": alone / 4.3,
+        f"em nem ent ze {of['VI-past-pl']} .": alone * 0.025 / 4.3 / 4.2 / 4.3,
+        f"em ze {noun} lo {of['VT-past-sg']} .": alone / 4.2 * 0.5 / 4.2,
+    }
+    scores = tiny("000000").exact.string_log_probs([text.split() for text in expected])
+    assert np.exp(scores) == pytest.approx(list(expected.values()), rel=1e-10)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import beta, kstest
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
@@ -101,3 +102,15 @@ def test_rules_are_sparse_and_seeds_differ() -> None:
 def test_a_class_without_a_word_is_refused() -> None:
     with pytest.raises(InputError, match="language zipf-pcfg: vocabulary: 10 classes need as many words"):
         language("zipf-pcfg", vocabulary=9)
+
+
+@pytest.mark.parametrize("concentration", [0.2, 3.0])
+def test_rules_have_the_dirichlet_law_of_the_concentration(concentration: float) -> None:
+    """Of phrases with two rules of one child: their shares have a beta distribution."""
+    grammar = language("zipf-pcfg", nonterminals=400, rules=2, concentration=concentration)
+    shares = []
+    for a in range(10, 400):  # the first ten also have the rules that classes need to be reached
+        p = np.exp(grammar.unary_logp[grammar.unary[:, 0] == grammar.symbol_ids[f"N{a}"]])
+        assert len(p) == 2
+        shares.append(p[0] / p.sum())
+    assert kstest(shares, beta(concentration, concentration).cdf).pvalue > 1e-3
