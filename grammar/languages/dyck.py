@@ -16,8 +16,8 @@ class DyckSettings(LanguageSettings):
     depth: int = Field(4, ge=1, le=10**9, description="Maximum number of open brackets, the m of Dyck-(k, m).")
 
     def n_rules(self) -> int:
-        """Three for each kind at each depth, two for the start, and two words a kind."""
-        return 3 * self.k * self.depth + 2 + 2 * self.k
+        """Three for each kind at each depth, and two for the start."""
+        return 3 * self.k * self.depth + 2
 
 
 def build(settings: DyckSettings) -> GrammarRules:

@@ -15,7 +15,7 @@ class DyckFreeSettings(LanguageSettings):
     """Parameters of the Dyck language without a maximum depth."""
 
     k: int = Field(2, ge=1, le=10**9, description="Kinds of brackets.")
-    p: float = Field(0.45, gt=0.0, lt=1.0, description="Probability of one more pair wherever one can open; below 1/2.")
+    p: float = Field(0.4, gt=0.0, lt=1.0, description="Probability of one more pair wherever one can open; below 1/2.")
 
     @field_validator("p")
     @classmethod

@@ -22,10 +22,10 @@ class ZipfPcfgSettings(LanguageSettings):
     vocabulary: int = Field(500, ge=1, le=10**6, description="Number of different words.")
     rules: int = Field(4, ge=1, le=10_000, description="Rules of each kind for each phrase; fewer are sparser.")
     concentration: float = Field(0.5, ge=0.05, le=1000.0, description="Dirichlet concentration of rule probabilities.")
-    both: float = Field(0.4, ge=0.0, le=1.0, description="Share of branching rules whose children are both phrases.")
+    both: float = Field(0.3, ge=0.0, le=1.0, description="Share of branching rules whose children are both phrases.")
     right: float = Field(0.7, ge=0.0, le=1.0, description="Share of the other ones whose phrase is on the right.")
     zipf: float = Field(1.0, ge=0.0, le=5.0, description="Exponent of word frequencies by rank in each class.")
-    mean_length: float = Field(12.0, ge=1.5, le=1000.0, description="Mean number of words of a string.")
+    mean_length: float = Field(10.0, ge=1.5, le=1000.0, description="Mean number of words of a string.")
     seed: int = Field(1, ge=0, le=LARGEST_SEED, description="Seed of the random grammar.")
 
     @model_validator(mode="after")

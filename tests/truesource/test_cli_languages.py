@@ -83,7 +83,7 @@ def test_samples_are_strings_of_the_language_with_a_tree(command: Command) -> No
         ("dyck --set k=1 --set k=2", "each key once"),
         ("dyck --set k=0", "language dyck: k: expected 1 or more, not 0"),
         ("dyck:q=1", "language dyck: q: unknown key"),
-        ("dyck --set k=1000000000 --set depth=1000000000 -o new.npz", "more than the 5,000,000 that fit in memory"),
+        ("dyck --set k=1000000000 --set depth=1000000000 -o new.npz", "more than the 2,000,000 that fit in memory"),
     ],
 )
 def test_mistakes_are_one_sentence(line: str, message: str, command: Command, folder: Path) -> None:

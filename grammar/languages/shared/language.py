@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.settings import Settings
 
-LARGEST = 5_000_000  #: rules of a language; a grammar of so many takes about 1 GiB while it is built
+LARGEST = 2_000_000  #: rules of a language; one of so many takes up to 3 GiB while it is built
 
 
 def _split(value: Any) -> Any:

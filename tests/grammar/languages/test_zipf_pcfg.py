@@ -84,7 +84,7 @@ def test_words_follow_zipfs_law_in_each_class() -> None:
 
 
 def test_one_kind_of_branching_makes_a_regular_language() -> None:
-    grammar = language("zipf-pcfg", both=0.0, right=1.0)
+    grammar = language("zipf-pcfg", both=0.0, right=1.0, mean_length=12.0)
     assert {tuple(grammar.symbols[i][0] for i in rule) for rule in grammar.binary} == {("N", "C", "N")}
     pmf = grammar.exact.length_pmf(60)[1:]
     stop = 1.0 / 12.0
