@@ -66,7 +66,7 @@ class PCFG(GrammarRules):
             if format is not None or start is not None:
                 raise InputError(f"{path} is a language, but a format and a start symbol are for files; remove them")
             return cls.of(load_language(str(path)))
-        if not Path(path).exists() and not source_files(path):
+        if format is None and not Path(path).exists() and not source_files(path):
             raise missing(path)
         return cls.of(load_rules(path, normalise=normalise, format=format, start=start, lenient=lenient))
 
