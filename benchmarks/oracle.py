@@ -21,7 +21,7 @@ from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import MAX_WIDTH, threads
-from truesource.grammar.inference.rules import parent_rules
+from truesource.grammar.inference.rules import rule_groups
 from truesource.grammar.pcfg import PCFG
 
 LENGTHS = LengthRange(8, 25)  #: their mean is about 13 words, as that of the published corpus
@@ -50,7 +50,7 @@ class Costs:
 
     def __init__(self, pcfg: PCFG) -> None:
         self.pairs = len(pcfg.exact.pairs.left)
-        self.groups = len(parent_rules(pcfg).left)
+        self.groups = len(rule_groups(pcfg, 0, 1).second)
         self.rules = len(pcfg.binary)
         self.closure = int((pcfg.exact.unary_closure > 0.0).sum())
         self.corners = int((pcfg.exact.left_corner_closure > 0.0).sum())

@@ -14,7 +14,7 @@ from truesource.grammar.inference.batch import threads
 from truesource.grammar.pcfg import PCFG
 
 LONG = 200  #: words above which a sentence is called long
-PILOT = 100  #: words of a long sentence that are timed
+PILOT = {1: 1000, 3: 100}  #: most words of a long sentence that are timed, by the power as which time grows
 
 
 @dataclass(frozen=True)
@@ -49,19 +49,21 @@ def long_sentences(
 ) -> LongSentences | None:
     """The cost of the long sentences; None where there are none.
 
-    Time grows as the cube of the length, as the length where the grammar is linear. It is measured on the first 100
-    words of the longest sentence.
+    Time grows as the cube of the length, and is measured on the first 100 words of the longest sentence. It grows about
+    as the length where the grammar is linear or few cells of a chart are not zero, and is measured on the first 1000.
     """
     sizes = np.array([len(sentence) for sentence in sentences if len(sentence) > LONG], dtype=np.float64)
     if not sizes.size:
         return None
     charts = pcfg.exact.charts(dtype)
-    words = pcfg.encode(max(sentences, key=len)[:PILOT]).reshape(-1, 1)
+    words = pcfg.encode(max(sentences, key=len)[: max(PILOT.values())]).reshape(-1, 1)
+    growth = charts.growth(words, lengths, outside=masked)
+    words = words[: PILOT[growth]]
     charts.trial(words[:2], lengths, outside=masked)  # compiles the kernels
     began = time.perf_counter()
     charts.trial(words, lengths, outside=masked)
     each = time.perf_counter() - began
-    relative = (sizes / PILOT) ** charts.growth
+    relative = (sizes / len(words)) ** growth
     rounds = max(float(relative.sum()) / threads(), float(relative.max()))
     longest = int(sizes.max())
     owed = 1 if lengths is None else lengths.high

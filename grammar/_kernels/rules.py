@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -23,13 +25,13 @@ class PairRules(NamedTuple):
     prob: FloatArray  #: (R,) its probability
 
 
-class ParentRules(NamedTuple):
-    """Binary rules grouped by their distinct parent and left child (G groups, sorted by parent)."""
+class RuleGroups(NamedTuple):
+    """Binary rules grouped by two of their three symbols (G distinct pairs, sorted by the first symbol)."""
 
-    group_start: Int32Array  #: (S+1,) groups with parent a are group_start[a]:group_start[a+1]
-    left: Int32Array  #: (G,) left child of each group
+    group_start: Int32Array  #: (S+1,) groups with first symbol a are group_start[a]:group_start[a+1]
+    second: Int32Array  #: (G,) second symbol of each group
     rule_start: Int32Array  #: (G+1,) rules of group g are rule_start[g]:rule_start[g+1]
-    right: Int32Array  #: (R,) right child of each rule
+    third: Int32Array  #: (R,) third symbol of each rule
     prob: FloatArray  #: (R,) its probability
 
 
@@ -70,7 +72,7 @@ class ChartRules(NamedTuple):
 
     closure: SparseRows  #: unary, by rows
     pairs: PairRules
-    groups: ParentRules
+    groups: RuleGroups  #: by parent and left child
     lexicon: LexicalRules
 
 
@@ -88,6 +90,64 @@ class CausalPass(NamedTuple):
     totals: FloatArray  #: (n+1, W) sum of all weights of symbols starting after j words
     capped: BoolArray  #: (2, W) whether any entry was capped, and whether one whose symbol can start there was
     begun: FloatArray  #: (n+1, S, owed, W) weight of each symbol starting after j words by tokens owed after it
+
+    def least(self, known: int, w: int) -> tuple[float, float]:
+        """Smallest inside and starting weights of the first ``known`` words of sentence w; inf where there is none."""
+        inside, begun = self.inside[: known * (known + 1) // 2, :, w], self.begun[: known + 1, :, :, w]
+        return inside.min(initial=np.inf, where=inside > 0.0), begun.min(initial=np.inf, where=begun > 0.0)
+
+
+class CellRules(NamedTuple):
+    """What charts of single sentences take of a grammar."""
+
+    closure: SparseRows  #: unary, by rows
+    chains: SparseRows  #: the same by columns: entry e of row b is the chain from column[e] to b
+    by_parent: RuleGroups  #: parent and left child; right child
+    by_left: RuleGroups  #: left child and parent; right child
+    by_right: RuleGroups  #: right and left child; parent
+    lexicon: LexicalRules
+
+
+class OwedSteps(NamedTuple):
+    """Left-corner steps from a symbol to the left child of a rule, by the tokens that the right child then owes."""
+
+    start: Int32Array  #: (S+1,) steps from symbol a are start[a]:start[a+1]
+    child: Int32Array  #: (steps,)
+    mass: FloatArray  #: (steps, high) of d tokens owed
+    first: Int32Array  #: (steps,) fewest tokens that have mass
+    last: Int32Array  #: (steps,) most tokens that have mass; below `first` where none have
+    order: Int32Array  #: (S,) symbols, each after those that it is a left corner of, chains of unary rules included
+    block: Int32Array  #: (blocks+1,) order[block[k]:block[k+1]] are left corners of each other, or one symbol
+    loop: BoolArray  #: (blocks,) whether they are
+
+
+class OwedWindow(NamedTuple):
+    """The range of lengths of a pass."""
+
+    low: int  #: fewest tokens
+    high: int  #: most tokens
+    weight: float  #: the inverse of the probability of the range
+    free: bool  #: sentences of any length: the rest is not used, `weight` is 1
+
+
+class CellPass(NamedTuple):
+    """What passes over W sentences of n words leave, each by itself; undefined where `cells` is -1."""
+
+    conditional: FloatArray  #: (n, W) P(word | its left context)
+    stop: FloatArray  #: (n+1, W) P(end | first j words)
+    starts: FloatArray  #: (W, n+1, S) as in `CausalPass`
+    scales: FloatArray  #: (n, W) what each word is multiplied by
+    totals: FloatArray  #: (n+1, W) as in `CausalPass`
+    capped: BoolArray  #: (3, W) as in `CausalPass`; and whether an outside weight was
+    smallest: FloatArray  #: (2, n+1, W) of inside weights that end, and of starting weights, after j words; inf: none
+    cells: IntArray  #: (W,) of the inside chart; -1 where the pass gave up
+    operations: IntArray  #: (W,) of the inside pass
+    leaves: FloatArray  #: (W, n, S) outside weights of preterminals, unary chains included; (W, 0, S) if not asked for
+
+    def least(self, known: int, w: int) -> tuple[float, float]:
+        """Smallest inside and starting weights of the first ``known`` words of sentence w; inf where there is none."""
+        inside, begun = self.smallest[:, : known + 1, w].min(axis=1).tolist()
+        return inside, begun
 
 
 class InsideChart(NamedTuple):

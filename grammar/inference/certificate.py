@@ -19,13 +19,14 @@ A probability of zero is right where no product can have underflowed: the smalle
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from truesource.grammar._kernels.rules import CausalPass
+from truesource.grammar._kernels.rules import CausalPass, CellPass
 from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.closure import reachable
@@ -50,6 +51,7 @@ class Certificate:
 
     tables: GrammarTables
     dtype: str
+    _lowest_masses: dict[int, float] = field(default_factory=dict, init=False)  #: by the longest length
 
     @property
     def tolerance(self) -> float:
@@ -86,33 +88,32 @@ class Certificate:
         best = np.append(self.best, 0.0)[words]  # -1, an unknown word, reads the last
         return np.maximum(best * scales, 1.0)
 
-    def _added(self, run: CausalPass, owed: int) -> FloatArray:
+    def _added(self, run: CausalPass | CellPass, owed: int) -> FloatArray:
         """``eta`` times the operations at each word, (n+1, W)."""
         n, size = len(run.scales), len(self.tables.pcfg.symbols)
         above, starting = self._widest
         symbols = np.cumsum(run.totals + 1.0, axis=0)  # 1: more than what the totals themselves may have lost
         return self.eta * (symbols * (n + above) * owed + owed * owed * (n * size + starting))
 
-    def causal(self, words: Int32Array, run: CausalPass, lengths: LengthRange | None) -> BoolArray:
+    def causal(self, words: Int32Array, run: CausalPass | CellPass, lengths: LengthRange | None) -> BoolArray:
         """Which sentences have every conditional probability right, (W,)."""
         n, width = words.shape
-        growth = self._growth(words, run.scales)
-        added = self._added(run, run.begun.shape[2])
         begun = np.ones((1, width), dtype=np.bool_)
         possible = np.logical_and.accumulate(np.concatenate([begun, run.conditional > 0.0]), axis=0)
-        loss = added[0].copy()
-        fine = ~run.capped[1]
-        with np.errstate(over="ignore", invalid="ignore"):
-            for j in range(n):
-                loss = loss * growth[j] + added[j + 1]
-                fine &= (loss <= self.tolerance) | ~possible[j + 1]
-            ends = run.stop[n] > 0.0
-            fine &= ~possible[-1] | ~ends | (loss <= self.tolerance * run.stop[n])
+        ends = run.stop[n] > 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            grown = np.cumsum(np.concatenate([0.0 * begun, np.log(self._growth(words, run.scales))]), axis=0)
+            added = np.log(self._added(run, 1 if lengths is None else lengths.high))
+            loss = grown + np.logaddexp.accumulate(added - grown, axis=0)  # of the recursion, in logs
+            fine = ~run.capped[1] & ((loss <= math.log(self.tolerance)) | ~possible).all(axis=0)
+            fine &= ~possible[-1] | ~ends | (loss[-1] <= math.log(self.tolerance) + np.log(run.stop[n]))
         for w in np.flatnonzero(fine & ~(possible[-1] & ends)).tolist():
             fine[w] = self._impossible(words[:, w], int(possible[1:, w].sum()), run, lengths, w)
         return np.asarray(fine)
 
-    def _impossible(self, words: Int32Array, known: int, run: CausalPass, lengths: LengthRange | None, w: int) -> bool:
+    def _impossible(
+        self, words: Int32Array, known: int, run: CausalPass | CellPass, lengths: LengthRange | None, w: int
+    ) -> bool:
         """Whether the zero after ``known`` possible words (n: at the end) is one: nothing can have underflowed."""
         n = len(words)
         if n == 0 or (known < n and words[known] < 0):
@@ -121,22 +122,27 @@ class Certificate:
             return True
         if self.dtype == "float32" or not self._sound:
             return False
-        inside = _lowest(run.inside[: known * (known + 1) // 2, :, w])
-        begun = _lowest(run.begun[: known + 1, :, :, w])
+        inside, begun = (math.log(least) if math.isfinite(least) else 0.0 for least in run.least(known, w))
         rule = self._lowest_rule
-        if lengths is None:
-            step, chain = 0.0, _lowest(self.tables.left_corner_closure)
-        else:
-            masses = _lowest(self.tables.length_masses(lengths.high))
-            step, chain = min(begun + rule + masses, 2.0 * masses + rule), _lowest(self.tables.unary_closure)
+        unary, corner = self._lowest_chains
+        step, chain = 0.0, corner
+        if lengths is not None:
+            if lengths.high not in self._lowest_masses:
+                self._lowest_masses[lengths.high] = _lowest(self.tables.length_masses(lengths.high))
+            masses = self._lowest_masses[lengths.high]
+            step, chain = min(begun + rule + masses, 2.0 * masses + rule), unary
         scale = float(np.log(run.scales[: known + 1, w]).min())
         products = (
-            rule + 2.0 * inside + _lowest(self.tables.unary_closure),
+            rule + 2.0 * inside + unary,
             min(begun + inside + rule, step) + chain,
             begun + rule,
             rule + scale,
         )
         return min(products) > LOWEST_LOG
+
+    @cached_property
+    def _lowest_chains(self) -> tuple[float, float]:
+        return _lowest(self.tables.unary_closure), _lowest(self.tables.left_corner_closure)
 
     @cached_property
     def _lowest_rule(self) -> float:
@@ -156,13 +162,12 @@ class Certificate:
             and ((tables.unary_closure > 0.0) == reachable(chains)).all()
         )
 
-    def masked(self, words: Int32Array, run: CausalPass, leaves: FloatArray) -> BoolArray:
+    def masked(self, words: Int32Array, run: CausalPass | CellPass, leaves: FloatArray) -> BoolArray:
         """At which positions the masked distribution is right, (n, W), from its outside weights (n, S, W).
 
         No entry of the outside chart may have been capped.
         """
-        tables, (n, width) = self.tables, words.shape
-        pcfg = tables.pcfg
+        tables, pcfg, n = self.tables, self.tables.pcfg, len(words)
         operations = (
             n * n * (np.count_nonzero(tables.unary_closure) + 2 * n * (len(pcfg.binary) + len(tables.pairs.left)))
         )
@@ -171,12 +176,9 @@ class Certificate:
             logs = np.log(self._growth(words, run.scales))
             others = logs.sum(axis=0) - logs
             lost = np.exp(others) * begins * (self.eta * operations + self._added(run, 1).max(axis=0))
-            fine = np.zeros((n, width), dtype=np.bool_)
             own = np.append(self.best, 0.0)[words] * run.scales  # the observed word's weight is stop[n] / scale
-            for i in range(n):
-                every = tables.lexical_sums @ leaves[i].astype(np.float64)
-                fine[i] = lost[i] <= self.tolerance * every
-                fine[i] &= (lost[i] * own[i] <= self.tolerance * run.stop[n]) | (run.stop[n] == 0.0)
+            fine = lost <= self.tolerance * np.einsum("s,isw->iw", tables.lexical_sums, leaves)
+            fine &= (lost * own <= self.tolerance * run.stop[n]) | (run.stop[n] == 0.0)
         return np.asarray(fine & ~run.capped[0])
 
 

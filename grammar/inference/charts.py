@@ -8,20 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.grammar._kernels.rules import CausalPass, ChartRules, SparseRows
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
+from truesource.grammar._kernels.rules import CausalPass, CellPass, ChartRules, SparseRows
+from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, encoded_batches
+from truesource.grammar.inference.cells import CAP, CellCharts
 from truesource.grammar.inference.certificate import Certificate
-from truesource.grammar.inference.rules import parent_rules, sparse_rows
+from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import WideCharts
 
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
 LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32
 OWED_BLOCK = 3  #: counts of tokens owed that are worked on together, so that what is added to stays in the cache
-CAPS = {np.dtype(np.float64): 1e140, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
+CAPS = {np.dtype(np.float64): CAP, np.dtype(np.float32): 1e18}  #: most a chart entry holds: its square is finite
 SMALLEST_MASS = {np.dtype(np.float64): 1e-290, np.dtype(np.float32): 1e-12}  #: of a length range, so that 1 / Z is
 
 
@@ -45,6 +46,11 @@ class Leaves(NamedTuple):
     whole: BoolArray  #: (W,) whether the grammar can make the sentence
     logs: dict[int, FloatArray]  #: of the columns beyond the range of one scale, (n, S) nats
 
+    def put(self, columns: IntArray, again: Leaves) -> None:
+        """Replace ``columns`` by what was computed again."""
+        self.weights[:, :, columns], self.whole[columns] = again.weights, again.whole
+        self.logs.update((int(columns[w]), logs) for w, logs in again.logs.items())
+
 
 class Charts:
     """The chart kernels for one grammar and one precision.
@@ -56,8 +62,6 @@ class Charts:
         double: the charts in float64, for what float32 cannot do.
     """
 
-    growth = 3  #: time grows as this power of the length
-
     def __init__(
         self,
         tables: GrammarTables,
@@ -68,8 +72,9 @@ class Charts:
     ) -> None:
         self.dtype = np.dtype(dtype)
         self._tables, self._wide, self._double = tables, wide, double or self
+        self._cells: CellCharts = double._cells if double else CellCharts(tables)
         self._start = tables.pcfg.start
-        pairs, groups, lexicon = tables.pairs, parent_rules(tables.pcfg), tables.lexicon
+        pairs, groups, lexicon = tables.pairs, rule_groups(tables.pcfg, 0, 1), tables.lexicon
         self._rules = ChartRules(
             self._rows(sparse_rows(tables.unary_closure)),
             pairs._replace(prob=self._cast(pairs.prob)),
@@ -103,30 +108,50 @@ class Charts:
     def causal(self, words: Int32Array, lengths: LengthRange | None = None, *, first: int = 0) -> CausalCharts:
         """One pass over ``words`` (n, W), -1 unknown; what it may have got wrong is computed again.
 
-        What float32 cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`.
-        ``starts`` are given from position ``first`` on.
+        Sentences of which few cells are not zero are done cell by cell in float64, the others in batches. What float32
+        cannot do is done in float64, and what float64 cannot do in `truesource.grammar.inference.wide`. ``starts`` are
+        given from position ``first`` on.
         """
         found = self._causal(words, lengths)
         return found._replace(starts=found.starts[first:])
 
     def _causal(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
+        if lengths is not None:
+            self._weight(lengths)
+        if not self._cells.suit(len(words), lengths):
+            return self._causal_batch(words, lengths)
+        run = self._cells.passes(words, lengths)
+        done = run.cells >= 0
+        if not done.any():
+            return self._causal_batch(words, lengths)
+        with np.errstate(divide="ignore"):
+            found = CausalCharts(np.log(run.conditional), np.log(run.stop), np.moveaxis(run.starts, 0, -1))
+        right = self._double._certificate.causal(words, run, lengths)
+        self._causal_wide(words, lengths, found, np.flatnonzero(done & ~right))
+        if not done.all():
+            left = np.flatnonzero(~done)
+            _put(found, left, self._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
+        return found
+
+    def _causal_batch(self, words: Int32Array, lengths: LengthRange | None) -> CausalCharts:
+        """`causal`, all columns at once."""
         if self._too_long(words):
-            return self._double._causal(words, lengths)
+            return self._double._causal_batch(words, lengths)
         run = self._run(words, lengths)
         with np.errstate(divide="ignore"):
             found = CausalCharts(np.log(run.conditional), np.log(run.stop), run.starts)
         left = np.flatnonzero(~self._certificate.causal(words, run, lengths))
-        if not left.size:
-            return found
-        if self.dtype == np.float32:
-            again = self._double.causal(np.ascontiguousarray(words[:, left]), lengths)
-            for array, columns in zip(found, again, strict=True):
-                array[..., left] = columns
-            return found
+        if left.size and self.dtype == np.float32:
+            _put(found, left, self._double._causal_batch(np.ascontiguousarray(words[:, left]), lengths))
+        else:
+            self._causal_wide(words, lengths, found, left)
+        return found
+
+    def _causal_wide(self, words: Int32Array, lengths: LengthRange | None, found: CausalCharts, left: IntArray) -> None:
+        """Columns ``left`` of ``found`` again, at any range."""
         for w in left:
             for array, column in zip(found, self._wide().causal(words[:, w], lengths), strict=True):
                 array[..., w] = column
-        return found
 
     def _too_long(self, words: Int32Array) -> bool:
         """Whether float32 is not worth a try."""
@@ -149,6 +174,16 @@ class Charts:
 
     def _conditioned(self, lengths: LengthRange) -> tuple[float, SparseRows]:
         """``1 / Z``, and the left-corner steps with the mass of d tokens owed after them."""
+        if lengths not in self._corners:
+            self._corners[lengths] = self._rows(self._tables.owed_corners(lengths.high))
+        return self._weight(lengths), self._corners[lengths]
+
+    def _weight(self, lengths: LengthRange) -> float:
+        """``1 / Z``.
+
+        Raises:
+            InputError: Z is zero, or too small.
+        """
         z = self._tables.range_mass(lengths)
         if z < SMALLEST_MASS[self.dtype]:
             raise InputError(
@@ -156,12 +191,18 @@ class Charts:
                 + (" in float32" if self.dtype == np.float32 else "")
                 + "; choose another range"
             )
-        if lengths not in self._corners:
-            self._corners[lengths] = self._rows(self._tables.owed_corners(lengths.high))
-        return 1.0 / z, self._corners[lengths]
+        return 1.0 / z
+
+    def growth(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> int:
+        """The power of the length as which time grows, for sentences such as ``words`` (n, W)."""
+        if not self._cells.suit(len(words), lengths):
+            return 3
+        return 1 if (self._cells.passes(words, lengths, outside=outside).cells >= 0).all() else 3
 
     def trial(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> None:
         """Fill the charts of ``words`` (n, W) and drop them: what that takes, the scores of such sentences take."""
+        if self.growth(words, lengths, outside=outside) == 1:
+            return
         run = self._run(words, lengths)
         if outside:
             self._outside(run, len(words))
@@ -182,28 +223,62 @@ class Charts:
             words: -1 unknown.
             whole_only: nothing is asked of sentences that the grammar cannot make; their weights may be anything.
         """
+        if not self._cells.suit(len(words)):
+            return self._leaves_batch(words, whole_only)
+        run = self._cells.passes(words, outside=True)
+        done = run.cells >= 0
+        if not done.any():
+            return self._leaves_batch(words, whole_only)
+        found = Leaves(np.moveaxis(run.leaves, 0, -1), _whole(run), {})
+        right = self._double._certified(words, run, found, run.capped[2], whole_only)
+        self._leaves_wide(words, found, np.flatnonzero(done & ~right))
+        if not done.all():
+            left = np.flatnonzero(~done)
+            found.put(left, self._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only))
+        return found
+
+    def _leaves_batch(self, words: Int32Array, whole_only: bool) -> Leaves:
+        """`leaves`, all columns at once."""
         if self._too_long(words):
-            return self._double.leaves(words, whole_only=whole_only)
+            return self._double._leaves_batch(words, whole_only)
         run = self._run(words, None)
         weights, capped = self._outside(run, len(words))
-        whole = (run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0)
-        right = self._certificate.causal(words, run, None)
+        found = Leaves(weights, _whole(run), {})
+        left = np.flatnonzero(~self._certified(words, run, found, capped, whole_only))
+        if left.size and self.dtype == np.float32:
+            again = self._double._leaves_batch(np.ascontiguousarray(words[:, left]), whole_only)
+            largest = again.weights.max(axis=1, keepdims=True)
+            found.put(left, again._replace(weights=again.weights / np.where(largest > 0.0, largest, 1.0)))
+        else:
+            self._leaves_wide(words, found, left)
+        return found
+
+    def _certified(
+        self, words: Int32Array, run: CausalPass | CellPass, found: Leaves, capped: BoolArray, whole_only: bool
+    ) -> BoolArray:
+        """Which columns of ``found`` are right, (W,); ``capped`` (W,) had an outside weight that was."""
         unknown = words < 0
         beside = unknown.sum(axis=0) - unknown > 0  # another word is unknown: nothing fits, whatever the charts say
-        masked = (~capped & (self._certificate.masked(words, run, weights) | beside)).all(axis=0)
-        found = Leaves(weights, whole, {})
-        left = np.flatnonzero(~(right & (masked | (whole_only & ~whole))))
-        if left.size and self.dtype == np.float32:
-            again = self._double.leaves(np.ascontiguousarray(words[:, left]), whole_only=whole_only)
-            largest = again.weights.max(axis=1, keepdims=True)
-            weights[:, :, left] = again.weights / np.where(largest > 0.0, largest, 1.0)
-            whole[left] = again.whole
-            found.logs.update((int(left[w]), logs) for w, logs in again.logs.items())
-            return found
+        masked = (~capped & (self._certificate.masked(words, run, found.weights) | beside)).all(axis=0)
+        right: BoolArray = self._certificate.causal(words, run, None) & (masked | (whole_only & ~found.whole))
+        return right
+
+    def _leaves_wide(self, words: Int32Array, found: Leaves, left: IntArray) -> None:
+        """Columns ``left`` of ``found`` again, at any range."""
         for w in left.tolist():
-            logs, whole[w] = self._wide().leaves(words[:, w])
+            logs, found.whole[w] = self._wide().leaves(words[:, w])
             totals = np.logaddexp.reduce(logs + self._tables.log_lexical_sums, axis=1)
             shift = np.maximum(totals, logs.max(axis=1) - HIGHEST_LOG)
-            weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
+            found.weights[:, :, w] = np.exp(logs - np.where(np.isfinite(shift), shift, 0.0)[:, None])
             found.logs[w] = logs
-        return found
+
+
+def _whole(run: CausalPass | CellPass) -> BoolArray:
+    """Which sentences the grammar can make, (W,), as the charts have it."""
+    return np.asarray((run.conditional > 0.0).all(axis=0) & (run.stop[-1] > 0.0))
+
+
+def _put(found: CausalCharts, columns: IntArray, again: CausalCharts) -> None:
+    """Replace ``columns`` by what was computed again."""
+    for array, values in zip(found, again, strict=True):
+        array[..., columns] = values

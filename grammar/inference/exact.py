@@ -162,25 +162,35 @@ class Exact(GrammarTables):
             return charts.masked(words, None if variant == "default" else self.lexical_weights(variant))
         lexical = self.lexical_weights(variant)
         leaves = leaves or charts.leaves(words, whole_only=True)
-        columns, sums = lexical.tocsc(), np.asarray(lexical.sum(axis=1)).ravel()
-        table = np.full(words.shape, -np.inf)
-        for w in np.flatnonzero(leaves.whole).tolist():
-            logs = leaves.logs.get(w)
-            for i, word in enumerate(words[:, w]):
-                rules = slice(columns.indptr[word], columns.indptr[word + 1])
-                states, weights = columns.indices[rules], columns.data[rules]
-                if logs is None:
-                    own = leaves.weights[i, states, w] @ weights
-                    table[i, w] = math.log(own / (sums @ leaves.weights[i, :, w]))
-                elif variant == "default":
-                    rules = slice(*self.lexicon.start[word : word + 2])  # the order of the grammar's own arrays
-                    own = logs[i, self.lexicon.parent[rules]] + self.pcfg.lexical_logp[rules]
-                    every = logs[i] + self.log_lexical_sums
-                    table[i, w] = np.logaddexp.reduce(own) - np.logaddexp.reduce(every)
-                else:
-                    every = logs[i] + _log(sums)
-                    table[i, w] = np.logaddexp.reduce(logs[i, states] + _log(weights)) - np.logaddexp.reduce(every)
+        sums, table = np.asarray(lexical.sum(axis=1)).ravel(), np.full(words.shape, -np.inf)
+        for w, logs in leaves.logs.items():
+            if leaves.whole[w]:
+                table[:, w] = self._log_observed_wide(words[:, w], logs, variant)
+        plain = np.setdiff1d(np.flatnonzero(leaves.whole), list(leaves.logs))
+        if plain.size:
+            weights, flat = leaves.weights[:, :, plain], words[:, plain].ravel()
+            rows = lexical.T.tocsr()[flat]
+            place = np.repeat(np.arange(flat.size), np.diff(rows.indptr))
+            own = rows.data * weights[place // plain.size, rows.indices, place % plain.size]
+            every = np.einsum("s,isw->iw", sums, weights)
+            table[:, plain] = np.log(np.bincount(place, own, flat.size).reshape(every.shape) / every)
         return table
+
+    def _log_observed_wide(self, words: Int32Array, logs: FloatArray, variant: Variant) -> FloatArray:
+        """The same of one sentence, ``words`` (n,), from logarithms (n, S)."""
+        lexical, row = self.lexical_weights(variant), np.empty(len(words))
+        columns, sums = lexical.tocsc(), _log(np.asarray(lexical.sum(axis=1)).ravel())
+        for i, word in enumerate(words):
+            if variant == "default":
+                rules = slice(*self.lexicon.start[word : word + 2])  # the order of the grammar's own arrays
+                own = logs[i, self.lexicon.parent[rules]] + self.pcfg.lexical_logp[rules]
+                every = logs[i] + self.log_lexical_sums
+            else:
+                rules = slice(columns.indptr[word], columns.indptr[word + 1])
+                own = logs[i, columns.indices[rules]] + _log(columns.data[rules])
+                every = logs[i] + sums
+            row[i] = np.logaddexp.reduce(own) - np.logaddexp.reduce(every)
+        return row
 
     def lexical_weights(self, variant: Variant = "default") -> csr_matrix[np.float64]:
         """What the outside weight of a symbol over one token is multiplied with, (S, V).

@@ -35,8 +35,6 @@ class LinearCharts:
         rules: its rules as those of a linear grammar.
     """
 
-    growth = 1  #: time grows as this power of the length
-
     def __init__(self, tables: GrammarTables, rules: LinearRules) -> None:
         self._tables, self._rules = tables, rules
         self._automaton = automaton(rules)
@@ -77,6 +75,10 @@ class LinearCharts:
         """Weight of every tag for any word, (2S,), by P(word | symbol) or by ``lexical`` (S, V) in its place."""
         sums = self._rules.lexical_sums if lexical is None else np.asarray(lexical.sum(axis=1)).ravel()
         return _weights(np.concatenate([self._rules.unary_closure @ sums, sums]))
+
+    def growth(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> int:
+        """The power of the length as which time grows, for sentences such as ``words`` (n, W)."""
+        return 1
 
     def trial(self, words: Int32Array, lengths: LengthRange | None = None, *, outside: bool = False) -> None:
         """Do what the scores of ``words`` (n, W) take, and drop it."""

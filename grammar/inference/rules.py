@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from truesource.grammar._kernels.rules import LexicalRules, PairRules, ParentRules, SparseRows
+from truesource.grammar._kernels.rules import LexicalRules, PairRules, RuleGroups, SparseRows
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.rules import GrammarRules
 
@@ -32,14 +32,15 @@ def pair_rules(pcfg: GrammarRules) -> PairRules:
     )
 
 
-def parent_rules(pcfg: GrammarRules) -> ParentRules:
-    """Group the binary rules by parent and left child."""
-    order = np.lexsort((pcfg.binary[:, 2], pcfg.binary[:, 1], pcfg.binary[:, 0]))
+def rule_groups(pcfg: GrammarRules, first: int, second: int) -> RuleGroups:
+    """Group the binary rules by two of their symbols: 0 is the parent, 1 the left, 2 the right child."""
+    third = 3 - first - second
+    order = np.lexsort(pcfg.binary[:, (third, second, first)].T)
     rules = pcfg.binary[order]
-    heads = _group_heads(rules[:, :2])
-    starts = np.searchsorted(rules[heads[:-1], 0], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
-    left, right = np.ascontiguousarray(rules[heads[:-1], 1]), np.ascontiguousarray(rules[:, 2])
-    return ParentRules(starts, left, heads, right, np.exp(pcfg.binary_logp[order]))
+    heads = _group_heads(rules[:, (first, second)])
+    starts = np.searchsorted(rules[heads[:-1], first], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
+    seconds, thirds = np.ascontiguousarray(rules[heads[:-1], second]), np.ascontiguousarray(rules[:, third])
+    return RuleGroups(starts, seconds, heads, thirds, np.exp(pcfg.binary_logp[order]))
 
 
 def lexical_rules(pcfg: GrammarRules) -> LexicalRules:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from truesource.evaluation.core.cost import LongSentences, long_sentences
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.pcfg import PCFG
+from truesource.grammar.pcfg import PCFG, language
 
 GRAMMAR = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 
@@ -33,6 +35,20 @@ def test_a_linear_grammar_costs_as_much_as_its_sentences_are_long() -> None:
     assert one is not None and ten is not None
     assert ten.memory == 10 * one.memory < 100e6
     assert ten.seconds < 60.0  # by charts, years
+
+
+def test_a_language_of_few_cells_costs_about_as_much_as_its_sentences_are_long() -> None:
+    deep = language("cfg3b")
+    sampler = Sampler(deep, LengthRange(300, 432))
+    (sentence,) = sampler.sentences(sampler.draw(1, random_state(1)))
+    words = deep.encode(sentence).reshape(-1, 1)
+    assert [deep.exact.charts().growth(words, outside=masked) for masked in (False, True)] == [1, 1]
+    assert deep.exact.charts().growth(words, LengthRange(300, 432)) == 1
+    assert deep.exact.charts().growth(words[::-1]) == 1
+    assert GRAMMAR.exact.charts().growth(GRAMMAR.encode(["a"] * 300).reshape(-1, 1)) == 3
+    found = long_sentences(deep, [sentence])
+    assert found is not None
+    assert found.seconds > 0.0
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(50.0, "about 50 s"), (600.0, "10 min"), (36000.0, "10.0 h")])

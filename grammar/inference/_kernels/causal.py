@@ -20,7 +20,7 @@ from truesource.grammar._kernels.rules import (
     ChartRules,
     LexicalRules,
     PairRules,
-    ParentRules,
+    RuleGroups,
     SparseRows,
 )
 
@@ -172,7 +172,7 @@ def _spread_owed(omega, room, block, corners: SparseRows, chains: SparseRows, al
 
 
 @kernel(fastmath={"contract"})
-def _advance(begun, alive, inside, present, j, room, block, groups: ParentRules, acc, omega):
+def _advance(begun, alive, inside, present, j, room, block, groups: RuleGroups, acc, omega):
     """Weight of what can start after word j: ``omega[c] += p begun[i, A] B(i, j)[b]`` over i and rules A -> b c.
 
     Per parent and left child, all starts i are summed before the rules are applied; ``block`` rows of tokens

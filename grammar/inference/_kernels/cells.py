@@ -1,0 +1,447 @@
+"""Kernels: inside, prefix and outside probabilities of single sentences that visit no cell which is zero.
+
+A cell is a span and a symbol that can cover it. A chart is a list of cells, column by column (a column: all spans with
+one end). Each cell is added to what it is the right child of, and links lead to the cells that meet it; so time follows
+the cells that are not zero, not the spans. `causal` takes what is dense, in batches. Scales and caps are as there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from truesource.grammar._kernels.cells import Begun, Cells, ColumnSums, Space, Waiting
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, RuleGroups, SparseRows
+
+SPREAD_SHARE = 8  #: of the sums over tokens owed, a sentence may need one in so many
+OUTSIDE = 4  #: times the operations of the inside pass, the outside pass may need
+
+
+@kernel
+def _space(n, n_states, owed, most):
+    column = ColumnSums(np.zeros((n, n_states)), np.empty((n, n_states), np.int32), np.zeros(n, np.int32))
+    begun = Begun(
+        np.empty(((n + 1) * n_states, owed)),
+        np.empty((n + 1) * n_states, np.int32),
+        np.full((n + 1, n_states), -1, np.int32),
+        np.zeros(n + 1, np.int64),
+        np.empty((n_states, owed)),
+        np.empty(n_states, np.int32),
+        np.zeros(1, np.int64),
+        np.zeros(n_states, np.bool_),
+    )
+    nothing = np.full((n + 1, n_states), -1, np.int32)
+    waiting = Waiting(np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most))
+    return Space(column, begun, nothing, nothing.copy(), np.zeros(n_states), np.empty(n_states, np.int32), waiting)
+
+
+@kernel
+def _add(sums, listed, n_listed, i, symbol, amount):
+    """Adds to the sum of a span; an amount that underflowed leaves no trace."""
+    if amount > 0.0:
+        if sums[i, symbol] == 0.0:
+            listed[i, n_listed[i]] = symbol
+            n_listed[i] += 1
+        sums[i, symbol] += amount
+
+
+@kernel
+def _close(column: ColumnSums, i, rows: SparseRows, closed, symbols):
+    """Unary chains over one span: ``closed = M^T sums`` for a sparse matrix M by rows; returns how many symbols."""
+    sums, listed, n_listed = column
+    row_start, target, value = rows
+    count = 0
+    for x in range(n_listed[i]):
+        b = listed[i, x]
+        weight = sums[i, b]
+        sums[i, b] = 0.0
+        for e in range(row_start[b], row_start[b + 1]):
+            amount = value[e] * weight
+            if amount > 0.0:
+                a = target[e]
+                if closed[a] == 0.0:
+                    symbols[count] = a
+                    count += 1
+                closed[a] += amount
+    n_listed[i] = 0
+    return count
+
+
+@kernel
+def _place(omega, listed, n_listed, marked, c, width):
+    """Makes room for a symbol among those that can start next."""
+    if not marked[c]:
+        marked[c] = True
+        listed[n_listed[0]] = c
+        n_listed[0] += 1
+        omega[c, :width] = 0.0
+
+
+@kernel(fastmath={"contract"})
+def _climb(begun: Begun, j, c, low, high, width, chains: SparseRows):
+    """Adds ``omega[c, low:high]`` to the rows of the symbols at the ends of its chains."""
+    rows, symbol, number, until, omega, _, _, _ = begun
+    chain_start, chain_to, chain_weight = chains
+    for e in range(chain_start[c], chain_start[c + 1]):
+        a = chain_to[e]
+        if number[j, a] < 0:
+            number[j, a] = until[j]
+            symbol[until[j]] = a
+            rows[until[j], :width] = 0.0
+            until[j] += 1
+        row = number[j, a]
+        for r in range(low, high):
+            rows[row, r] += chain_weight[e] * omega[c, r]
+
+
+@kernel(fastmath={"contract"})
+def _owe(begun: Begun, row, low, high, width, steps: OwedSteps):
+    """Adds ``rows[row, low:high]`` to what starts below it, with what is then owed; returns how many products."""
+    rows, symbol, _, _, omega, listed, n_listed, marked = begun
+    while low < high and rows[row, low] == 0.0:
+        low += 1
+    while low < high and rows[row, high - 1] == 0.0:
+        high -= 1
+    if low == high:
+        return 0
+    products = 0
+    for s in range(steps.start[symbol[row]], steps.start[symbol[row] + 1]):
+        c, first, last = steps.child[s], steps.first[s], min(steps.last[s], width - 1 - low)
+        if first > last:
+            continue
+        _place(omega, listed, n_listed, marked, c, width)
+        if high - low <= last - first:  # the longer loop within
+            for r in range(low, high):
+                weight = rows[row, r]
+                for d in range(first, min(last + 1, width - r)):
+                    omega[c, r + d] += steps.mass[s, d] * weight
+        else:
+            for d in range(first, last + 1):
+                weight = steps.mass[s, d]
+                for r in range(low, min(high, width - d)):
+                    omega[c, r + d] += weight * rows[row, r]
+        products += (high - low) * (last + 1 - first)
+    return products
+
+
+@kernel
+def _spread(begun: Begun, j, width, steps: OwedSteps, chains: SparseRows):
+    """What can start after word j, by tokens owed below ``width``; uses up ``omega``.
+
+    ``chains`` keep the number of tokens owed, each left corner of a binary rule in ``steps`` adds what its right sister
+    yields. Symbols that are left corners of each other are done together, from few to many tokens owed.
+
+    Returns:
+        Whether the sums over ``steps`` were few enough to go on.
+    """
+    number, until, listed, n_listed, marked = begun.row, begun.until, begun.listed, begun.n_listed, begun.marked
+    until[j] = until[j - 1] if j > 0 else 0
+    allowed = steps.child.size * width * width // 2 // SPREAD_SHARE
+    if steps.order.size == 0:  # sentences of any length: `chains` have every left corner
+        for x in range(n_listed[0]):
+            _climb(begun, j, listed[x], 0, width, width, chains)
+    for k in range(steps.block.size - 1):
+        block = steps.order[steps.block[k] : steps.block[k + 1]]
+        step = 1 if steps.loop[k] else max(width, 1)
+        for r in range(0, width, step):
+            for c in block:
+                if marked[c]:
+                    _climb(begun, j, c, r, r + step, width, chains)
+            for a in block:
+                if number[j, a] >= 0:
+                    allowed -= _owe(begun, number[j, a], r, r + step, width, steps)
+        if allowed < 0:
+            break
+    for x in range(n_listed[0]):
+        marked[listed[x]] = False
+    n_listed[0] = 0
+    return allowed >= 0
+
+
+@kernel
+def _starts(begun: Begun, j, width, low, starts):
+    """Sums over tokens owed, those from ``low`` on, of position j in ``starts`` (S,); total and smallest weight."""
+    rows, symbol, until = begun.rows, begun.symbol, begun.until
+    starts[:] = 0.0
+    total, smallest = 0.0, np.inf
+    for row in range(until[j - 1] if j > 0 else 0, until[j]):
+        fewer, allowed = 0.0, 0.0
+        for r in range(width):
+            weight = rows[row, r]
+            if weight > 0.0:
+                smallest = min(smallest, weight)
+            if r < low:
+                fewer += weight
+            else:
+                allowed += weight
+        total += fewer + allowed
+        starts[symbol[row]] = allowed
+    return total, smallest
+
+
+@kernel
+def _advance(begun: Begun, cells: Cells, first, last, width, groups: RuleGroups):
+    """What can start after the cells ``first..last-1`` of a column: ``p begun[i, A] B(i, j)[b]`` for rules A -> b c."""
+    rows, _, number, _, omega, listed, n_listed, marked = begun
+    group_start, parent, rule_start, right, prob = groups
+    for x in range(first, last):
+        i, b, inside = cells.begin[x], cells.symbol[x], cells.value[x]
+        for g in range(group_start[b], group_start[b + 1]):
+            row = number[i, parent[g]]
+            if row < 0:
+                continue
+            for e in range(rule_start[g], rule_start[g + 1]):
+                weight, c = prob[e] * inside, right[e]
+                _place(omega, listed, n_listed, marked, c, width)
+                for r in range(width):
+                    omega[c, r] += weight * rows[row, r]
+
+
+@kernel
+def _last(n_listed, i):
+    """The last span up to ``i`` that has a sum; a loop of its own, as the caller's would count references."""
+    while i >= 0 and n_listed[i] == 0:
+        i -= 1
+    return i
+
+
+@kernel
+def _column(word, j, scale, cap, allowed, cells: Cells, count, space: Space, rules: CellRules, capped, smallest):
+    """The cells of spans that end after word j (0-based); ``capped`` (2,) and ``smallest`` (n+1,) as in the pass.
+
+    Returns:
+        The number of cells, and the operations left of ``allowed``, below zero where they did not do.
+    """
+    sums, listed, n_listed = space.column
+    begun, last_end, last_begin = space.begun.row, space.last_end, space.last_begin
+    closed, symbols = space.closed, space.listed
+    group_start, second, rule_start, third, prob = rules.by_right
+    lex_start, lex_parent, lex_prob = rules.lexicon
+    begin, end, symbol, weight, same_end, same_begin = cells
+    if word >= 0:
+        for r in range(lex_start[word], lex_start[word + 1]):
+            _add(sums, listed, n_listed, j, lex_parent[r], lex_prob[r] * scale)
+    i = _last(n_listed, j)
+    while i >= 0 and allowed >= 0:
+        n_closed = _close(space.column, i, rules.chains, closed, symbols)
+        allowed -= n_closed
+        for x in range(n_closed):
+            a = symbols[x]
+            value = min(closed[a], cap)
+            closed[a] = 0.0
+            if count == begin.size:
+                allowed = np.int64(-1)
+                continue
+            if not value < cap:
+                capped[0] = True
+                capped[1] |= begun[i, a] >= 0
+            smallest[j + 1] = min(smallest[j + 1], value)
+            begin[count], end[count], symbol[count], weight[count] = i, j + 1, a, value
+            same_end[count], same_begin[count] = last_end[j + 1, a], last_begin[i, a]
+            last_end[j + 1, a] = last_begin[i, a] = count
+            count += 1
+            for g in range(group_start[a], group_start[a + 1]):
+                left = last_end[i, second[g]]
+                while left >= 0:
+                    product = weight[left] * value
+                    for e in range(rule_start[g], rule_start[g + 1]):
+                        _add(sums, listed, n_listed, begin[left], third[e], prob[e] * product)
+                    allowed -= rule_start[g + 1] - rule_start[g]
+                    left = same_end[left]
+            allowed -= group_start[a + 1] - group_start[a]
+        i = _last(n_listed, i - 1)
+    return count, allowed
+
+
+@kernel
+def _outside(n, start, cap, allowed, cells: Cells, space: Space, rules: CellRules, leaves):
+    """Outside weights of the preterminals, unary chains above them included, to ``leaves`` (n, S).
+
+    Columns from the last to the first, spans of each from the longest. What a span adds to the left child of a rule,
+    whose column comes later, waits in a list of that column.
+
+    Returns:
+        Whether an entry was capped, and the operations left of ``allowed``, below zero where they did not do.
+    """
+    sums, listed, n_listed = space.column
+    last_end, last_begin, closed, symbols = space.last_end, space.last_begin, space.closed, space.listed
+    group_start, second, rule_start, third, prob = rules.by_parent
+    begin, end, _, inside, same_end, same_begin = cells
+    latest = np.full(n + 1, -1, np.int32)  # of each column, the last addition that waits
+    before, at, child, amount = space.waiting
+    count = 0
+    capped = False
+    leaves[:] = 0.0
+    for j in range(n, 0, -1):
+        if j == n:
+            _add(sums, listed, n_listed, 0, start, 1.0)
+        waiting = latest[j]
+        while waiting >= 0:
+            _add(sums, listed, n_listed, at[waiting], child[waiting], amount[waiting])
+            waiting = before[waiting]
+        for i in range(j):
+            if n_listed[i] == 0:
+                continue
+            n_closed = _close(space.column, i, rules.closure, closed, symbols)
+            for x in range(n_closed):
+                a = symbols[x]
+                value = min(closed[a], cap)
+                closed[a] = 0.0
+                capped |= not value < cap
+                if j - i == 1:
+                    leaves[i, a] = value
+                    continue
+                for g in range(group_start[a], group_start[a + 1]):
+                    b = second[g]
+                    for e in range(rule_start[g], rule_start[g + 1]):
+                        c, weight = third[e], prob[e] * value
+                        allowed -= 1
+                        left = last_begin[i, b]
+                        while left >= 0:
+                            if end[left] < j:
+                                _add(sums, listed, n_listed, end[left], c, weight * inside[left])
+                            allowed -= 1
+                            left = same_begin[left]
+                        right = last_end[j, c]
+                        while right >= 0:
+                            k = begin[right]
+                            if k > i and count == at.size:
+                                allowed = np.int64(-1)
+                            elif k > i:
+                                before[count], at[count], child[count] = latest[k], i, b
+                                amount[count] = weight * inside[right]
+                                latest[k] = count
+                                count += 1
+                            allowed -= 1
+                            right = same_end[right]
+            if allowed < 0:
+                return capped, allowed
+    return capped, allowed
+
+
+@kernel
+def _clear(n, cells: Cells, count, space: Space):
+    """Leaves ``space`` as it was before a sentence."""
+    for x in range(count):
+        space.last_end[cells.end[x], cells.symbol[x]] = -1
+        space.last_begin[cells.begin[x], cells.symbol[x]] = -1
+    begun, column = space.begun, space.column
+    first = 0
+    for j in range(n + 1):
+        for row in range(first, begun.until[j]):
+            begun.row[j, begun.symbol[row]] = -1
+        first = max(first, begun.until[j])
+        begun.until[j] = 0
+    for x in range(begun.n_listed[0]):
+        begun.marked[begun.listed[x]] = False
+    begun.n_listed[0] = 0
+    for i in range(n):
+        for x in range(column.n_listed[i]):
+            column.sums[i, column.listed[i, x]] = 0.0
+        column.n_listed[i] = 0
+
+
+@kernel
+def _sentence(words, w, start, window: OwedWindow, cap, limit, steps, corners, cells, space, rules, found: CellPass):
+    """A left-to-right pass over column ``w`` of ``words`` (n, W).
+
+    Returns:
+        The number of cells, that of operations, and whether they did.
+    """
+    n = words.shape[0]
+    low, high, weight, free = window
+    starts, totals, inside, begun = (
+        found.starts[w],
+        found.totals[:, w],
+        found.smallest[0, :, w],
+        found.smallest[1, :, w],
+    )
+    allowed, count, dead = np.int64(0), 0, False
+    _, _, _, _, omega, listed, n_listed, marked = space.begun
+    _place(omega, listed, n_listed, marked, start, omega.shape[1])
+    omega[start, 0] = weight
+    for j in range(n + 1):
+        width = 1 if free else max(high - j, 0)
+        if not _spread(space.begun, j, width, steps, corners):
+            return count, limit * j - allowed, False
+        totals[j], begun[j] = _starts(space.begun, j, width, 0 if free else low - j - 1, starts[j])
+        total = 0.0
+        if j < n and words[j, w] >= 0:
+            for r in range(rules.lexicon.start[words[j, w]], rules.lexicon.start[words[j, w] + 1]):
+                total += starts[j, rules.lexicon.parent[r]] * rules.lexicon.prob[r]
+        if dead:
+            starts[j] = 0.0
+        if j == n:
+            break
+        if not dead:
+            found.conditional[j, w] = total
+            dead = total == 0.0
+        scale = 1.0 / total if total > 0.0 else 1.0
+        found.scales[j, w] = scale
+        first = count
+        count, allowed = _column(
+            words[j, w], j, scale, cap, allowed + limit, cells, count, space, rules, found.capped[:, w], inside
+        )
+        if allowed < 0:
+            return count, limit * (j + 1) - allowed, False
+        whole = space.last_end[j + 1, start]
+        if (free or low <= j + 1 <= high) and whole >= 0 and cells.begin[whole] == 0:
+            found.stop[j + 1, w] = weight * cells.value[whole]
+        width = 1 if free else max(high - j - 1, 0)
+        _advance(space.begun, cells, first, count, width, rules.by_left)
+        if dead and free and n_listed[0] == 0:
+            for c in range(marked.size):
+                _place(omega, listed, n_listed, marked, c, 1)
+                omega[c, 0] = 1.0
+    return count, limit * n - allowed, True
+
+
+@kernel
+def passes(
+    words, start, window: OwedWindow, cap, limit, outside, steps: OwedSteps, corners: SparseRows, rules: CellRules
+):
+    """A left-to-right pass over each column of ``words`` (n, W), -1 unknown, and its outside weights if ``outside``.
+
+    Gives up on sentences that need more than about ``limit`` operations a word. Impossible words are treated as in
+    `causal.free` and `causal.conditioned`. ``corners`` are the rows of the left-corner closure, with no ``steps``;
+    given a range of lengths, those of the unary closure.
+    """
+    n, width = words.shape
+    n_states = rules.closure.start.size - 1
+    found = CellPass(
+        np.zeros((n, width)),
+        np.zeros((n + 1, width)),
+        np.empty((width, n + 1, n_states)),
+        np.ones((n, width)),
+        np.zeros((n + 1, width)),
+        np.zeros((3, width), np.bool_),
+        np.full((2, n + 1, width), np.inf),
+        np.full(width, -1, np.int64),
+        np.zeros(width, np.int64),
+        np.empty((width, n if outside else 0, n_states)),
+    )
+    most = min(limit * n, n * (n + 1) // 2 * n_states)
+    space = _space(n, n_states, 1 if window.free else window.high, most if outside else 0)
+    cells = Cells(
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most),
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+    )
+    for w in range(width):
+        count, found.operations[w], done = _sentence(
+            words, w, start, window, cap, limit, steps, corners, cells, space, rules, found
+        )
+        if done and outside:
+            found.capped[2, w], left = _outside(
+                n, start, cap, OUTSIDE * limit * n, cells, space, rules, found.leaves[w]
+            )
+            done = left >= 0
+        if done:
+            found.cells[w] = count
+        else:
+            found.capped[:, w] = True
+        _clear(n, cells, count, space)
+    return found
