@@ -14,6 +14,7 @@ known where the transformed language has a grammar again: a reversal mirrors eve
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -23,7 +24,7 @@ from pydantic import Field, ValidationError
 
 from truesource.grammar.errors import InputError
 from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings, split_reference
+from truesource.grammar.settings import Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,9 +41,9 @@ class Transform(Settings):
 
     name: ClassVar[str]
 
+    @abstractmethod
     def permutation(self, n: int) -> IntArray:
         """Which word of the original stands at each place of a sentence of ``n`` words, (n,)."""
-        raise NotImplementedError
 
     def grammar(self, pcfg: PCFG) -> PCFG | None:
         """The grammar of the transformed language, None where there is none to be had."""
@@ -65,8 +66,7 @@ class Transform(Settings):
         return found
 
     def __str__(self) -> str:
-        settings = ",".join(f"{key}={value}" for key, value in self.model_dump().items())
-        return f"{self.name}:{settings}" if settings else self.name
+        return join_reference(self.name, self.model_dump())
 
 
 class Reversal(Transform):

@@ -72,3 +72,16 @@ def split_reference(text: str) -> tuple[str, dict[str, str]]:
             f"write settings as {name or 'name'}:key=value,key=value, each once, not as {text!r}", code="bad-setting"
         )
     return name, values
+
+
+def join_reference(name: str, values: Mapping[str, Any]) -> str:
+    """``name:key=value,key=value``, which `split_reference` reads; values that are None are left out."""
+    given = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
+    return f"{name}:{given}" if given else name
+
+
+def written(value: Any) -> str:
+    """A setting's value as a reference has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.as_posix() if isinstance(value, Path) else str(value)

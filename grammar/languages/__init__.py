@@ -7,6 +7,7 @@ of the language. A *reference* names one language and its settings: ``dyck``, ``
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import re
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from truesource.grammar.errors import InputError
-from truesource.grammar.settings import split_reference
+from truesource.grammar.settings import join_reference, split_reference
 
 if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import Language, LanguageSettings
@@ -40,8 +41,10 @@ def presets() -> dict[str, str]:
 
 def is_reference(text: str | Path, path: str | Path | None = None) -> bool:
     """Whether a text names a language; a file or folder of that name, or at ``path``, comes first."""
+    if os.path.exists(path or text):  # noqa: PTH110 - a long reference is no path, and pathlib raises for it
+        return False
     name = str(text).partition(":")[0]
-    return (name in languages() or name in presets()) and not Path(path or text).exists()
+    return name in languages() or name in presets()
 
 
 def missing(text: str | Path, path: str | Path | None = None) -> InputError:
@@ -99,8 +102,4 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
 
 def reference(name: str, settings: LanguageSettings) -> str:
     """The language and all its settings, in a form that `parse` reads."""
-    from truesource.grammar.languages.shared.language import written
-
-    values = settings.model_dump()
-    given = ",".join(f"{key}={written(value)}" for key, value in values.items() if value is not None)
-    return f"{name}:{given}" if given else name
+    return join_reference(name, settings.model_dump())

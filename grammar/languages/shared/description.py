@@ -9,8 +9,9 @@ from typing import Literal, get_args, get_origin
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
 
-from truesource.grammar.languages.shared.language import LanguageSettings, written
+from truesource.grammar.languages.shared.language import LanguageSettings
 from truesource.grammar.records import plain_number
+from truesource.grammar.settings import written
 
 _AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
 

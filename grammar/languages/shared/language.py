@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
@@ -32,9 +32,9 @@ class LanguageSettings(Settings):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
+    @abstractmethod
     def n_rules(self) -> int:
         """Number of rules of the grammar, or more; computed before any memory is taken."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,3 @@ class Language:
     settings: type[LanguageSettings]
     build: Callable[[Any], GrammarRules]  #: the grammar of settings; symbols and probabilities are all its own
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: names for some settings, such as cfg3b
-
-
-def written(value: Any) -> str:
-    """A setting's value as a reference has it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.as_posix() if isinstance(value, Path) else str(value)
