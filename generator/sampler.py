@@ -19,6 +19,7 @@ from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import height_mass
+from truesource.grammar.inference.length import extent
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.tree import Tree
 
@@ -95,10 +96,7 @@ class Sampler:
             raise InputError(self._why_impossible(lengths))
         self.log_mass = math.log(total)
         self._mass = mass
-        some = mass > 0.0
-        least = np.where(some.any(axis=1), some.argmax(axis=1), lengths.high + 1)
-        greatest = np.where(some.any(axis=1), lengths.high - some[:, ::-1].argmax(axis=1), 0)
-        self._sizes = np.stack([least, greatest], axis=1)
+        self._sizes = np.stack(extent(mass), axis=1)
         weights = np.exp(self.logp)
         unary = slice(self.n_binary, self.first_lexical)
         weights[unary] *= mass[self.left[unary], 1]

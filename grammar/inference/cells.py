@@ -10,6 +10,7 @@ import numpy as np
 from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, SparseRows
 from truesource.grammar.arrays import BoolArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.length import extent
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
@@ -110,9 +111,7 @@ class CellCharts:
             order = np.argsort(parent, kind="stable")
             child = np.repeat(np.arange(size, dtype=np.int32), np.diff(start))[order]
             starts = np.searchsorted(parent[order], np.arange(size + 1)).astype(np.int32)
-            there = mass[order] > 0.0
-            first = there.argmax(axis=1).astype(np.int32)
-            last = np.where(there.any(axis=1), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1), -1).astype(np.int32)
+            first, last = (place.astype(np.int32) for place in extent(mass[order]))
             self._steps[lengths] = OwedSteps(starts, child, mass[order], first, last, *self._left_corner_blocks)
         return self._steps[lengths]
 

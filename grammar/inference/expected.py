@@ -10,6 +10,7 @@ from truesource.grammar._kernels.rules import LengthTable
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
+from truesource.grammar.inference.length import extent
 from truesource.grammar.pcfg import PCFG
 
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
@@ -18,11 +19,7 @@ SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse
 def length_table(pcfg: PCFG, high: int) -> LengthTable:
     """Inside masses of every symbol up to ``high`` tokens."""
     masses = np.ascontiguousarray(pcfg.exact.length_masses(high).T)
-    some = masses > 0.0
-    found = some.any(axis=1)
-    first = np.where(found, some.argmax(axis=1), high + 1)
-    last = np.where(found, high - some[:, ::-1].argmax(axis=1), 0)
-    return LengthTable(masses, np.ascontiguousarray(masses[:, ::-1]), first, last)
+    return LengthTable(masses, np.ascontiguousarray(masses[:, ::-1]), *extent(masses))
 
 
 def range_table(pcfg: PCFG, lengths: LengthRange) -> tuple[LengthTable, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.grammar._kernels.rules import PairRules
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference._kernels import length as kernels
 
 
@@ -21,3 +21,11 @@ def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_c
         unary_closure: (S, S).
     """
     return np.asarray(kernels.length_masses(high, lexical_sums, pairs, unary_closure))
+
+
+def extent(masses: FloatArray) -> tuple[IntArray, IntArray]:
+    """First and last place of each row of ``masses`` (R, N) that is not zero, (R,) each; N and 0 where all are zero."""
+    some = masses > 0.0
+    found = some.any(axis=1)
+    last = masses.shape[1] - 1 - some[:, ::-1].argmax(axis=1)
+    return np.where(found, some.argmax(axis=1), masses.shape[1]), np.where(found, last, 0)

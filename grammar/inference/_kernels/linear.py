@@ -102,31 +102,29 @@ def _tags(word, lexicon: WideLexicon, above: WideRows, tags: WideVector):
 
 
 @kernel
-def _move(v: WideVector, moves: StateMoves, tagm, tage, out: WideVector):
-    """One token read from the states of ``v``, with the weights of its tags; chains not yet."""
+def _pass(v: WideVector, moves: StateMoves, given, givenm, givene, other, out: WideVector):
+    """The moves from the states of ``v``, each with the weight of its ``given`` end, added up by its ``other`` end."""
     _clear(out)
     for x in range(v.size[0]):
         q = v.listed[x]
         for s in range(moves.start[q], moves.start[q + 1]):
-            t = moves.tag[s]
-            if tagm[t] != 0.0:
-                tm, te = _times(moves.m[s], moves.e[s], tagm[t], tage[t])
+            t = given[s]
+            if givenm[t] != 0.0:
+                tm, te = _times(moves.m[s], moves.e[s], givenm[t], givene[t])
                 tm, te = _times(tm, te, v.m[q], v.e[q])
-                _add(out, moves.to[s], tm, te)
+                _add(out, other[s], tm, te)
+
+
+@kernel
+def _move(v: WideVector, moves: StateMoves, tagm, tage, out: WideVector):
+    """One token read from the states of ``v``, with the weights of its tags; chains not yet."""
+    _pass(v, moves, moves.tag, tagm, tage, moves.to, out)
 
 
 @kernel
 def _between(v: WideVector, moves: StateMoves, laterm, latere, tags: WideVector):
     """Weight of each tag between what is before (``v``) and after (``later``), whatever the token."""
-    _clear(tags)
-    for x in range(v.size[0]):
-        q = v.listed[x]
-        for s in range(moves.start[q], moves.start[q + 1]):
-            t = moves.to[s]
-            if laterm[t] != 0.0:
-                tm, te = _times(moves.m[s], moves.e[s], laterm[t], latere[t])
-                tm, te = _times(tm, te, v.m[q], v.e[q])
-                _add(tags, moves.tag[s], tm, te)
+    _pass(v, moves, moves.to, laterm, latere, moves.tag, tags)
 
 
 @kernel
