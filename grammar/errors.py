@@ -26,6 +26,8 @@ class InputError(ValueError):
     * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;
+    * those of code that a person names, see `truesource.lmtrain.code.load_code` and
+      `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
     * ``input``: all others.
     """
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective, TokenScores
+from truesource.generator.language_model import LanguageModel, LogDistributions, Objective, TokenScores
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures.base import CountingArchitecture, NetworkArchitecture
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
+from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
@@ -25,6 +27,8 @@ from truesource.lmtrain.model_registry import architecture_of, network_names, ne
 from truesource.lmtrain.next_token import NextTokenProbabilities
 from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
+from truesource.lmtrain.ready import ready_model
+from truesource.lmtrain.references import model_reference
 from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
 from truesource.lmtrain.subwords import is_ours, is_subword
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
@@ -247,8 +251,44 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
 
 
-def load_model(folder: str | Path, *, device: str | None = None) -> TrainedModel:
-    """Load a folder as the kind of model it is.
+def load_model(reference: str | Path, *, base: Path | None = None, device: str | None = None) -> LanguageModel:
+    """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
+
+    * a folder, see `load_folder`; a `Path` is always a folder;
+    * ``file.py:name`` or ``package.module:name``: a model that is ready, see `truesource.lmtrain.ready.ready_model`;
+    * the name of an entry point of the group ``truesource.models``, which names such code;
+    * ``CODE@FOLDER``: the architecture that ``CODE`` names, trained in ``FOLDER``.
+
+    Code is run only where the reference names it, never because a folder does.
+
+    Args:
+        reference: as above.
+        base: folder that relative paths start from; None: the working folder.
+        device: of networks in folders, such as ``"cpu"``; None: a GPU when there is one.
+
+    Raises:
+        InputError: there is no such model, or it cannot be used; see the functions above.
+    """
+    named = model_reference(reference, base)
+    if named.code is None:
+        return load_folder(cast(Path, named.folder), device=device)
+    code = load_code(named.code, base)
+    return ready_model(code) if named.folder is None else _load_own(named.folder, code, device)
+
+
+def _load_own(folder: Path, code: Code, device: str | None) -> LanguageModel:
+    try:
+        loading = import_module("truesource.lmtrain.own.loading")
+    except ModuleNotFoundError:
+        raise InputError(
+            f"{code.name} was named for a folder, but architectures of one's own are not supported yet", folder
+        ) from None
+    model: LanguageModel = loading.load_own(folder, code, device)
+    return model
+
+
+def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
+    """Load a folder as the kind of model it is; no code in the folder is run.
 
     Networks of an architecture known here whose tokeniser has whole words come as `CausalModel` or `MaskedModel`,
     whoever made them (see `truesource.lmtrain.whole_words`), counts as `NgramModel`

@@ -44,7 +44,7 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_registry import architecture
-from truesource.lmtrain.models import TrainedModel, load_model
+from truesource.lmtrain.models import TrainedModel, load_folder
 from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
@@ -121,14 +121,14 @@ def train(
             if tokenizer is not None:
                 raise InputError(f"{model.architecture} makes its own tokeniser; leave it out")
             from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor))
-            return load_model(out)
+            return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")
         run = TrainingRun(model, training, train_split, dev_split, seed, monitor, tokenizer)
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))
-    return load_model(out)
+    return load_folder(out)
 
 
 def _claim(out: Path, held: ExitStack, *, force: bool) -> None:

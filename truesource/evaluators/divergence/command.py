@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -57,7 +57,7 @@ def command(
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
-    trained = load_model(model)
+    trained: Any = load_model(model)
     if not hasattr(trained, "distributions"):
         raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
     require_tokens(transform, trained.objective, "a divergence from the truth")

@@ -35,8 +35,9 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.report.figures import standalone
 
     pcfg, transform = run.text_grammar
+    trained: Any = load_model(run.folder / "models" / model.name)
     found = measure(
-        load_model(run.folder / "models" / model.name),
+        trained,
         pcfg,
         run.corpus.sentences(run.config.evaluation.split),
         run.settings(DivergenceSettings),

@@ -82,12 +82,12 @@ def probe_model(
         InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
             sentence is too long, there are fewer than two labels, or too few word types.
     """
-    from truesource.lmtrain.models import load_model
+    from truesource.lmtrain.models import load_folder
     from truesource.lmtrain.probing.hidden_states import require_network
     from truesource.lmtrain.probing.linear import fit_linear
     from truesource.lmtrain.snapshots import checkpoints
 
-    model = load_model(folder)
+    model = load_folder(folder)
     require_network(model)
     if settings.given == "left" and model.objective != "causal":
         raise NothingToMeasureError("a masked model reads the whole sentence; given: left is for causal ones", "masked")
@@ -98,7 +98,7 @@ def probe_model(
     values, notes = _word_values(model, pcfg, sentences, lengths, experiment.targets, settings)
     layers: list[LayerResult] = []
     for step, path in steps[:-1]:
-        layers += _layers(load_model(path), sentences, experiment, settings, step)
+        layers += _layers(load_folder(path), sentences, experiment, settings, step)
     last = steps[-1][0] if steps else None
     final = _layers(model, sentences, experiment, settings, last, full=True, values=values)
     best = best_layer(final)

@@ -1,0 +1,249 @@
+"""Code that a person names, as ``file.py:name`` or ``package.module:name``: imported once, with its digest.
+
+Code runs here only because somebody wrote its name on the command line, in a configuration or in a call. Nothing that
+is read from a model folder may come here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from truesource.grammar.errors import InputError
+
+_NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_CODE = re.compile(rf".+:{_NAMES}")
+_MODULE = re.compile(_NAMES)
+_SHOWN = 5  #: names of a module that a message lists
+_files: dict[Path, tuple[ModuleType, str]] = {}  #: modules of files that this process has imported, and their digests
+_neighbours: dict[str, Path] = {}  #: top-level modules that such files imported from their own folder
+_lock = threading.RLock()  # code may name other code while it is imported
+
+
+@dataclass(frozen=True)
+class Code:
+    """An object that a person named."""
+
+    object: Any
+    name: str  #: the text as given
+    source: Path | None  #: file that the code stands in; None: it has none that can be read
+    digest: str | None  #: SHA-256 of that file, as it was when it was imported
+
+    def call(self, *args: Any, **settings: Any) -> Any:
+        """What the object returns, with its folder first on the search path of modules.
+
+        Raises:
+            InputError: it cannot be called (code ``not-callable``), or it raises (``code-failed``).
+        """
+        if not callable(self.object):
+            kind = type(self.object).__name__
+            raise InputError(f"{self.name} is {_article(kind)}, which cannot be called", code="not-callable")
+        with code_errors(f"{self.name}", self.source), _first_on_path(self.source and self.source.parent):
+            return self.object(*args, **settings)
+
+
+def is_code(text: str) -> bool:
+    """Whether a text has the form of code, ``file.py:name`` or ``package.module:name``; nothing is looked up."""
+    return _CODE.fullmatch(text) is not None
+
+
+def load_code(text: str, base: Path | None = None) -> Code:
+    """Import what a text names.
+
+    A file is imported once per process, as a module of its own, with its folder first on the search path so that it can
+    import the files beside it. A module of a package is found as by ``import``, and after that in ``base``.
+
+    Args:
+        text: ``file.py:name`` or ``package.module:name``; the name may have dots, as ``Class.method``.
+        base: folder that a relative path of a file starts from; None: the working folder.
+
+    Raises:
+        InputError: the text has another form (code ``not-code``), there is no such file (``missing``), it is not a file
+            of Python (``not-python``), there is no such module (``no-module``) or name (``no-name``), or the module
+            raises while it is imported (``import-failed``).
+    """
+    if not is_code(text):
+        raise InputError(f"{text!r} does not name code; write file.py:name or package.module:name", code="not-code")
+    where, _, name = text.rpartition(":")
+    with _lock:
+        source = (base or Path()).joinpath(Path(where).expanduser())
+        if where.endswith(".py") or not _MODULE.fullmatch(where) or source.is_file():
+            module, digest = _import_file(source, text)
+            return Code(_named(module, name, source), text, source, digest)
+        module = _import_module(where, text, base)
+    file = _source_of(module)
+    found = _named(module, name, file or where)
+    return Code(found, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
+
+
+@contextmanager
+def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
+    """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
+
+    Args:
+        what: the code that runs, such as ``gru.py:GRU``.
+        source: its file; None: unknown.
+        code: of the error.
+
+    Raises:
+        InputError: something was raised; an `InputError` keeps its sentence and its code.
+    """
+    try:
+        yield
+    except InputError as error:
+        if error.path is not None or source is None:
+            raise
+        raise InputError(error.reason, source, line_of(error, source), code=error.code) from error
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:
+        line = None if source is None else line_of(error, source)
+        raise InputError(f"{what} raises {_said(error)}", source, line, code=code) from error
+
+
+def line_of(error: BaseException, source: Path) -> int | None:
+    """The line of a file that raised an exception; None: the file is not in its traceback."""
+    if isinstance(error, SyntaxError) and error.filename == str(source):
+        return error.lineno
+    line, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == str(source):
+            line = step.tb_lineno
+        step = step.tb_next
+    return line
+
+
+def _import_file(source: Path, text: str) -> tuple[ModuleType, str]:
+    if source.suffix != ".py":
+        raise InputError(f"{text!r} names code, but the file before the colon is not a .py file", code="not-python")
+    if not source.is_file():
+        raise InputError("there is no such file of code", source, code="missing")
+    place = source.resolve()
+    if place in _files:
+        return _files[place]
+    content = source.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    unique = f"truesource_code_{source.stem}_{hashlib.sha256(str(place).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(unique, source)
+    if spec is None:
+        raise InputError("this is not a file of Python", source, code="not-python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[unique] = module  # classes of the file find their module there
+    try:
+        with _import_errors(source), _own_neighbours(place.parent), _first_on_path(source.parent):
+            # not through the cache of bytecode, which does not see two changes within a second
+            exec(compile(content, str(source), "exec", dont_inherit=True), module.__dict__)
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    _files[place] = module, digest
+    return module, digest
+
+
+def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
+    folder = str((base or Path()).resolve())
+    sys.path.append(folder)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{where}.".startswith(f"{error.name}."):
+            raise InputError(
+                f"there is no module {error.name!r} here or among the installed packages, which {text!r} names",
+                code="no-module",
+            ) from error
+        raise InputError(f"{where} cannot be imported: it raises {_said(error)}", code="import-failed") from error
+    except (InputError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{where} cannot be imported: it raises {_said(error)}", code="import-failed") from error
+    finally:
+        sys.path.remove(folder)
+
+
+@contextmanager
+def _import_errors(source: Path) -> Iterator[None]:
+    with code_errors("this file cannot be imported: it", source, "import-failed"):
+        yield
+
+
+def _named(module: ModuleType, name: str, where: Path | str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            raise InputError(f"there is no {name!r} here; {_names_of(module)}", where, code="no-name") from None
+    return found
+
+
+def _names_of(module: ModuleType) -> str:
+    """The first names that a module itself defines, for a message."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and not inspect.ismodule(value)
+        and getattr(value, "__module__", module.__name__) == module.__name__
+    ]
+    if not own:
+        return "the module defines no names"
+    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    return f"the module defines {', '.join(own[:_SHOWN])}{more}"
+
+
+def _source_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if isinstance(file, str) and file.endswith(".py") and Path(file).is_file() else None
+
+
+@contextmanager
+def _first_on_path(folder: Path | None) -> Iterator[None]:
+    if folder is None:
+        yield
+        return
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        if entry in sys.path:  # the code may have changed the path itself
+            sys.path.remove(entry)
+
+
+@contextmanager
+def _own_neighbours(folder: Path) -> Iterator[None]:
+    """Inside the block, modules that code of another folder imported from beside it do not stand in for those here."""
+    for name in [name for name, home in _neighbours.items() if home != folder]:
+        if (folder / f"{name}.py").is_file() or (folder / name).is_dir():
+            for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+                del sys.modules[loaded]
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None)
+        if isinstance(file, str) and folder in Path(file).resolve().parents and "site-packages" not in file:
+            _neighbours[name.partition(".")[0]] = folder
+
+
+def _said(error: BaseException) -> str:
+    """Type and message of an exception, on one line of at most 200 characters."""
+    text = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return said if len(said) <= 200 else f"{said[:199]}…"
+
+
+def _article(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"

@@ -1,0 +1,83 @@
+"""References to models, as verbs, configurations and Python take them; nothing else decides what a reference is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.code import is_code
+
+GROUP = "truesource.models"  #: entry points of installed packages that name models
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """What a reference names; nothing of it has been read or run."""
+
+    text: str  #: as given
+    folder: Path | None = None  #: of a trained model
+    code: str | None = None  #: of a ready model, or, beside a folder, of the architecture that was trained there
+    base: Path | None = None  #: folder that relative paths start from; None: the working folder
+
+    @property
+    def ready(self) -> bool:
+        """Whether code alone gives the model."""
+        return self.folder is None
+
+
+def model_reference(reference: str | Path, base: Path | None = None) -> ModelReference:
+    """Decide what a reference to a model names.
+
+    In this order: a folder that exists, code (``file.py:name``, ``package.module:name``), the name of an entry point of
+    the group ``truesource.models``, code and a folder (``CODE@FOLDER``).
+
+    Args:
+        reference: as given; a `Path` is always a folder.
+        base: folder that relative paths start from; None: the working folder.
+
+    Raises:
+        InputError: it names none of these (code ``no-model``).
+    """
+    text = str(reference)
+    folder = (base or Path()).joinpath(Path(text).expanduser())
+    if isinstance(reference, Path) or folder.is_dir():
+        return ModelReference(text, folder=folder, base=base)
+    if is_code(text):
+        return ModelReference(text, code=text, base=base)
+    entry = entry_point(GROUP, text)
+    if entry is not None:
+        return ModelReference(text, code=f"{entry.module}:{entry.attr}", base=base)
+    code, trained = _code_and_folder(text)
+    if code:
+        return ModelReference(text, folder=(base or Path()).joinpath(Path(trained).expanduser()), code=code, base=base)
+    raise InputError(
+        f"there is no model {text!r}: it is not a folder, not code as file.py:name, and no installed package offers"
+        " a model of this name",
+        code="no-model",
+    )
+
+
+def entry_point(group: str, name: str) -> EntryPoint | None:
+    """The entry point of an installed package that has a name; None: there is none.
+
+    Raises:
+        InputError: two packages offer it (code ``ambiguous``).
+    """
+    found = {entry.value: entry for entry in entry_points(group=group, name=name)}
+    if len(found) > 1:
+        raise InputError(
+            f"installed packages offer {' and '.join(sorted(found))} as {name!r}; name one as code", code="ambiguous"
+        )
+    return next(iter(found.values()), None)
+
+
+def _code_and_folder(text: str) -> tuple[str, str]:
+    """The two parts of ``CODE@FOLDER``; two empty texts where it is not of this form."""
+    at = text.find("@")
+    while at >= 0:
+        if is_code(text[:at]) and text[at + 1 :]:
+            return text[:at], text[at + 1 :]
+        at = text.find("@", at + 1)
+    return "", ""
