@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from truesource.grammar.errors import InputError
 
@@ -26,6 +26,15 @@ class Settings(BaseModel):
 
     yaml_only: ClassVar[frozenset[str]] = frozenset()  #: fields without an option
     renamed: ClassVar[Mapping[str, str]] = {}  #: earlier name of a key: its name now
+
+    later: ClassVar[frozenset[str]] = frozenset()  #: fields that records of earlier versions do not have
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave fields of later versions out where they have their default, so that finished work is not made again."""
+        values: dict[str, Any] = serialise(self)
+        fields = type(self).model_fields
+        return {k: v for k, v in values.items() if k not in self.later or getattr(self, k) != fields[k].default}
 
     @model_validator(mode="before")
     @classmethod

@@ -135,13 +135,13 @@ def test_what_is_written_down_reads_back(name: str, tmp_path: Path) -> None:
         ),
         (
             BASE + "models: [{name: m, preset: tiny}, {name: m, preset: tiny, model: {architecture: bert}}]\n",
-            ["model names must differ"],
+            ["two are called"],
         ),
         (
             BASE + "corpus: {lengths: 1..128}\nmodels: [{name: m, preset: tiny}]\n",
             ["up to 128 words", "m; set its model.max_positions to 130"],
         ),
-        (BASE + "models: [{name: oracle, preset: tiny}]\n", ["'oracle' is taken"]),
+        (BASE + "models: [{name: oracle, preset: tiny}]\n", ["oracle is what the truth is called"]),
         ("", ["must be a mapping"]),
         ("- a\n- b\n", ["must be a mapping"]),
     ],

@@ -29,13 +29,24 @@ from truesource.report.svg import read_svg
 
 Record = Mapping[str, Any]
 T = TypeVar("T")
-PROVENANCE = ("truesource", "python", "platform", "cores", "seed", "command", "started", "finished", "packages")
+PROVENANCE = (
+    "truesource",
+    "python",
+    "platform",
+    "cores",
+    "seed",
+    "seeds",
+    "command",
+    "started",
+    "finished",
+    "packages",
+)
 STAGE = ("seconds", "finished", "skipped", "output", "unmeasured")
 MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
     *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
-    *("parameters", "tokenizer"),
+    *("parameters", "tokenizer", "replicate_of", "seed"),
 )
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 

@@ -48,6 +48,8 @@ class ResultRow(TypedDict):
     parameters: NotRequired[Count | None]
     training_seconds: NotRequired[float | None]  # of earlier versions, see `truesource.lmtrain.times`
     tokenizer: NotRequired[str | None]
+    replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
+    seed: NotRequired[int | None]
 
 
 @with_config(STRICT)
@@ -68,6 +70,7 @@ class ProvenanceRecord(TypedDict):
     platform: NotRequired[str | None]
     cores: NotRequired[Count | None]
     seed: NotRequired[int | None]
+    seeds: NotRequired[list[int] | None]
     command: NotRequired[str | None]
     started: NotRequired[str | None]
     finished: NotRequired[str | None]

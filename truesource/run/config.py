@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError, create_model, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, create_model, field_validator, model_validator
 
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.grammar.config import GrammarConfig
@@ -19,6 +20,9 @@ from truesource.grammar.settings import Settings
 from truesource.run.reading import read_settings
 
 S = TypeVar("S", bound=Settings)
+T = TypeVar("T")
+Seed = Annotated[int, Field(ge=0, lt=2**32)]  #: what numpy and torch take
+TAKEN = ("oracle", "oracle-causal", "oracle-masked")  #: names of the truth in tables and files
 
 
 class EvaluationConfig(Settings):
@@ -43,14 +47,41 @@ class EvaluationConfig(Settings):
 class RunConfig(Settings):
     """A whole experiment."""
 
+    later = frozenset({"seeds"})
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     title: str | None = None  #: of the report
-    seed: int = Field(1, ge=0, lt=2**32)  # what numpy and torch take
+    seed: Seed = 1
+    seeds: list[Seed] | None = Field(None, min_length=1)  #: each network is trained with each, not with ``seed``
     treebank: TreebankConfig | None = None
     grammar: GrammarConfig = GrammarConfig()
     corpus: CorpusConfig = CorpusConfig()
     models: list[ModelEntry] = []
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @property
+    def entries(self) -> list[ModelEntry]:
+        """The models that are made: with ``seeds``, replicates in the place of each network."""
+        if self.seeds is None:
+            return list(self.models)
+        made = ([m.replicate(seed) for seed in self.seeds] if m.needs_training else [m] for m in self.models)
+        return [entry for entries in made for entry in entries]
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_differ(cls, seeds: list[int] | None) -> list[int] | None:
+        if twice := repeated(seeds or []):
+            raise ValueError(f"{twice[0]} is given twice; remove one")
+        return seeds
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [entry.name for entry in self.entries]
+        if twice := repeated(names):
+            why = "" if twice[0] in repeated([model.name for model in self.models]) else ", with the seeds"
+            raise ValueError(f"models: two are called {twice[0]}{why}; rename one")
+        if taken := [name for name in names if name in TAKEN]:
+            raise ValueError(f"models: {taken[0]} is what the truth is called; rename the model")
+        return self
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -58,12 +89,9 @@ class RunConfig(Settings):
             raise ValueError(
                 "give a treebank to induce from, or else grammar: {language: NAME} or grammar: {method: file}, not both"
             )
-        names = [model.name for model in self.models]
-        if len(set(names)) < len(names) or "oracle" in names:
-            raise ValueError("model names must differ, and 'oracle' is taken")
         if self.evaluation.split not in self.corpus.splits:
             raise ValueError(f"evaluation.split {self.evaluation.split!r} is not among the splits of the corpus")
-        if self.models and "train" not in self.corpus.splits:
+        if not all(model.loaded for model in self.models) and "train" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split train for the models to learn from")
         order = self.corpus.words_order
         if order is not None and not order.has_grammar and self.evaluation.frame != "default":
@@ -76,7 +104,7 @@ class RunConfig(Settings):
         if self.corpus.lengths is not None:
             longest = self.corpus.lengths.high
             for entry in self.models:
-                most = entry.resolve()[0].longest
+                most = None if entry.loaded else entry.resolve()[0].longest
                 if most is not None and longest >= most:
                     raise ValueError(
                         f"the corpus has sentences of up to {longest} words, too long for {entry.name};"
@@ -102,6 +130,11 @@ class Measure(Protocol):
 
     def check(self, config: RunConfig) -> None:
         """Refuse a configuration without what it needs, by a ValueError."""
+
+
+def repeated(values: Sequence[T]) -> list[T]:
+    """What stands there more than once."""
+    return [value for value, number in Counter(values).items() if number > 1]
 
 
 def _switched(value: Any) -> Any:

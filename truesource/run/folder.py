@@ -9,12 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from truesource.chain.models.config import ModelEntry, Replicate
 from truesource.grammar.errors import InputError
 from truesource.grammar.settings import Settings
 from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
+    from truesource.generator.language_model import LanguageModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.pcfg import PCFG
 
@@ -57,6 +59,24 @@ class RunFolder:
         from truesource.generator.corpus import Corpus
 
         return Corpus.load(self.folder / "corpus")
+
+    def model(self, entry: ModelEntry) -> LanguageModel:
+        """The model of an entry, under the name that it has in the configuration; only after its stage."""
+        from truesource.lmtrain.models import load_model
+
+        return load_model(self.model_folder(entry))
+
+    def model_folder(self, entry: ModelEntry) -> Path:
+        """Where a model that is trained here stands."""
+        return self.folder / "models" / entry.name
+
+    def model_digest(self, entry: ModelEntry) -> str:
+        """What the stages that use a model depend on; only after its stage."""
+        return self.outputs[f"train:{entry.name}"]
+
+    def seed_of(self, entry: ModelEntry) -> int:
+        """What a model is trained with: the seed of a replicate, or that of the run."""
+        return entry.seed if isinstance(entry, Replicate) else self.config.seed
 
     def settings(self, kind: type[S]) -> S:
         """The settings of an evaluator that the configuration asks for, with the paths of its files."""

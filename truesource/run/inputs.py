@@ -27,5 +27,5 @@ def of_model(run: RunFolder, model: ModelEntry, kind: type[Settings] | None = No
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],
-        "model": run.outputs[f"train:{model.name}"],
+        "model": run.model_digest(model),
     }

@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -18,8 +19,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def provenance(seed: int, started: str) -> dict[str, Any]:
-    """Versions, machine and command of this process."""
+def provenance(seed: int, started: str, seeds: Sequence[int] | None = None) -> dict[str, Any]:
+    """Versions, machine, command and seeds of this process; ``seeds``: of the networks, where they have their own."""
     return {
         "truesource": version("truesource"),
         "python": platform.python_version(),
@@ -28,6 +29,7 @@ def provenance(seed: int, started: str) -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "command": shlex.join(["truesource", *sys.argv[1:]]),
         "seed": seed,
+        **({} if seeds is None else {"seeds": list(seeds)}),
         "started": started,
         "finished": now(),
     }

@@ -29,7 +29,7 @@ def inputs(run: RunFolder) -> Any:
 
 def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     """Write ``results.json`` and ``report.html``."""
-    names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.models)]
+    names = ["oracle-causal", "oracle-masked", *(model.name for model in run.config.entries)]
     files = [run.folder / "scores" / f"{name}.json" for name in names]
     records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))

@@ -104,7 +104,7 @@ def _run_stages(run: RunFolder, stages: Sequence[Stage], state: dict[str, Any], 
             state.pop(stage.name, None)
             write_json(state_file, {"stages": state})
             if stage.name == "report":
-                write_json(run.folder / "provenance.json", provenance(run.config.seed, started))
+                write_json(run.folder / "provenance.json", provenance(run.config.seed, started, run.config.seeds))
             begun = time.perf_counter()
             made = _make(run, stage)
             seconds = time.perf_counter() - begun

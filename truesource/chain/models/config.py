@@ -33,10 +33,15 @@ _IDLE = (
 
 
 class ModelEntry(Settings):
-    """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it."""
+    """One model: a preset for its architecture (gpt2 unless ``model`` says another), and what differs from it.
 
+    Or a model that exists, to ``load``.
+    """
+
+    later = frozenset({"load"})
     renamed = {"probe": "oracle_monitor", "probe_sentences": "oracle_monitor_sentences"}
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    load: str | None = Field(None, min_length=1)  #: a reference to a model
     preset: str | None = None
     model: dict[str, Any] = {}
     training: dict[str, Any] = {}
@@ -45,23 +50,41 @@ class ModelEntry(Settings):
 
     @model_validator(mode="after")
     def _settings_are_known(self) -> Self:
-        self.resolve()
+        if self.load is None:
+            self.resolve()
+        elif besides := sorted(self.model_fields_set - {"name", "load"}):
+            raise ValueError(f"load takes a model as it is, without {besides[0]}; leave {besides[0]} or load out")
         return self
 
     @property
+    def loaded(self) -> bool:
+        """Whether it is loaded; what it has and can do is then known to its stages alone."""
+        return self.load is not None
+
+    @property
+    def needs_training(self) -> bool:
+        """Whether it is a network that is trained here: neither loaded nor counted."""
+        return not self.loaded and not self.resolve()[0].counts
+
+    @property
     def keeps_snapshots(self) -> bool:
-        """Whether models along the training are kept, see `truesource.lmtrain.snapshots`."""
+        """Whether models along the training are kept, see `truesource.lmtrain.snapshots`; of a trained model."""
         training = self.resolve()[1]
         return training is not None and training.snapshots != "none"
 
     @property
     def of_pieces(self) -> bool:
-        """Whether the model gives a probability to every way to cut a text: it is causal, and of pieces."""
+        """Whether a trained model gives a probability to every way to cut a text: it is causal, and of pieces."""
         shape = self.resolve()[0]
         return shape.tokenizer != "word" and shape.objective == "causal"
 
+    def replicate(self, seed: int) -> Replicate:
+        """The same model, trained with another seed."""
+        given = {key: value for key, value in self if key in self.model_fields_set}
+        return Replicate(**{**given, "name": f"{self.name}-seed{seed}", "seed": seed, "replicate_of": self.name})
+
     def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
-        """The full settings; an n-gram model has none of training.
+        """The full settings of a model that is made here; an n-gram model has none of training.
 
         Raises:
             ValueError: an unknown preset, architecture, key or value.
@@ -93,3 +116,10 @@ class ModelEntry(Settings):
             if key in self.training and (why := reason(shape, settings)) is not None:
                 raise ValueError(f"training.{key}: {why}; leave it out")
         return shape, settings
+
+
+class Replicate(ModelEntry):
+    """A model of a configuration with ``seeds``, trained with one of them; no configuration holds it."""
+
+    seed: int
+    replicate_of: str  #: name of the model in the configuration

@@ -18,7 +18,7 @@ MADE = tuple(f"models/{{}}/{pattern}" for pattern in ("*.json", "metrics.jsonl",
 
 def stages(config: RunConfig) -> list[Stage]:
     """Every model."""
-    return [Stage.of_model("train", model, MADE, inputs, make) for model in config.models]
+    return [Stage.of_model("train", model, MADE, inputs, make) for model in config.entries]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -31,7 +31,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
         **compared,
         "model": shape.model_dump(mode="json"),
         "training": None if training is None else training.model_dump(mode="json"),
-        "seed": run.config.seed,
+        "seed": run.seed_of(model),
         "corpus": run.outputs["corpus"],
     }
 
@@ -42,10 +42,10 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.lmtrain.training import train
 
     shape, training = model.resolve()
-    out = run.folder / "models" / model.name
+    out = run.model_folder(model)
     monitor = None
     if model.oracle_monitor:
         monitor = OracleMonitor.on_corpus(run.pcfg, run.corpus, sentences=model.oracle_monitor_sentences)
-    train(run.corpus, shape, training, out, seed=run.config.seed, monitor=monitor, force=True)
+    train(run.corpus, shape, training, out, seed=run.seed_of(model), monitor=monitor, force=True)
     weights = sorted(path for path in out.rglob("*") if path.suffix in (".safetensors", ".npz"))  # snapshots too
     return digest_json({path.relative_to(out).as_posix(): digest_file(path) for path in weights})

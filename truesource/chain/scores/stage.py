@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from truesource.chain.models.config import ModelEntry, Replicate
 from truesource.evaluation.core.comparison import compare
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.token_table import write_token_table
@@ -16,7 +17,6 @@ from truesource.report.finished_run import MEASURES
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
-    from truesource.chain.models.config import ModelEntry
     from truesource.generator.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
@@ -31,7 +31,7 @@ MADE = ("scores/{}.json", "scores/{}.parquet")
 def stages(config: RunConfig) -> list[Stage]:
     """The oracle, and every model."""
     oracle = tuple(pattern.format(f"oracle-{objective}") for objective in ("causal", "masked") for pattern in MADE)
-    models = [Stage.of_model("score", model, MADE, inputs, make) for model in config.models]
+    models = [Stage.of_model("score", model, MADE, inputs, make) for model in config.entries]
     return [Stage("score:oracle", oracle, oracle_inputs, make_oracle), *models]
 
 
@@ -47,26 +47,15 @@ def oracle_inputs(run: RunFolder) -> Any:
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Those of the oracle, and the trained model."""
-    return {**oracle_inputs(run), "model": run.outputs[f"train:{model.name}"]}
+    return {**oracle_inputs(run), "model": run.model_digest(model)}
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``scores/<name>.parquet`` and ``.json``; the latter alone for a model that can make no sentence."""
-    from truesource.lmtrain.models import load_model
-    from truesource.lmtrain.training_record import read_finished
-
-    folder = run.folder / "models" / model.name
-    training = read_finished(folder)
-    extra = {
-        "parameters": training.parameters,
-        "tokenizer": training.model.tokenizer,
-    }
-    trained = load_model(folder)
+    trained, extra = run.model(model), _origin(run, model)
     try:
         return _compare(run, trained, model.name, extra)
-    except (
-        NothingToCompareError
-    ) as error:  # counts without smoothing, of much too little text: no reason to stop the run
+    except NothingToCompareError as error:  # counts without smoothing, of much too little text: the run goes on
         log.info("%s: %s", model.name, error)
         (run.folder / "scores" / f"{model.name}.parquet").unlink(missing_ok=True)
         counts = {
@@ -79,6 +68,17 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         }
         head = {"model": model.name, "objective": trained.objective}
         return _write(run, model.name, {**head, **dict.fromkeys(MEASURES), **counts, **extra})
+
+
+def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
+    """What a model is made of, and which seed of which model it is."""
+    from truesource.lmtrain.training_record import read_finished
+
+    training = read_finished(run.model_folder(model))
+    made: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
+    if isinstance(model, Replicate):
+        made |= {"replicate_of": model.replicate_of, "seed": model.seed}
+    return made
 
 
 def make_oracle(run: RunFolder) -> str:

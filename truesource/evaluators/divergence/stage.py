@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def stages(config: RunConfig) -> list[Stage]:
     """One for each model of whole words; models of pieces have no probability for each word of a list."""
     made = ("divergence/{}.json", "divergence/{}.svg")
-    words = (model for model in config.models if model.resolve()[0].tokenizer == "word")
+    words = (model for model in config.entries if model.resolve()[0].tokenizer == "word")
     return [Stage.of_model("divergence", model, made, inputs, make) for model in words]
 
 
@@ -31,11 +31,10 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``divergence/<name>.json`` and the figure ``divergence/<name>.svg``."""
     from truesource.evaluators.divergence.figures import divergence_figure
-    from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
 
     pcfg, transform = run.text_grammar
-    trained: Any = load_model(run.folder / "models" / model.name)
+    trained: Any = run.model(model)
     found = measure(
         trained,
         pcfg,

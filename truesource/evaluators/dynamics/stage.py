@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def stages(config: RunConfig) -> list[Stage]:
     """Every model with snapshots."""
-    trained = (model for model in config.models if model.keeps_snapshots)
+    trained = (model for model in config.entries if model.keeps_snapshots)
     return [Stage.of_model("dynamics", model, ("dynamics/{}.json",), inputs, make) for model in trained]
 
 
@@ -39,7 +39,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     pcfg, transform = run.text_grammar
     require_order(transform, "evaluation.dynamics")
     found = measure(
-        run.folder / "models" / model.name,
+        run.model_folder(model),
         pcfg,
         run.corpus.path,
         evaluation.split,

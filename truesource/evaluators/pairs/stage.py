@@ -32,7 +32,7 @@ log = logging.getLogger("truesource")
 def stages(config: RunConfig) -> list[Stage]:
     """The pairs, then every model."""
     source = Stage("pairs", ("pairs/pairs.jsonl", "pairs/summary.json"), source_inputs, make_source)
-    return [source, *(Stage.of_model("pairs", m, ("pairs/models/{}.json",), inputs, make) for m in config.models)]
+    return [source, *(Stage.of_model("pairs", m, ("pairs/models/{}.json",), inputs, make) for m in config.entries)]
 
 
 def source_inputs(run: RunFolder) -> Any:
@@ -71,17 +71,15 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
         "lengths": str(run.config.corpus.lengths),
         "seed": run.config.seed,
         "grammar": run.outputs["grammar"],
-        "model": run.outputs[f"train:{model.name}"],
+        "model": run.model_digest(model),
     }
 
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``pairs/models/<name>.json``; where no pair can be compared, it says why and has no records."""
-    from truesource.lmtrain.models import load_model
-
     lengths = run.config.corpus.lengths
     pairs = read_pairs(run.folder / "pairs" / "pairs.jsonl", run.pcfg.terminals, lengths)
-    trained = load_model(run.folder / "models" / model.name)
+    trained = run.model(model)
     try:
         record = _record(run, model.name, trained, with_truth(pairs, Lexicon(run.pcfg, lengths)))
     except NoPairsError as error:

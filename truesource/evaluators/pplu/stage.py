@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def stages(config: RunConfig) -> list[Stage]:
     """One for each model."""
     made = ("pplu/{}.json", "pplu/{}.svg")
-    return [Stage.of_model("pplu", model, made, inputs, make) for model in config.models]
+    return [Stage.of_model("pplu", model, made, inputs, make) for model in config.entries]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -32,11 +32,10 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``pplu/<name>.json``, and the figure ``pplu/<name>.svg`` of smaller vocabularies."""
     from truesource.evaluators.pplu.figures import reduction_figure
-    from truesource.lmtrain.models import load_model
     from truesource.report.figures import standalone
 
     config, settings = run.config.evaluation, run.settings(PpluSettings)
-    trained = load_model(run.folder / "models" / model.name)
+    trained = run.model(model)
     record: dict[str, Any] = {"model": model.name, "objective": trained.objective}
     figure = run.folder / "pplu" / f"{model.name}.svg"
     figure.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def stages(config: RunConfig) -> list[Stage]:
     """Every network."""
-    networks = (model for model in config.models if not model.resolve()[0].counts)
+    networks = (model for model in config.entries if not model.resolve()[0].counts)
     return [Stage.of_model("probing", model, ("probing/{}.json",), inputs, make) for model in networks]
 
 
@@ -33,7 +33,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     pcfg, transform = run.text_grammar
     require_order(transform, "evaluation.probing")
     found, missing = measure(
-        run.folder / "models" / model.name,
+        run.model_folder(model),
         pcfg,
         run.corpus.sentences(run.config.evaluation.split),
         run.settings(ProbingSettings),

@@ -28,7 +28,7 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
         "schemes": {name: decoding.as_record() for name, decoding in config.decodings().items()},
         "sentences": config.number,
         "seed": run.config.seed,
-        "model": run.outputs[f"train:{model.name}"],
+        "model": run.model_digest(model),
     }
 
 
@@ -36,7 +36,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``samples/<name>/<scheme>/``."""
     from truesource.lmtrain.decoding.sample_builder import make_samples, model_digest
 
-    config, folder = run.settings(TendenciesSettings), run.folder / "models" / model.name
+    config, folder = run.settings(TendenciesSettings), run.model_folder(model)
     digest = model_digest(folder)
     found = {}
     for name, decoding in config.decodings().items():

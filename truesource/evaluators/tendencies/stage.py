@@ -16,13 +16,14 @@ from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
+    from truesource.chain.models.config import ModelEntry
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
 
 def stages(config: RunConfig) -> list[Stage]:
     """The samples of every causal model, then one comparison of all of them."""
-    causal = [model for model in config.models if samples.applies(model)]
+    causal = [model for model in config.entries if samples.applies(model)]
     if not causal:
         return []
     schemes = config.evaluation.of(TendenciesSettings).decodings()
@@ -41,7 +42,7 @@ def inputs(run: RunFolder) -> Any:
         "seed": run.config.seed,
         "corpus": run.outputs["corpus"],
         "grammar": run.outputs["grammar"],
-        "samples": {m.name: run.outputs[f"samples:{m.name}"] for m in run.config.models if applies(m)},
+        "samples": {m.name: run.outputs[f"samples:{m.name}"] for m in run.config.entries if applies(m)},
     }
 
 
@@ -51,8 +52,8 @@ def make(run: RunFolder) -> str:
     from truesource.report.figures import standalone
 
     settings = run.settings(TendenciesSettings)
-    models = [model.name for model in run.config.models if applies(model)]
-    sampled = [_read(run, model, scheme) for scheme in settings.decodings() for model in models]
+    models = [model for model in run.config.entries if applies(model)]
+    sampled = [_read(run, model.name, scheme) for scheme in settings.decodings() for model in models]
     kept = same_size([sample for sample in sampled if sample.sentences])
     if not kept:
         raise NothingToMeasureError("no model ended a single sentence, so there is no text to compare", "no-text")
@@ -79,10 +80,8 @@ def _read(run: RunFolder, model: str, scheme: str) -> ModelSample:
     return ModelSample(model, scheme, kept, samples.n_sentences - len(finished), len(finished) - len(kept))
 
 
-def _words(run: RunFolder, models: list[str]) -> set[str] | None:
+def _words(run: RunFolder, models: list[ModelEntry]) -> set[str] | None:
     """The words that every model tells apart; None where all read pieces, and so every word."""
-    from truesource.lmtrain.models import load_model
-
-    known = [load_model(run.folder / "models" / model).vocabulary for model in models]
+    known = [run.model(model).vocabulary for model in models]
     sets = [set(words) for words in known if words is not None]
     return set.intersection(*sets) if sets else None

@@ -25,7 +25,7 @@ log = logging.getLogger("truesource")
 def stages(config: RunConfig) -> list[Stage]:
     """One for each causal model of pieces."""
     made = ("tokenisation/{}.json", "tokenisation/{}.parquet")
-    models = (model for model in config.models if model.of_pieces)
+    models = (model for model in config.entries if model.of_pieces)
     return [Stage.of_model("tokenisation", model, made, inputs, make) for model in models]
 
 

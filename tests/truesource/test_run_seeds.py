@@ -1,0 +1,120 @@
+"""A configuration with seeds: every network is trained with each, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_run import prepare, run
+
+from truesource.experiment import load_config, plan
+from truesource.grammar.errors import InputError
+
+GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
+NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"
+COUNTS = "{name: counts, preset: tiny, model: {architecture: ngram}}"
+CONFIG = f"""\
+name: toy
+seed: 3
+grammar: {{method: file, file: toy.txt}}
+corpus: {{lengths: 1..6, splits: {{train: 60, eval: 20}}}}
+models:
+  - {NETWORK}
+  - {COUNTS}
+"""
+SEEDS = "seeds=[3, 4]"
+
+
+def names(folder: Path, *overrides: str) -> list[str]:
+    return [stage.name for stage in plan(load_config(folder / "toy.yaml", list(overrides)))]
+
+
+def rows(folder: Path) -> dict[str, dict[str, Any]]:
+    read = json.loads((folder / "runs" / "toy" / "results.json").read_text("utf-8"))
+    return {row["model"]: row for row in read if row["model"] != "oracle"}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run without seeds, then one with two in the same folder."""
+    folder = prepare(tmp_path_factory.mktemp("seeds"), CONFIG, GRAMMAR)
+    run(folder)
+    before = folder / "runs" / "without"
+    (folder / "runs" / "toy").rename(before)
+    run(folder, SEEDS)
+    return folder
+
+
+def test_stages_of_replicates_take_the_place_of_their_model(tmp_path: Path) -> None:
+    folder = prepare(tmp_path, CONFIG, GRAMMAR)
+    divergence = "evaluation={divergence: true}"
+    stages = names(folder, SEEDS, divergence)
+    for kind in ("train", "score", "divergence"):
+        assert [name for name in stages if name.startswith(f"{kind}:")] == [
+            *(["score:oracle"] if kind == "score" else []),
+            f"{kind}:net-seed3",
+            f"{kind}:net-seed4",
+            f"{kind}:counts",
+        ]
+
+
+def test_results_say_which_seed_of_which_model(finished: Path) -> None:
+    found = rows(finished)
+    assert list(found) == ["net-seed3", "net-seed4", "counts"]
+    assert [(row.get("replicate_of"), row.get("seed")) for row in found.values()] == [
+        ("net", 3),
+        ("net", 4),
+        (None,) * 2,
+    ]
+    assert "seed" not in found["counts"] and "replicate_of" not in found["counts"]
+    assert found["net-seed3"]["ppl"] != found["net-seed4"]["ppl"]
+    folder = finished / "runs" / "toy"
+    assert json.loads((folder / "config.json").read_text("utf-8"))["seeds"] == [3, 4]
+    assert json.loads((folder / "provenance.json").read_text("utf-8"))["seeds"] == [3, 4]
+
+
+def test_a_replicate_is_the_model_that_its_seed_alone_trains(finished: Path) -> None:
+    """The seed of the run is 3, so the first replicate has the weights of the run without seeds."""
+    one, two = finished / "runs" / "without", finished / "runs" / "toy"
+    weights = [run / "models" / name / "model.safetensors" for run, name in ((one, "net"), (two, "net-seed3"))]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert (one / "corpus" / "record.json").read_bytes() == (two / "corpus" / "record.json").read_bytes()
+
+
+def test_without_seeds_no_record_mentions_them(finished: Path) -> None:
+    folder = finished / "runs" / "without"
+    for name in ("config.json", "provenance.json"):
+        assert "seeds" not in json.loads((folder / name).read_text("utf-8"))
+    for row in json.loads((folder / "results.json").read_text("utf-8")):
+        assert not {"replicate_of", "seed"} & row.keys()
+
+
+def test_another_seed_leaves_the_finished_ones_alone(finished: Path) -> None:
+    assert run(finished, "seeds=[3, 4, 5]") == ["train:net-seed5", "score:net-seed5", "report"]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("seeds=[]", "seeds: "),
+        ("seeds=[1, 1]", "seeds: 1 is given twice"),
+        ("seeds=[-1]", "0 or more"),
+        ("seeds=[4294967296]", "less than"),
+        ("seeds=3", "seeds: "),
+        ("seeds=[1.5]", "a whole number"),
+    ],
+)
+def test_seeds_that_are_none_are_refused(override: str, said: str, tmp_path: Path) -> None:
+    folder = prepare(tmp_path, CONFIG, GRAMMAR)
+    with pytest.raises(InputError) as error:
+        load_config(folder / "toy.yaml", [override])
+    assert said in str(error.value) and "seeds" in str(error.value)
+
+
+def test_a_model_must_not_be_called_as_a_replicate(tmp_path: Path) -> None:
+    folder = prepare(tmp_path, CONFIG.replace("name: counts", "name: net-seed3"), GRAMMAR)
+    assert names(folder)
+    with pytest.raises(InputError, match="two are called net-seed3, with the seeds"):
+        load_config(folder / "toy.yaml", [SEEDS])
