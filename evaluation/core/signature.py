@@ -75,6 +75,7 @@ KEYS: dict[str, str] = {
     "pairs": "number of minimal pairs that count",
     "pairs-read": "number of minimal pairs given",
     "cells": "number of trained models in a fit",
+    "seeds": "number of trained models that the value is the mean of; of a difference model/baseline",
     "items": "number of words or spans that probes are trained and tested on",
     "labels": "number of labels of a probe",
     # unigram distributions
@@ -131,10 +132,12 @@ KEYS: dict[str, str] = {
     "training-grammar": "digest of the grammar that the model was trained on",
     "training-given": "its length condition",
     "less": "what is subtracted: digests of grammar and data",
+    "baseline": "model whose value is subtracted",
     "repeats": "runs of each estimator",
     "of-documents": "number of documents of the reference",
     # how, and on what
     "ci": "method, unit and seed of the interval, or why there is none",
+    "adjusted": "how p-values are adjusted for several tests, and their number",
     "seed": "of random numbers",
     "flops": "which operations count",
     "data": "digest of the sentences or documents",

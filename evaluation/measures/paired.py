@@ -42,6 +42,13 @@ class Paired:
         model, oracle = (np.bincount(row, side).astype(np.float64) for side in (self.model, self.oracle))
         return model, oracle, counts
 
+    def table(self) -> FloatArray:
+        """Of all sentences given: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where one is left out."""
+        table = np.zeros((3, self.n_sentences))
+        model, oracle, counts = self.sums()
+        table[:, np.unique(self.sentence)] = oracle - model, -oracle, counts
+        return table
+
 
 class NothingToCompareError(NothingToMeasureError):
     """No position is left to compare.

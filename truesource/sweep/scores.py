@@ -176,9 +176,8 @@ class Scoring:
             "parts": dict(found.parts),
             "curve": [_point(step, cost.flops_per_step * step, both.paired) for step, both in earlier],
         }
-        sums = _sums(found.paired, len(self._sentences))
         with atomic_path(target.with_suffix(".npz")) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, sums=sums)
+            np.savez_compressed(stream, sums=found.paired.table())
         write_json(target, record)  # last: where it is, the rest is
 
     def _score(self, model: Any) -> BothScored:
@@ -203,14 +202,6 @@ def _point(step: int, flops: int, paired: Paired) -> dict[str, Any]:
     return {"step": step, "flops": flops, "kl": float(np.mean(paired.oracle - paired.model))}
 
 
-def _sums(paired: Paired, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Per sentence: ln P - ln Q, -ln P, and scored positions, (3, N); zeros where a sentence is left out."""
-    table = np.zeros((3, n))
-    model, oracle, counts = paired.sums()
-    table[:, np.unique(paired.sentence)] = oracle - model, -oracle, counts
-    return table
-
-
 def read_scores(target: Path) -> dict[str, Any] | None:
     """The record of a cell; None where there is none.
 
@@ -223,7 +214,7 @@ def read_scores(target: Path) -> dict[str, Any] | None:
 
 
 def read_sums(target: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """What `_sums` wrote beside a record, (3, N).
+    """The sums per sentence beside a record, (3, N): `truesource.evaluation.measures.paired.Paired.table`.
 
     Raises:
         InputError: it is missing or damaged.

@@ -1,0 +1,219 @@
+"""Many models against one truth: a row for each, and its difference to a baseline with a test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from truesource.evaluation.comparing.contrast import Contrast, difference, mean_over_seeds
+from truesource.evaluation.comparing.models import ModelScores
+from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part, ends
+from truesource.evaluation.measures.monte_carlo import holm
+from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.evaluation.measures.perplexity import perplexities
+from truesource.grammar.arrays import BoolArray
+from truesource.grammar.errors import InputError
+
+MEASURES = ("ppl", "bound", "relative_ppl", "kl")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRow:
+    """A model: measures as of `truesource.evaluation.measures.perplexity.perplexities`, means over its seeds.
+
+    The mean of ``kl`` is arithmetic; those of perplexities are geometric, so that ``kl`` stays ``ln relative_ppl``.
+    """
+
+    model: ModelScores
+    measures: Mapping[str, Interval]
+    deviations: Mapping[str, float]  #: standard deviations over seeds; empty of one seed
+    by_seed: Sequence[Mapping[str, float]]  #: of each of several seeds, on the sentences that all of them can make
+    parts: Mapping[str, object]  #: of the signature
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return self.model.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedDifference:
+    """The KL of a model less that of the baseline, nats a token, on the sentences that all models can make.
+
+    Where both have the same tokens, it is the logarithm of the ratio of their (relative) perplexities.
+    """
+
+    model: str
+    baseline: str
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all differences to the baseline
+    parts: Mapping[str, object]  #: of the signature
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelComparison:
+    """Models of one objective, text and truth."""
+
+    objective: str
+    rows: Sequence[ModelRow]  #: in the order given
+    oracle: ModelRow  #: the truth as the baseline's vocabulary has it
+    baseline: str
+    differences: Sequence[PairedDifference]  #: of all models but the baseline, in their order
+    sentences: int  #: that all models and the oracle can make
+    n_sentences: int  #: given
+
+
+def compare_models(models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = 0) -> ModelComparison:
+    """Compare models of one group, see `truesource.evaluation.comparing.models.grouped`.
+
+    Args:
+        models: with names of their own.
+        baseline: name of the model that the others are compared with; None: the first.
+        seed: of the resampling for differences and for means over several seeds.
+
+    Raises:
+        InputError: there is no such baseline, two models have one name, or their texts, truths or objectives differ.
+        NothingToCompareError: no sentence is possible for all models and the oracle.
+    """
+    names = [model.name for model in models]
+    if len(set(names)) < len(names):
+        raise InputError("two models have the same name; give each its own", code="repeated-name")
+    if len({model.key for model in models}) != 1:
+        raise InputError("the models were scored on different texts, truths or objectives", code="different-texts")
+    against = models[0] if baseline is None else _named(models, baseline)
+    common = np.asarray(np.all([model.made for model in models], axis=0))
+    if not common.any():
+        raise _nothing_common(models)
+    others = [model for model in models if model is not against]
+    found = [difference(model.sums("kl", common), against.sums("kl", common), seed=seed) for model in others]
+    tested = [contrast.p for contrast in found if contrast.p is not None]
+    adjusted = iter(holm(tested))
+    differences = [
+        PairedDifference(
+            model=model.name,
+            baseline=against.name,
+            contrast=contrast,
+            p_adjusted=None if contrast.p is None else next(adjusted),
+            parts=_difference_parts(model, against, common, len(tested), seed),
+        )
+        for model, contrast in zip(others, found, strict=True)
+    ]
+    return ModelComparison(
+        objective=against.objective,
+        rows=[model_row(model, seed=seed) for model in models],
+        oracle=_oracle_row(against),
+        baseline=against.name,
+        differences=differences,
+        sentences=int(common.sum()),
+        n_sentences=len(common),
+    )
+
+
+def model_row(model: ModelScores, *, seed: int = 0) -> ModelRow:
+    """The measures of one model: of one seed those that its scores have, of several their means.
+
+    Args:
+        model: of one or more seeds.
+        seed: of the resampling, where there are several.
+
+    Raises:
+        NothingToCompareError: no sentence is possible for all its seeds and the oracle.
+    """
+    made = model.made
+    if not made.any():
+        raise _nothing_common([model])
+    logs = {name: model.sums(name, made) for name in ("ppl", "bound", "kl")}
+    values = {name: sums.values for name, sums in logs.items()}
+    by_seed = {name: values["kl"] if name == "kl" else np.exp(values.get(name, values["kl"])) for name in MEASURES}
+    k, n = len(model.seeds), int(made.sum())
+    parts = dict(model.parts)
+    if k == 1:
+        measures = perplexities(model.seeds[0].paired, model.seeds[0].resampling)
+    else:
+        found = {name: mean_over_seeds(sums, seed=seed) for name, sums in logs.items()}
+        measures = {name: _of_log(found[name]) for name in ("ppl", "bound")}
+        measures |= {"relative_ppl": _of_log(found["kl"], least=-math.inf), "kl": found["kl"].interval}
+        tokens = [int(scores.table[2, made].sum()) for scores in model.seeds]
+        parts |= {"seeds": k, "sentences": n, "excluded": len(made) - n, "tokens": _both(*tokens)}
+        parts["ci"] = _ci(n, seed, with_seeds=True)
+    return ModelRow(
+        model=model,
+        measures=measures,
+        deviations={name: float(of.std(ddof=1)) for name, of in by_seed.items()} if k > 1 else {},
+        by_seed=[{name: float(by_seed[name][s]) for name in MEASURES} for s in range(k)] if k > 1 else [],
+        parts=parts,
+    )
+
+
+def _oracle_row(model: ModelScores) -> ModelRow:
+    """The oracle with the vocabulary of a model, on the sentences of its first seed."""
+    first = model.seeds[0]
+    paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
+    alone = replace(first, label="oracle", paired=paired, seed=None, exact_kl=None)
+    return model_row(ModelScores(name="oracle", seeds=[alone]))
+
+
+def _of_log(found: Contrast, least: float = 0.0) -> Interval:
+    """The exponential of a mean logarithm, whose interval ends at ``least`` or above."""
+    if found.low is None or found.high is None:
+        return Interval(math.exp(found.value))
+    with np.errstate(over="ignore"):
+        return Interval(math.exp(found.value), *ends(*np.exp(np.maximum([found.low, found.high], least))))
+
+
+def _named(models: Sequence[ModelScores], name: str) -> ModelScores:
+    for model in models:
+        if model.name == name:
+            return model
+    known = ", ".join(model.name for model in models)
+    raise InputError(f"there is no model {name!r} to be the baseline; there are {known}", code="unknown-baseline")
+
+
+def _nothing_common(models: Sequence[ModelScores]) -> NothingToCompareError:
+    n = len(models[0].made)
+    counts = [f"{model.name} and the oracle can make {int(model.made.sum()):,}" for model in models]
+    return NothingToCompareError(
+        f"no sentence of {n:,} is possible for the oracle and all models: {', '.join(counts)}; leave out a model, or"
+        " smooth it",
+        n,
+        sum(int((~model.made).sum()) for model in models),
+        len(models[0].seeds[0].paired.impossible_oracle),
+    )
+
+
+def _difference_parts(
+    model: ModelScores, baseline: ModelScores, common: BoolArray, tests: int, seed: int
+) -> dict[str, object]:
+    n = int(common.sum())
+    counts = [len(side.seeds) for side in (model, baseline)]
+    tokens = [int(side.seeds[0].table[2, common].sum()) for side in (model, baseline)]
+    mixed = {
+        key: _both(model.parts.get(key, "none"), baseline.parts.get(key, "none"))
+        for key in ("vocab", "reading")
+        if key in model.parts or key in baseline.parts
+    }
+    return {
+        **model.parts,
+        **mixed,
+        "estimator": "paired",
+        "baseline": baseline.name,
+        "seeds": "/".join(map(str, counts)),
+        "sentences": n,
+        "excluded": len(common) - n,
+        "tokens": _both(*tokens),
+        "ci": _ci(n, seed, with_seeds=max(counts) > 1),
+        "adjusted": f"holm/{tests}",
+    }
+
+
+def _both(*values: object) -> object:
+    """The one value, or all where they differ."""
+    return values[0] if len(set(values)) == 1 else "/".join(map(str, values))
+
+
+def _ci(sentences: int, seed: int, *, with_seeds: bool) -> str:
+    of_sentences = ci_part(sentences, seed)
+    return of_sentences if sentences < FEWEST or not with_seeds else f"{of_sentences}+seeds-satterthwaite"
