@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
+from truesource.lmtrain.network_size import token_count
+
 
 @torch.inference_mode()
 def cache_of_one_token(model: PreTrainedModel) -> Any | None:
@@ -18,7 +20,7 @@ def cache_of_one_token(model: PreTrainedModel) -> Any | None:
     """
     if not {"past_key_values", "use_cache"} <= inspect.signature(model.forward).parameters.keys():
         return None
-    token = torch.tensor([[int(model.get_input_embeddings().weight.shape[0]) // 2]], device=model.device)
+    token = torch.tensor([[token_count(model) // 2]], device=model.device)
     return getattr(model(input_ids=token, use_cache=True), "past_key_values", None)
 
 

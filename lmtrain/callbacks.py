@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import sys
 import threading
 import time
@@ -13,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import nn
 from transformers import (
@@ -35,6 +33,7 @@ from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.distributed import any_process, is_main_process, sum_of
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.models import TrainedModel, as_language_model
+from truesource.lmtrain.random_states import kept_random_states
 from truesource.lmtrain.resuming import LossSum
 from truesource.lmtrain.times import TIMES, TimesRow, read_times, write_times
 from truesource.lmtrain.training_record import MetricsRow
@@ -219,13 +218,10 @@ def _has_perplexity(loss: float) -> bool:
 @contextmanager
 def undisturbed(model: nn.Module) -> Iterator[None]:
     """Evaluation mode inside; afterwards the mode and all global random states are as before."""
-    training, python, legacy = model.training, random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    training = model.training
     try:
-        with torch.random.fork_rng(devices=devices):
+        with kept_random_states():
             model.eval()
             yield
     finally:
         model.train(training)
-        random.setstate(python)
-        np.random.set_state(legacy)  # noqa: NPY002

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import GenerationConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from truesource.grammar.printable import markdown
+from truesource.grammar.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder
@@ -49,7 +49,6 @@ def model_card(record: dict[str, Any]) -> str:
     """
     causal = record["objective"] == "causal"
     final, model, training = record["final"], record["model"], record["training"]
-    auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
     marks = f"`{BOS}` before it" if causal else f"`{BOS}` before and `{EOS}` after it"
     masks = (
         ""
@@ -70,9 +69,11 @@ def model_card(record: dict[str, Any]) -> str:
     held = f"about {training['batch_tokens']:,} tokens" if size is None else f"{size:,} sentences"
     parts = training["accumulation"] * record["processes"]
     batch = f"; a step is {'a batch' if parts == 1 else f'{parts} batches'} of {held}, {training['precision']}"
+    loading = _with_code(record) if "code_digest" in model else _with_transformers(model["architecture"], causal)
+    library = "truesource" if "code_digest" in model else "transformers"
     kept = "" if training["snapshots"] == "none" else "\n  The model at earlier steps is in `snapshots/`."
     return f"""---
-library_name: transformers
+library_name: {library}
 pipeline_tag: {"text-generation" if causal else "fill-mask"}
 tags:
 - truesource
@@ -91,14 +92,29 @@ artificial language whose exact probabilities are known.
   the course of training in `metrics.jsonl`.
 
 ```python
-{_registration(model["architecture"])}from transformers import {auto}, AutoTokenizer
-
-model = {auto}.from_pretrained("path/to/this/folder")
-tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
+{loading}
 ```
 
 The words are those of a grammar, not of people; the model knows nothing else and is of no use outside measurements.
 """
+
+
+def _with_transformers(name: str, causal: bool) -> str:
+    """How `transformers` reads the folder."""
+    auto = "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM"
+    return f"""{_registration(name)}from transformers import {auto}, AutoTokenizer
+
+model = {auto}.from_pretrained("path/to/this/folder")
+tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")"""
+
+
+def _with_code(record: dict[str, Any]) -> str:
+    """How a folder of an architecture of one's own is read; its code is not in it."""
+    model = record["model"]
+    return f"""# needs the code {one_line(model["architecture"])}, whose file has the SHA-256 {model["code_digest"]}
+from truesource.lmtrain.models import load_model
+
+model = load_model({model["architecture"] + "@path/to/this/folder"!r})"""
 
 
 def _registration(name: str) -> str:

@@ -48,7 +48,7 @@ class ModelConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    objective: ClassVar[Objective] = "causal"
+    objective: ClassVar[Objective]
     counts: ClassVar[bool] = False  #: learns by counting: it has neither training settings nor hidden states
     model_type: ClassVar[str | None] = None  #: in ``config.json``; None: the name of the architecture
     #: by name of a preset: where the architecture differs from the others, see `truesource.lmtrain.presets`

@@ -16,10 +16,10 @@ from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.lmtrain.config import ModelConfig, TrainConfig
-from truesource.lmtrain.data import Batch, TrainingBatches
+from truesource.lmtrain.data import Batch, TrainingBatches, to_device
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
-from truesource.lmtrain.model_registry import network_architecture
+from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.subwords import encoder_of
 
 LOOKED_AT = 256  #: micro-batches of the beginning of training, of which the one of the most usual size is counted
@@ -130,7 +130,7 @@ def training_cost(
         tokenizer: the model's.
         seed: of the run.
     """
-    architecture, vocabulary = network_architecture(model.architecture), encoder_of(tokenizer)
+    architecture, vocabulary = network_architecture_for(model), encoder_of(tokenizer)
     rows = encode_rows(vocabulary, sentences).filled()
     batches = TrainingBatches(rows, vocabulary, architecture.objective, training, seed=seed)
     with torch.random.fork_rng(devices=[]):
@@ -138,7 +138,9 @@ def training_cost(
     looked_at = [batches[i] for i in range(min(LOOKED_AT, len(batches)))]
     sizes = np.array([batch["input_ids"].numel() for batch in looked_at])
     usual = int(np.argsort(sizes, kind="stable")[len(sizes) // 2])
-    flops = count_flops(built, architecture.head, looked_at[usual]) * float(sizes.mean() / sizes[usual])
+    flops = count_flops(built, architecture.head, to_device(looked_at[usual], built.device)) * float(
+        sizes.mean() / sizes[usual]
+    )
     epochs, tokens = batches.progress(batches.n_steps)
     return TrainingCost(
         parameters=count_parameters(built),

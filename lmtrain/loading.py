@@ -31,6 +31,7 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.integrity import require_unchanged
 from truesource.lmtrain.model_registry import architecture_of
+from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.weight_limits import weight_limits
 
@@ -137,7 +138,7 @@ def load_network(
     with library_errors(f"the model cannot be put on the device {device!r}", folder):
         model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
     with library_errors("the configuration makes a network that cannot be run", folder), torch.inference_mode():
-        size = int(model.get_input_embeddings().weight.shape[0])
+        size = token_count(model)
         model(input_ids=torch.tensor([[size // 2]], device=model.device))
     network: PreTrainedModel = model
     return network
@@ -217,7 +218,7 @@ def require_token_numbers(
     Raises:
         InputError: the largest number is no row of the word vectors.
     """
-    words = int(model.get_input_embeddings().weight.shape[0])
+    words = token_count(model)
     token, largest = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if largest >= words:
         raise InputError(

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 from truesource.lmtrain import architectures
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.config import ModelConfig
+from truesource.lmtrain.own.factory import completed as completed_by_code
+from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
+from truesource.lmtrain.references import is_own
 
 if TYPE_CHECKING:
     from truesource.lmtrain.architectures.base import AnyArchitecture, NetworkArchitecture
@@ -18,11 +21,19 @@ if TYPE_CHECKING:
 def settings_class(architecture: str) -> type[ModelConfig]:
     """The settings that an architecture takes, and what else is known of it without its network.
 
+    Code of one's own (``file.py:name``, ``package.module:name``, an entry point of the group
+    ``truesource.architectures``) is not imported.
+
     Raises:
         ValueError: there is no such architecture.
     """
     if architecture not in names():
-        raise ValueError(f"unknown architecture {architecture!r}; there are {', '.join(names())}")
+        if is_own(architecture):
+            return OwnSettings
+        raise ValueError(
+            f"unknown architecture {architecture!r}; there are {', '.join(names())},"
+            " and code of your own as file.py:name"
+        )
     found: type[ModelConfig] = importlib.import_module(f"{architectures.__name__}.{architecture}.settings").SETTINGS
     return found
 
@@ -34,6 +45,28 @@ def model_settings(architecture: str = DEFAULT, **settings: Any) -> ModelConfig:
         ValueError: there is no such architecture, it does not take a setting, or a value is wrong.
     """
     return settings_class(architecture)(architecture=architecture, **settings)
+
+
+def completed(config: ModelConfig) -> ModelConfig:
+    """The same settings; of code of one's own, which is imported and compared with them, with its defaults and digest.
+
+    Raises:
+        InputError: the code cannot be imported, or does not take the settings.
+    """
+    return completed_by_code(config) if isinstance(config, OwnSettings) else config
+
+
+def architecture_for(config: ModelConfig) -> AnyArchitecture:
+    """The architecture of a model, with its network.
+
+    Raises:
+        ValueError: there is no such architecture.
+    """
+    if isinstance(config, OwnSettings):
+        from truesource.lmtrain.own.architecture import own_architecture
+
+        return own_architecture(config.objective)
+    return architecture(config.architecture)
 
 
 @cache
@@ -54,9 +87,21 @@ def network_architecture(name: str) -> NetworkArchitecture[Any]:
     Raises:
         ValueError: there is no such network.
     """
+    return _require_network(architecture(name), name)
+
+
+def network_architecture_for(config: ModelConfig) -> NetworkArchitecture[Any]:
+    """The architecture of a model that is a network.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _require_network(architecture_for(config), config.architecture)
+
+
+def _require_network(found: AnyArchitecture, name: str) -> NetworkArchitecture[Any]:
     from truesource.lmtrain.architectures.base import NetworkArchitecture
 
-    found = architecture(name)
     if not isinstance(found, NetworkArchitecture):
         raise ValueError(f"{name} is not a network; there are {', '.join(network_names())}")
     return found
@@ -68,9 +113,13 @@ def architecture_of(model_type: object) -> AnyArchitecture | None:
     return None if name is None else architecture(name)
 
 
-def network_of(model_type: object) -> NetworkArchitecture[Any] | None:
-    """The same of a network."""
-    name = _name_of(model_type)
+def network_of(config: Any) -> NetworkArchitecture[Any] | None:
+    """The architecture of a network with a configuration of `transformers`; None: it is not known here."""
+    if config.model_type == MODEL_TYPE:
+        from truesource.lmtrain.own.architecture import own_architecture
+
+        return own_architecture(config.objective)
+    name = _name_of(config.model_type)
     return None if name is None or settings_class(name).counts else network_architecture(name)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -18,13 +17,18 @@ from truesource.lmtrain.architectures.base import CountingArchitecture, NetworkA
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.code import Code, load_code
+from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.distributions import causal_distributions, masked_distributions
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
 from truesource.lmtrain.model_registry import architecture_of, network_names, network_of
+from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.next_token import NextTokenProbabilities
+from truesource.lmtrain.own.factory import code_for
+from truesource.lmtrain.own.loading import code_of, load_own
+from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
 from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.ready import ready_model
@@ -61,7 +65,7 @@ class _TrainedModel:
         Raises:
             InputError: the network is of another architecture, or has no positions.
         """
-        architecture = _require_architecture(model.config.model_type, self.objective)
+        architecture = _require_architecture(model.config, self.objective)
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.encoder = WordVocabulary(tokenizer) if encoder is None else encoder
@@ -85,7 +89,7 @@ class _TrainedModel:
         """
         folder = Path(folder)
         config = load_config(folder)
-        architecture = _require_architecture(config.model_type, cls.objective, folder)
+        architecture = _require_architecture(config, cls.objective, folder)
         tokenizer = load_tokenizer(folder)
         if is_subword(tokenizer):
             raise InputError("this is a model of subword pieces; load it with load_model", folder)
@@ -199,7 +203,7 @@ class CausalModel(_TrainedModel):
     @property
     def alphabet(self) -> Alphabet:
         """Its tokens, for `truesource.lmtrain.decoding`."""
-        size = int(self.model.get_input_embeddings().weight.shape[0])
+        size = token_count(self.model)
         return Alphabet.of_words(self.encoder, size, self.longest)
 
     def stepper(self) -> NetworkStepper:
@@ -246,7 +250,7 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     require_token_numbers(tokenizer, model)
     if is_subword(tokenizer):
         return subword_model(model, tokenizer, name)
-    architecture = network_of(model.config.model_type)
+    architecture = network_of(model.config)
     masked = architecture is not None and architecture.objective == "masked"
     return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
 
@@ -273,18 +277,7 @@ def load_model(reference: str | Path, *, base: Path | None = None, device: str |
     if named.code is None:
         return load_folder(cast(Path, named.folder), device=device)
     code = load_code(named.code, base)
-    return ready_model(code) if named.folder is None else _load_own(named.folder, code, device)
-
-
-def _load_own(folder: Path, code: Code, device: str | None) -> LanguageModel:
-    try:
-        loading = import_module("truesource.lmtrain.own.loading")
-    except ModuleNotFoundError:
-        raise InputError(
-            f"{code.name} was named for a folder, but architectures of one's own are not supported yet", folder
-        ) from None
-    model: LanguageModel = loading.load_own(folder, code, device)
-    return model
+    return ready_model(code) if named.folder is None else load_own_model(named.folder, code, device=device)
 
 
 def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedModel:
@@ -300,7 +293,15 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
         InputError: see `CausalModel.load` and `truesource.lmtrain.pieces.checkpoint.load_checkpoint`.
     """
     folder = Path(folder)
-    architecture = architecture_of(model_type_of(folder))
+    model_type = model_type_of(folder)
+    if model_type == MODEL_TYPE:
+        raise InputError(
+            f"this model is an architecture of one's own, whose code is run only where you name it; write"
+            f" {code_of(folder)}@{folder}",
+            folder,
+            code="needs-code",
+        )
+    architecture = architecture_of(model_type)
     if isinstance(architecture, CountingArchitecture):
         counted: TrainedModel = architecture.load(folder)
         return counted
@@ -319,13 +320,32 @@ def load_folder(folder: str | Path, *, device: str | None = None) -> TrainedMode
     return kind(network, tokenizer, model_name(folder), encoder=encoder)
 
 
-def _require_architecture(
-    model_type: str, objective: Objective, folder: Path | None = None
-) -> NetworkArchitecture[Any]:
-    architecture = network_of(model_type)
+def load_trained(folder: Path, settings: ModelConfig, *, device: str | None = None) -> TrainedModel:
+    """Load a folder that is trained with these settings; they name its code, where it is an architecture of one's own.
+
+    Raises:
+        InputError: see `load_folder`, and `load_own_model`.
+    """
+    if isinstance(settings, OwnSettings):
+        return load_own_model(folder, code_for(settings), device=device)
+    return load_folder(folder, device=device)
+
+
+def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> TrainedModel:
+    """Load a folder that an architecture of one's own was trained in, with its code.
+
+    Raises:
+        InputError: see `truesource.lmtrain.own.loading.load_own`.
+    """
+    network, tokenizer = load_own(folder, code, device=device)
+    return as_language_model(network, tokenizer, model_name(folder))
+
+
+def _require_architecture(config: Any, objective: Objective, folder: Path | None = None) -> NetworkArchitecture[Any]:
+    architecture = network_of(config)
     if architecture is None or architecture.objective != objective:
         raise InputError(
-            f"a model of type {model_type!r} is not a {objective} architecture known here;"
+            f"a model of type {config.model_type!r} is not a {objective} architecture known here;"
             f" there are {', '.join(network_names())}",
             folder,
         )

@@ -8,6 +8,7 @@ from truesource.generator.language_model import Objective
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, settings_class
+from truesource.lmtrain.own.settings import OwnSettings
 
 
 class Preset(NamedTuple):
@@ -48,7 +49,7 @@ _TRAINING: dict[str, dict[Objective, TrainConfig]] = {
 PRESETS = tuple(_SHAPES)
 
 
-def preset(name: str, architecture: str = DEFAULT) -> Preset:
+def preset(name: str, architecture: str = DEFAULT, *, objective: Objective = "causal") -> Preset:
     """A model and a training to start from.
 
     Args:
@@ -63,7 +64,9 @@ def preset(name: str, architecture: str = DEFAULT) -> Preset:
             whole sentence of the published corpora. Masked models start from small random weights, as published; on
             corpora much smaller than the published one set ``local_start``. The n-gram model is a trigram model in
             both, smoothed and, as published, unsmoothed.
-        architecture: a name of `truesource.lmtrain.architectures.names`.
+        architecture: a name of `truesource.lmtrain.architectures.names`, or code of one's own, which has no shape
+            here.
+        objective: of code of one's own; that of the others is known.
 
     Raises:
         ValueError: there is no such preset or no such architecture.
@@ -71,9 +74,10 @@ def preset(name: str, architecture: str = DEFAULT) -> Preset:
     if name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
     settings = settings_class(architecture)
+    if issubclass(settings, OwnSettings):  # of any shape
+        return Preset(model_settings(architecture, objective=objective), _TRAINING[name][objective])
     own = settings.presets.get(name, {})
     if settings.counts:
         return Preset(model_settings(architecture, **own), None)
-    objective = settings.objective
-    shape = {**_SHAPES[name], **_INITIAL.get((name, objective), {}), **own}
-    return Preset(model_settings(architecture, **shape), _TRAINING[name][objective])
+    shape = {**_SHAPES[name], **_INITIAL.get((name, settings.objective), {}), **own}
+    return Preset(model_settings(architecture, **shape), _TRAINING[name][settings.objective])

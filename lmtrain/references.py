@@ -10,6 +10,7 @@ from truesource.grammar.errors import InputError
 from truesource.lmtrain.code import is_code
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models
+ARCHITECTURES = "truesource.architectures"  #: the same of architectures that can be trained
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,21 @@ def model_reference(reference: str | Path, base: Path | None = None) -> ModelRef
     )
 
 
+def is_own(architecture: str) -> bool:
+    """Whether the name of an architecture is code of one's own, or an entry point that names it; nothing is run."""
+    return is_code(architecture) or entry_point(ARCHITECTURES, architecture) is not None
+
+
+def code_of_architecture(name: str) -> str:
+    """What an architecture of one's own is called, as code: an entry point is replaced by what it names.
+
+    Raises:
+        InputError: two packages offer it (code ``ambiguous``).
+    """
+    entry = None if is_code(name) else entry_point(ARCHITECTURES, name)
+    return name if entry is None else f"{entry.module}:{entry.attr}"
+
+
 def entry_point(group: str, name: str) -> EntryPoint | None:
     """The entry point of an installed package that has a name; None: there is none.
 
@@ -77,7 +93,7 @@ def _code_and_folder(text: str) -> tuple[str, str]:
     """The two parts of ``CODE@FOLDER``; two empty texts where it is not of this form."""
     at = text.find("@")
     while at >= 0:
-        if is_code(text[:at]) and text[at + 1 :]:
-            return text[:at], text[at + 1 :]
+        if text[at + 1 :] and is_own(text[:at]):
+            return code_of_architecture(text[:at]), text[at + 1 :]
         at = text.find("@", at + 1)
     return "", ""

@@ -43,8 +43,8 @@ from truesource.lmtrain.card import model_card, versions
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.distributed import from_main_process, is_main_process, process_group, wait_for_all, world_size
 from truesource.lmtrain.integrity import file_digests
-from truesource.lmtrain.model_registry import architecture
-from truesource.lmtrain.models import TrainedModel, load_folder
+from truesource.lmtrain.model_registry import architecture_for, completed
+from truesource.lmtrain.models import TrainedModel, load_folder, load_trained
 from truesource.lmtrain.partial_folder import REQUEST, place_of, remove_used_up
 from truesource.lmtrain.resuming import step_of
 from truesource.lmtrain.saving import save_model
@@ -100,7 +100,8 @@ def train(
         InputError: there is nothing to train on, a sentence is too long for the model, the device cannot do bf16,
             ``out`` exists, a loss or a measurement is not finite, or another process of a distributed run has ended.
     """
-    kind = architecture(model.architecture)
+    model = completed(model)
+    kind = architecture_for(model)
     out = Path(out)
     with process_group(), ExitStack() as held:
         from_main_process(lambda: _claim(out, held, force=force))
@@ -128,7 +129,7 @@ def train(
         checkpoint = from_main_process(lambda: _prepare(out, request, force=force, resume=resume))
         _go(run, out, checkpoint)
         from_main_process(lambda: _finish(run, record, out))
-    return load_folder(out)
+    return load_trained(out, model)
 
 
 def _claim(out: Path, held: ExitStack, *, force: bool) -> None:

@@ -30,7 +30,7 @@ from truesource.lmtrain.distributed import rank, world_size
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.loss_trainer import LossTrainer
-from truesource.lmtrain.model_registry import network_architecture
+from truesource.lmtrain.model_registry import network_architecture_for
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.resuming import (
     LossSum,
@@ -55,7 +55,7 @@ class TrainingRun:
     ) -> None:
         self.config, self.training, self.seed, self.monitor = model, training, seed, monitor
         _check_precision(training)
-        self.architecture: NetworkArchitecture[Any] = network_architecture(model.architecture)
+        self.architecture: NetworkArchitecture[Any] = network_architecture_for(model)
         objective = self.architecture.objective
         self.tokenizer: PreTrainedTokenizerFast = (
             make_tokenizer(model, train_split, objective) if tokenizer is None else deepcopy(tokenizer)

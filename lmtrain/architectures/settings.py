@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 class NetworkSettings(ModelConfig):
     """Of a network of equal layers."""
 
+    objective: ClassVar[Objective] = "causal"
     layers: int = Field(2, ge=1)
     dim: int = Field(128, ge=1)  #: width of the hidden states and word vectors
     dropout: float = Field(0.1, ge=0.0, lt=1.0)

@@ -17,6 +17,7 @@ from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.loading import load_network
 from truesource.lmtrain.model_registry import network_of
+from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.offsets import OffsetAligner
 from truesource.lmtrain.subwords import SubwordVocabulary, is_ours, is_subword
@@ -49,7 +50,7 @@ def load_checkpoint(
     """
     objective = objective_of(config, folder)
     model = load_network(folder, config, tokenizer, objective, device)
-    if is_ours(tokenizer) and is_subword(tokenizer) and network_of(config.model_type) is not None:
+    if is_ours(tokenizer) and is_subword(tokenizer) and network_of(config) is not None:
         return subword_model(model, tokenizer, name)
     kind = CausalPieceModel if objective == "causal" else MaskedPieceModel
     aligner = OffsetAligner(tokenizer, objective)
@@ -69,7 +70,7 @@ def subword_model(
     Raises:
         InputError: the architecture is unknown here.
     """
-    architecture = network_of(model.config.model_type)
+    architecture = network_of(model.config)
     if architecture is None:
         raise InputError(f"a model of type {model.config.model_type!r} is not an architecture known here")
     kind = CausalPieceModel if architecture.objective == "causal" else MaskedPieceModel
@@ -88,7 +89,7 @@ def objective_of(config: Any, folder: Path) -> Objective:
         return "causal"
     if name in MODEL_FOR_MASKED_LM_MAPPING_NAMES.values():
         return "masked"
-    architecture = network_of(config.model_type)
+    architecture = network_of(config)
     if architecture is not None and name.endswith(("LMHeadModel", "ForCausalLM", "ForMaskedLM")):
         return architecture.objective
     raise InputError(f"the checkpoint holds a {name}, which is neither a causal nor a masked language model", folder)
@@ -108,7 +109,7 @@ def _positions(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> in
 
 def _sees_ahead(model: PreTrainedModel) -> bool:
     """Whether the logits of a causal model change with a token further right."""
-    size = model.get_input_embeddings().weight.shape[0]
+    size = token_count(model)
     ids = torch.arange(8, device=model.device).remainder(size)[None]
     other = ids.clone()
     other[0, -1] = (other[0, -1] + 1) % size

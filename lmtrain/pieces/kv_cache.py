@@ -19,6 +19,7 @@ from truesource.grammar.arrays import IntArray
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack
+from truesource.lmtrain.network_size import token_count
 
 NUMBERS = 2**27  #: approximate maximum of keys, values or states (in numbers) that are gathered for one call
 
@@ -208,7 +209,7 @@ class WholeTexts:
     @property
     def budget(self) -> int:
         """Of them, such that their logits fit in memory."""
-        return max(256, NUMBERS // int(self._model.get_input_embeddings().weight.shape[0]) // 8)
+        return max(256, NUMBERS // token_count(self._model) // 8)
 
     def read(self, held: Sequence[IntArray], tokens: IntArray) -> tuple[Tensor, list[IntArray], int]:
         """See `Memory.read`."""
@@ -238,7 +239,7 @@ def memory_of(model: PreTrainedModel) -> type[KeyValues] | type[FixedStates] | t
 @torch.inference_mode()
 def reads_padded(model: PreTrainedModel) -> bool:
     """Whether a transformer reads texts of different lengths together as it reads each alone."""
-    size = int(model.get_input_embeddings().weight.shape[0])
+    size = token_count(model)
     pad = getattr(model.config, "pad_token_id", None)
     a, b, c = ([token for token in range(max(0, size - 4), size) if token != pad] * 3 or [0] * 3)[-3:]
     texts = [np.array([a, b, c, a, a]), np.array([b, a])]

@@ -23,6 +23,7 @@ from truesource.lmtrain.decoding.decode import Alphabet
 from truesource.lmtrain.decoding.network import NetworkStepper
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.model_registry import network_names
+from truesource.lmtrain.network_size import token_count
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, row_log_probs, row_steps
 from truesource.lmtrain.pieces.incremental_scorer import NetworkScorer
 from truesource.lmtrain.pieces.inventory import read_pieces
@@ -138,7 +139,7 @@ class CausalPieceModel(_PieceModel):
         before, after, _, _ = self.aligner.marks
         if not before or not after:
             raise InputError(f"{self.name} has no token to begin or to end a sentence with, so none can be drawn")
-        size = int(self.model.get_input_embeddings().weight.shape[0])
+        size = token_count(self.model)
         sayable = set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.all_special_ids)
         sayable |= {after[0], self.tokenizer.unk_token_id}
         return Alphabet(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,10 @@ def test_every_name_is_an_architecture() -> None:
         architecture = network_architecture(name)
         assert architecture.settings is settings_class(name)
         assert settings_class(name).model_fields["architecture"].default == name
-        assert network_of(NETWORKS[name].config.model_type) is architecture
+        assert network_of(NETWORKS[name].config) is architecture
         assert isinstance(getattr(NETWORKS[name], architecture.head), nn.Module)
         assert (name in OURS) == type(NETWORKS[name]).__module__.startswith("truesource.lmtrain")
-    assert network_of("elman") is None
+    assert network_of(SimpleNamespace(model_type="elman")) is None
 
 
 def test_all_networks_are_tested_here() -> None:
@@ -204,7 +205,7 @@ def test_states_are_picked_by_number_or_by_mask() -> None:
 def test_padded_batches_give_what_single_ones_give(key: str) -> None:
     """As training and scoring pad them: causal models without an attention mask, masked ones with it."""
     network = NETWORKS[key]
-    objective = network_of(network.config.model_type).objective  # type: ignore[union-attr]
+    objective = network_of(network.config).objective  # type: ignore[union-attr]
     vocabulary = WordVocabulary(build_tokenizer([WORDS], objective=objective))
     rows = [row.numpy() for row in (tokens(1, 8)[0], tokens(1, 1, seed=1)[0], tokens(1, 5, seed=2)[0])]
 
@@ -224,7 +225,7 @@ def test_padded_batches_give_what_single_ones_give(key: str) -> None:
 
 
 def name_of(network: Any) -> str:
-    found = network_of(network.config.model_type)
+    found = network_of(network.config)
     assert found is not None
     return str(found.settings.model_fields["architecture"].default)
 

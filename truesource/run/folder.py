@@ -62,9 +62,9 @@ class RunFolder:
 
     def model(self, entry: ModelEntry) -> LanguageModel:
         """The model of an entry, under the name that it has in the configuration; only after its stage."""
-        from truesource.lmtrain.models import load_model
+        from truesource.lmtrain.models import load_trained
 
-        return load_model(self.model_folder(entry))
+        return load_trained(self.model_folder(entry), entry.resolve(self.base)[0])
 
     def model_folder(self, entry: ModelEntry) -> Path:
         """Where a model that is trained here stands."""

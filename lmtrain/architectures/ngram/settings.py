@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from truesource.lmtrain.config import ModelConfig
 
+if TYPE_CHECKING:
+    from truesource.generator.language_model import Objective
+
 
 class NgramSettings(ModelConfig):
     """Counts of n-grams."""
 
+    objective: ClassVar[Objective] = "causal"
     counts = True
     architecture: Literal["ngram"] = "ngram"
     presets = {"tiny": {"order": 3}, "paper": {"order": 3, "smoothing": "mle"}}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -12,7 +13,11 @@ from truesource.grammar.settings import Settings
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
-from truesource.lmtrain.presets import preset
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.presets import Preset, preset
+
+if TYPE_CHECKING:
+    from truesource.generator.language_model import Objective
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:
@@ -83,17 +88,22 @@ class ModelEntry(Settings):
         given = {key: value for key, value in self if key in self.model_fields_set}
         return Replicate(**{**given, "name": f"{self.name}-seed{seed}", "seed": seed, "replicate_of": self.name})
 
-    def resolve(self) -> tuple[ModelConfig, TrainConfig | None]:
+    def resolve(self, base: Path | None = None) -> tuple[ModelConfig, TrainConfig | None]:
         """The full settings of a model that is made here; an n-gram model has none of training.
+
+        Code of one's own is not imported.
+
+        Args:
+            base: folder that a relative file of code starts from; None: the working folder.
 
         Raises:
             ValueError: an unknown preset, architecture, key or value.
         """
-        base = None if self.preset is None else preset(self.preset, str(self.model.get("architecture", DEFAULT)))
-        model = dict(base.model.model_dump(), **self.model) if base else dict(self.model)
+        start = None if self.preset is None else self._start(self.preset)
+        model = dict(start.model.model_dump(), **self.model) if start else dict(self.model)
         if model.get("tokenizer", "word") != "word" and "min_count" not in self.model:
             model.pop("min_count", None)  # of a preset for whole words
-        training = base.training.model_dump() if base and base.training else {}
+        training = start.training.model_dump() if start and start.training else {}
         if "max_steps" in self.training or "epochs" in self.training:
             training = {k: v for k, v in training.items() if k not in ("max_steps", "epochs")}
         if "batch_tokens" in self.training:
@@ -102,6 +112,8 @@ class ModelEntry(Settings):
             shape = model_settings(**{**model, "name": self.name})
         except ValidationError as error:
             raise ValueError(explain(error, "model")) from error
+        if isinstance(shape, OwnSettings):
+            shape = shape.model_copy(update={"code_base": base})
         if shape.counts:
             if self.training:
                 raise ValueError(
@@ -116,6 +128,10 @@ class ModelEntry(Settings):
             if key in self.training and (why := reason(shape, settings)) is not None:
                 raise ValueError(f"training.{key}: {why}; leave it out")
         return shape, settings
+
+    def _start(self, name: str) -> Preset:
+        objective: Objective = "masked" if self.model.get("objective") == "masked" else "causal"
+        return preset(name, str(self.model.get("architecture", DEFAULT)), objective=objective)
 
 
 class Replicate(ModelEntry):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.files import digest_file, digest_json
+from truesource.lmtrain.model_registry import completed
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
+    from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 
@@ -21,9 +23,15 @@ def stages(config: RunConfig) -> list[Stage]:
     return [Stage.of_model("train", model, MADE, inputs, make) for model in config.entries]
 
 
+def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfig | None]:
+    """The full settings, of code of one's own with its defaults and the digest of its file."""
+    shape, training = model.resolve(run.base)
+    return completed(shape), training
+
+
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
     """Full settings, seed, corpus."""
-    shape, training = model.resolve()
+    shape, training = resolved(run, model)
     compared: dict[str, Any] = {}
     if model.oracle_monitor:  # the key of finished stages stays as it was, so that they are not made again
         compared = {"probe_sentences": model.oracle_monitor_sentences, "grammar": run.outputs["grammar"]}
@@ -41,7 +49,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.lmtrain.training import train
 
-    shape, training = model.resolve()
+    shape, training = resolved(run, model)
     out = run.model_folder(model)
     monitor = None
     if model.oracle_monitor:

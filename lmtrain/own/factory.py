@@ -1,0 +1,170 @@
+"""The code of an architecture of one's own: found, compared with the settings, called."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any
+
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.code import Code, load_code
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.lmtrain.references import code_of_architecture
+
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+_OURS = ("objective", "max_positions")  #: settings of every model that the code may take too
+#: annotations that are checked
+_PLAIN: dict[str, type | tuple[type, ...]] = {
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+    "str": str,
+}
+_NAMED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+
+
+@dataclass(frozen=True)
+class Factory:
+    """A class or function that is called as ``code(vocabulary_size, **settings)`` and returns a `torch.nn.Module`."""
+
+    code: Code
+    parameters: Mapping[str, Parameter]  #: by name, those that take settings
+    open: bool  #: it takes settings of any name
+
+    @classmethod
+    def of(cls, code: Code) -> Factory:
+        """Look at the signature.
+
+        Raises:
+            InputError: the object cannot be called (code ``not-callable``), or not with a number of tokens (``input``).
+        """
+        if not callable(code.object):
+            raise _error(code, f"is a {type(code.object).__name__}, which cannot be called", "not-callable")
+        try:
+            parameters = list(inspect.signature(code.object).parameters.values())
+        except (TypeError, ValueError):  # such as of a class written in C
+            return cls(code, {}, True)
+        first = parameters[0] if parameters else None
+        if first is None or first.kind not in (
+            Parameter.POSITIONAL_ONLY,
+            Parameter.POSITIONAL_OR_KEYWORD,
+            Parameter.VAR_POSITIONAL,
+        ):
+            raise _error(code, "takes no positional argument; its first one must be the number of tokens", "input")
+        named = {p.name: p for p in parameters[1:] if p.kind in _BY_NAME}
+        return cls(code, named, any(p.kind is Parameter.VAR_KEYWORD for p in parameters))
+
+    def completed(self, settings: OwnSettings) -> OwnSettings:
+        """The settings with the defaults of the signature, so that equal models have equal settings.
+
+        Raises:
+            InputError: the code takes no such setting (code ``unknown-setting``) or needs another one
+                (``missing-setting``), a value is of another type (``wrong-setting``), or the code has another objective
+                (``other-objective``).
+        """
+        given = settings.settings
+        if not self.open:
+            for name in given:
+                if name not in self.parameters:
+                    raise _error(self.code, f"takes no setting {name}; {self._listed()}", "unknown-setting")
+        for name, value in given.items():
+            self._check_type(name, value)
+        needed = [
+            name
+            for name, parameter in self.parameters.items()
+            if parameter.default is Parameter.empty and name not in given and name not in _OURS
+        ]
+        if needed:
+            raise _error(self.code, f"needs the setting {needed[0]}; {self._listed()}", "missing-setting")
+        changed = {name: _plain(p.default) for name, p in self.parameters.items() if _is_plain(p.default)}
+        limit = settings.max_positions
+        if limit is None:
+            limit = changed.get("max_positions", getattr(self.code.object, "max_positions", None))
+        if limit is not None and not (isinstance(limit, int) and limit >= 3):
+            raise _error(self.code, f"has max_positions {limit!r}, which must be 3 or more", "wrong-setting")
+        stated = getattr(self.code.object, "objective", settings.objective)
+        if stated != settings.objective:
+            raise _error(
+                self.code,
+                f"has the objective {stated!r}, but its settings say {settings.objective!r};"
+                " give the model the setting objective: causal or masked, as the code has it",
+                "other-objective",
+            )
+        known = {k: v for k, v in changed.items() if k not in OwnSettings.model_fields}
+        values = {**settings.model_dump(), **{k: v for k, v in known.items() if k not in given}}
+        values |= {"max_positions": limit, "code_digest": self.code.digest, "code_base": settings.code_base}
+        return OwnSettings(**values)
+
+    def arguments(self, settings: OwnSettings) -> dict[str, Any]:
+        """What the code is called with: the settings that differ from its own defaults."""
+        ours = {name: getattr(settings, name) for name in _OURS if name in self.parameters}
+        return {
+            name: value
+            for name, value in {**settings.settings, **ours}.items()
+            if name not in self.parameters or not _is_default(value, self.parameters[name].default)
+        }
+
+    def _check_type(self, name: str, value: Any) -> None:
+        annotation = self.parameters[name].annotation if name in self.parameters else None
+        kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+        expected = _PLAIN.get(kind)
+        if expected is None:
+            return
+        if not isinstance(value, expected) or (isinstance(value, bool) and kind != "bool"):
+            raise _error(self.code, f"needs {_NAMED[kind]} as {name}, not {value!r}", "wrong-setting")
+
+    def _listed(self) -> str:
+        names = [name for name in self.parameters if name not in OwnSettings.model_fields]
+        return f"its settings are {', '.join(names)}" if names else "it has no settings"
+
+
+def find(settings: OwnSettings) -> Factory:
+    """The code that the settings name.
+
+    Raises:
+        InputError: see `code_for`, and `Factory.of`.
+    """
+    return Factory.of(code_for(settings))
+
+
+def code_for(settings: OwnSettings) -> Code:
+    """Import the code that the settings name.
+
+    Raises:
+        InputError: see `truesource.lmtrain.code.load_code`.
+    """
+    return load_code(code_of_architecture(settings.architecture), settings.code_base)
+
+
+def completed(settings: OwnSettings) -> OwnSettings:
+    """Settings compared with the code that they name, its defaults and its digest among them; this imports the code.
+
+    Raises:
+        InputError: see `find` and `Factory.completed`.
+    """
+    return find(settings).completed(settings)
+
+
+def _error(code: Code, problem: str, kind: str) -> InputError:
+    return InputError(f"{code.name} {problem}", code.source, code=kind)
+
+
+def _is_plain(default: Any) -> bool:
+    if default is Parameter.empty:
+        return False
+    try:
+        json.dumps(default, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _plain(default: Any) -> Any:
+    return json.loads(json.dumps(default))
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return _is_plain(default) and type(_plain(default)) is type(value) and bool(_plain(default) == value)
