@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from truesource.grammar.errors import InputError
@@ -10,6 +11,29 @@ from truesource.grammar.unpacking import read_text
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
+
+
+class TextSplits:
+    """Text files as a corpus that models are trained on.
+
+    Args:
+        files: by name of the split, such as ``train`` and ``dev``.
+
+    Raises:
+        InputError: as `read_sentences`.
+    """
+
+    def __init__(self, files: Mapping[str, str | Path]) -> None:
+        self._sentences = {name: read_sentences(path) for name, path in files.items()}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        return tuple(self._sentences)
+
+    def sentences(self, split: str) -> list[list[str]]:
+        """The words of every sentence of a split."""
+        return self._sentences[split]
 
 
 def read_sentences(path: str | Path) -> list[list[str]]:
@@ -26,6 +50,20 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 def split_words(line: str) -> list[str]:
     """The words of a line: what stands between ASCII white space."""
     return _WORDS(line)
+
+
+def line_of(sentence: Sequence[str]) -> str:
+    """A sentence as a line of text, which `split_words` reads back as the same words.
+
+    Raises:
+        InputError: a word is empty or contains white space.
+    """
+    for word in sentence:
+        if split_words(word) != [word]:
+            raise InputError(
+                f"the word {word!r} contains white space, which separates words in text; write trees (.mrg) instead"
+            )
+    return " ".join(sentence)
 
 
 def read_documents(path: str | Path) -> list[str]:

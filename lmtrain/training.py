@@ -119,9 +119,7 @@ def train(
         if isinstance(kind, CountingArchitecture):
             if training is not None:
                 raise InputError(f"{model.architecture} takes no training settings; leave them out")
-            if tokenizer is not None:
-                raise InputError(f"{model.architecture} makes its own tokeniser; leave it out")
-            from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor))
+            from_main_process(lambda: kind.train(model, train_split, dev_split, record, out, monitor, tokenizer))
             return load_folder(out)
         if training is None:
             raise InputError(f"{model.architecture} needs training settings, such as epochs")

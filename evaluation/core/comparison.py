@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from truesource.evaluation.core.alone import reading_part, score_by_model
 from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.score import Score
@@ -18,11 +19,10 @@ from truesource.evaluation.measures.correlation import CORRELATIONS, correlation
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from truesource.evaluation.measures.perplexity import perplexities
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel, TokenScores, check_sentences
+from truesource.generator.language_model import LanguageModel, TokenScores
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
 
@@ -212,14 +212,8 @@ def score_both(
     """
     frame = frame or ScoringFrame()
     require_whole(transform, model.objective, frame)
-    check_sentences(sentences)
     oracle = oracle_for(model, pcfg, lengths, frame, excluded, transform)
-    scores = model.score(sentences, frame)
-    if not isinstance(scores, TokenScores):
-        raise InputError(
-            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
-            " generator.language_model.assemble_scores makes of one array of log probabilities per sentence"
-        )
+    scores = score_by_model(model, sentences, frame)
     truth = oracle.score(sentences, frame) if truth is None else truth
     open_skips = model.vocabulary is None and frame.unk == "skip"  # words that only the model knows it cannot read
     if open_skips:
@@ -243,12 +237,6 @@ def score_both(
         **reading_part(model),
     }
     return BothScored(oracle, paired, sentences, scores, open_skips, parts)
-
-
-def reading_part(model: LanguageModel) -> dict[str, object]:
-    """Part of a signature: how a model of pieces scores words; nothing of other models."""
-    reading = getattr(model, "reading", None)
-    return {} if reading is None else {"reading": reading}
 
 
 def vocabulary_part(oracle: Oracle) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios
+from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio, resampled_ratios
 from truesource.evaluation.measures.paired import Paired
+from truesource.generator.language_model import TokenScores
 from truesource.grammar.arrays import FloatArray
 
 
@@ -15,6 +16,20 @@ def perplexity(log_prob: FloatArray) -> float:
     Of masked scores this is the pseudo-perplexity (Salazar et al. 2020).
     """
     return float(np.exp(-np.mean(log_prob)))
+
+
+def perplexity_interval(scores: TokenScores, seed: int = 0) -> Interval:
+    """The perplexity of all scored positions, at least one; sentences are resampled.
+
+    Args:
+        scores: of one model.
+        seed: of the resampling.
+    """
+    _, row = np.unique(scores.sentence, return_inverse=True)
+    total, counts = (np.bincount(row, weights).astype(np.float64) for weights in (-scores.log_prob, None))
+    found = resampled_ratio(total, counts, seed=seed)
+    with np.errstate(over="ignore"):
+        return Interval(perplexity(scores.log_prob), *ends(*np.exp(np.maximum(found, 0.0))))
 
 
 def perplexities(paired: Paired, seed: int = 0) -> dict[str, Interval]:

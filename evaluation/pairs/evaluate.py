@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from truesource.evaluation.core.comparison import reading_part
+from truesource.evaluation.core.alone import reading_part
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratios

@@ -17,19 +17,20 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from truesource.evaluation.core.alone import alone_parts, nothing_scored, score_by_model
 from truesource.evaluation.core.comparison import BothScored, score_both
 from truesource.evaluation.core.exclusion import Exclusion
 from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.core.score import Score
-from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
-from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
+from truesource.evaluation.core.signature import signature
+from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
 from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 
 UnigramSource = Literal["oracle", "train", "test", "model"]
@@ -168,30 +169,15 @@ def _with_truth(both: BothScored) -> _Sides:
 
 
 def _model_alone(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame, seed: int) -> _Sides:
-    scores = model.score(sentences, frame)
+    scores = score_by_model(model, sentences, frame)
     if not len(scores.log_prob):
-        raise NothingToMeasureError(
-            f"no position is left to score: all {len(sentences)} sentences are impossible for the model",
-            "no-common-sentence",
-        )
+        raise nothing_scored(scores)
     known = None if model.vocabulary is None else frozenset(model.vocabulary)
 
     def read(sentence: Sequence[str]) -> list[str]:
         return [word if known is None or word in known else UNKNOWN for word in sentence]
 
-    parts = {
-        "objective": model.objective,
-        "given": "unknown",
-        **frame_parts(frame, model.objective),
-        "unit": "nats/token",
-        "vocab": "open" if known is None else f"{len(known)}/{digest_sentences([sorted(known)])}",
-        "ci": ci_part(len(np.unique(scores.sentence)), seed),
-        "sentences": len(sentences) - len(scores.impossible),
-        "excluded": len(scores.impossible),
-        "tokens": len(scores.log_prob),
-        "data": digest_sentences(sentences),
-        "grammar": "none",
-    }
+    parts = alone_parts(model, sentences, scores, seed)
     words = () if model.vocabulary is None else (*model.vocabulary, UNKNOWN)
     return _Sides(
         model=scores.log_prob,

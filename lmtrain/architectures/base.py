@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.language_model import Objective
@@ -50,8 +50,9 @@ class NetworkArchitecture(Generic[SettingsType]):
 class CountingArchitecture(Generic[SettingsType]):
     """Models that learn by counting.
 
-    ``train(settings, train_split, dev_split, record, folder, monitor)`` writes the finished model folder; ``record`` is
-    what ``training.json`` says of the call. ``load(folder)`` reads it.
+    ``train(settings, train_split, dev_split, record, folder, monitor, tokenizer)`` writes the finished model folder;
+    ``record`` is what ``training.json`` says of the call, ``tokenizer`` one of another text, None for one of the train
+    split. ``load(folder)`` reads it.
     """
 
     settings: type[SettingsType]
@@ -63,6 +64,7 @@ class CountingArchitecture(Generic[SettingsType]):
             dict[str, Any],
             Path,
             Callable[[Any], Mapping[str, float]] | None,
+            PreTrainedTokenizerFast | None,
         ],
         None,
     ]

@@ -18,6 +18,7 @@ VERBS = {
     "run": ("truesource.cli.run", "Run an experiment from its configuration."),
     "languages": ("truesource.cli.languages", "List the languages whose exact grammar comes with truesource."),
     "language": ("truesource.cli.language", "Describe one of these languages, or write its grammar."),
+    "split": ("truesource.chain.treebank.command", "Split a treebank into text to train on and text to hold out."),
     "induce": ("truesource.chain.grammar.command", "Induce a grammar from a treebank."),
     "sample": ("truesource.chain.corpus.command", "Sample a corpus from a grammar."),
     "parse": ("truesource.cli.parse", "Write the best tree of every sentence."),

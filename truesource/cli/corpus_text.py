@@ -19,6 +19,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
     """
     from truesource.cli.claims import claim_files
     from truesource.generator.corpus import Corpus
+    from truesource.generator.text import line_of
     from truesource.grammar.files import atomic_path
     from truesource.grammar.progress import meter
 
@@ -30,7 +31,7 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
         raise InputError("--symbols and --binarised are for trees, but .txt files have sentences; remove them", target)
     lines: Iterable[str]
     if plain:
-        lines = (_line(sentence, target) for sentence in corpus.sentences(split))
+        lines = (line_of(sentence) for sentence in corpus.sentences(split))
     else:
         lines = corpus.brackets(split, coarse=not symbols, binarised=binarised)
     with atomic_path(target) as temporary, meter("writing lines", total=n) as progress:
@@ -41,16 +42,3 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
                 progress.advance(1)
     following = f"inspect GRAMMAR {target}" if plain else f"induce {target} -o grammar.npz"
     echo(f"Wrote {target}: {n:,} {'sentences' if plain else 'trees'}. Next: truesource {following}")
-
-
-def _line(sentence: list[str], target: Path) -> str:
-    """The sentence as text that reads back as the same words."""
-    from truesource.generator.text import split_words
-
-    for word in sentence:
-        if split_words(word) != [word]:
-            raise InputError(
-                f"the word {word!r} contains white space, which separates words in text; write trees (.mrg) instead",
-                target,
-            )
-    return " ".join(sentence)

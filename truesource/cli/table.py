@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import console
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.alone import ScoredAlone
 
 
 def print_results(records: Sequence[Mapping[str, Any]]) -> None:
@@ -39,6 +42,23 @@ def print_results(records: Sequence[Mapping[str, Any]]) -> None:
     console().print(table)
     for sentence in (*left_out(records), *too_few(records)):
         console().print(sentence)
+
+
+def print_alone(found: ScoredAlone) -> None:
+    """Model, objective, perplexity with interval, tokens."""
+    from rich.table import Table
+
+    table = Table(caption="interval: 95%, sentences resampled; the true distribution of the text is not known")
+    for name in ("model", "objective"):
+        table.add_column(name)
+    for name in ("PPL", "tokens", "sentences"):
+        table.add_column(name, justify="right")
+    value, low, high = found.ppl
+    ends = "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+    scores = found.scores
+    sentences = scores.n_sentences - len(scores.impossible)
+    table.add_row(found.model, found.objective, f"{value:.2f}{ends}", f"{len(scores.log_prob):,}", f"{sentences:,}")
+    console().print(table)
 
 
 def _shown(value: float | None, digits: int) -> str:

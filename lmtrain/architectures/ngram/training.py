@@ -6,10 +6,12 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.errors import InputError
@@ -43,6 +45,7 @@ def train_ngram(
     request: dict[str, Any],
     out: Path,
     monitor: Monitor | None = None,
+    shared: PreTrainedTokenizerFast | None = None,
 ) -> None:
     """Count a train split and leave the model in a folder; called by `truesource.lmtrain.training.train`.
 
@@ -61,12 +64,14 @@ def train_ngram(
         request: what ``training.json`` says of the call.
         out: folder to make.
         monitor: measures the model for ``metrics.jsonl``.
+        shared: a tokeniser of the kind that ``model`` asks for, made from another text; None: made from the train
+            split.
 
     Raises:
         InputError: there are no words, or too many, the tokeniser cannot be made, or a measurement is not finite.
     """
     begun = time.perf_counter()
-    tokenizer = make_tokenizer(model, train_split, "causal")
+    tokenizer = make_tokenizer(model, train_split, "causal") if shared is None else deepcopy(shared)
     vocabulary = encoder_of(tokenizer)
     stream = read_stream(train_split, vocabulary)
     tokens = stream.n_events

@@ -29,6 +29,10 @@ def command(
         Path | None, typer.Option("--oracle", help="Grammar of the corpus, to compare with during training.")
     ] = None,
     oracle_monitor_sentences: Annotated[int, typer.Option(min=1, help="With --oracle: number of sentences.")] = 200,
+    dev: Annotated[Path | None, typer.Option(help="Text to watch the loss on, where CORPUS is a text file.")] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Model folder whose tokeniser to use, so that perplexities compare.")
+    ] = None,
     oracle_monitor_split: Annotated[str, typer.Option(help="With --oracle: split that they are from.")] = "dev",
     seed: Seed = 1,
     force: Force = False,
@@ -50,7 +54,8 @@ def command(
 
     from truesource.cli.claims import claim_folder, hold
     from truesource.generator.corpus import Corpus
-    from truesource.generator.text import read_sentences
+    from truesource.generator.text import TextSplits
+    from truesource.grammar.errors import InputError
     from truesource.lmtrain.partial_folder import remove_used_up
 
     entry = _entry(output, model, preset, set_ or [])
@@ -59,7 +64,10 @@ def command(
         if not force:
             remove_used_up(output)
         claim_folder(output, force=force)
-    source = read_sentences(corpus) if corpus.is_file() else Corpus.load(corpus)
+    if dev is not None and not corpus.is_file():
+        raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
+    splits = {"train": corpus, "dev": dev} if dev is not None else {"train": corpus}
+    source = TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
     monitor = None
     if oracle is not None:
         monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
@@ -67,9 +75,15 @@ def command(
     from truesource.lmtrain.training import train
 
     shape, training = entry.resolve()
-    trained = train(source, shape, training, output, seed=seed, monitor=monitor, force=force)
+    shared = None
+    if tokenizer is not None:
+        from truesource.lmtrain.shared_tokenizer import shared_tokenizer
+
+        shared = shared_tokenizer(tokenizer, shape)
+    trained = train(source, shape, training, output, seed=seed, monitor=monitor, tokenizer=shared, force=force)
     if is_main_process():
-        echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {corpus} --oracle GRAMMAR")
+        then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"
+        echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {then}")
 
 
 def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:

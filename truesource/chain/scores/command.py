@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Before, Condition, Force, Json, Longest, OracleGrammar, SplitName, TextOrCorpus
+from truesource.cli.options import Before, Condition, Force, Json, Longest, SplitName, TextOrCorpus
+
+if TYPE_CHECKING:
+    from truesource.evaluation.core.exclusion import Exclusion
+    from truesource.generator.frame import ScoringFrame
+    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.transforms import Transform
+    from truesource.grammar.conditioning import LengthRange
+    from truesource.grammar.pcfg import PCFG
 
 
 def command(
     model: Annotated[Path, typer.Argument(help="Model folder: trained here, or any causal or masked checkpoint.")],
     corpus: TextOrCorpus,
-    oracle: OracleGrammar,
+    oracle: Annotated[
+        Path | None,
+        typer.Option(help="Grammar that the text was sampled from: a file, or a language (default: perplexity alone)."),
+    ] = None,
     split: SplitName = "eval",
     frame: Annotated[str, typer.Option(help="Positions that count: default, or paper (fewer).")] = "default",
     before: Before = None,
@@ -28,46 +40,155 @@ def command(
 
     A model as good as the truth has a relative perplexity of 1. Intervals: 95%, from resampling sentences.
 
+    Without --oracle, the perplexity of the model alone. The truth of real text is not known: for a text that
+    `truesource split` wrote, the perplexity of the grammar is a reference, not a bound.
+
     Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
     """
     from truesource.cli.claims import claim_files
-    from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of, warn_of_other_corpus
-    from truesource.cli.lengths import announce_long, at_most
-    from truesource.cli.table import print_results
-    from truesource.evaluation.core.comparison import compare
-    from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.generator.frame import preset_frame
     from truesource.grammar.files import write_json
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
-    sentences, drawn = read_sentences(corpus, split)
-    condition = length_condition(lengths, drawn)
-    pcfg, transform = grammar_of_text(corpus, oracle)
-    excluded = truth_of(corpus, split, pcfg, drawn, condition)
-    warn_of_other_corpus(model, corpus)
-    sentences, longer = at_most(sentences, longest)
+    text = _TextToScore.read(corpus, split, oracle, lengths, longest)
+    truth = None if oracle is None else _TruthOfText.read(text, oracle, model)
+    from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = with_marks(load_model(model), before, True, model)
     positions = preset_frame(frame, trained.objective)
-    announce_long(pcfg, sentences, condition, masked=trained.objective == "masked")
+    if truth is None:
+        records = _alone(trained, text, positions)
+    elif text.real:
+        records = _with_reference(trained, text, truth, positions)
+    else:
+        records = _compare(trained, text, truth, positions)
+    wrote = "Nothing written; --json FILE keeps these numbers"
+    if json is not None:
+        write_json(json, records)
+        wrote = f"Wrote {json}"
+    echo(f"{wrote}. Next: truesource cite")
+
+
+@dataclass(frozen=True)
+class _TextToScore:
+    """The sentences to score."""
+
+    path: Path
+    split: str
+    sentences: list[list[str]]
+    drawn: LengthRange | None  #: condition that they were drawn under, or are of
+    condition: LengthRange | None  #: of the oracle
+    longer: dict[str, int]  #: entries of the signature
+    real: bool  #: they are from a treebank
+
+    @classmethod
+    def read(
+        cls, path: Path, split: str, oracle: Path | None, lengths: str | None, longest: int | None
+    ) -> _TextToScore:
+        """Read them.
+
+        Raises:
+            InputError: they cannot be read, all are too long, or there is a condition without an oracle.
+        """
+        from truesource.chain.treebank.text import text_of_file
+        from truesource.cli.inputs import read_sentences
+        from truesource.cli.lengths import at_most
+        from truesource.grammar.conditioning import LengthRange
+        from truesource.grammar.errors import InputError
+
+        if oracle is None and lengths is not None:
+            raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")
+        sentences, drawn = read_sentences(path, split)
+        treebank = text_of_file(path)
+        if treebank is not None and treebank.about["lengths"] is not None:
+            drawn = LengthRange.parse(treebank.about["lengths"])
+        condition = length_condition(lengths, drawn)
+        kept, longer = at_most(sentences, longest)
+        return cls(path, split, kept, drawn, condition, longer, treebank is not None)
+
+
+@dataclass(frozen=True)
+class _TruthOfText:
+    """The grammar to compare with."""
+
+    pcfg: PCFG
+    transform: Transform | None
+    excluded: Exclusion | None
+
+    @classmethod
+    def read(cls, text: _TextToScore, oracle: Path, model: Path) -> _TruthOfText:
+        """Read it, and say on stderr in what the text and the model differ from what it is the truth of."""
+        from truesource.cli.inputs import grammar_of_text, truth_of, warn_of_other_corpus
+
+        pcfg, transform = grammar_of_text(text.path, oracle)
+        excluded = truth_of(text.path, text.split, pcfg, text.drawn, text.condition)
+        warn_of_other_corpus(model, text.path)
+        return cls(pcfg, transform, excluded)
+
+
+def _alone(trained: LanguageModel, text: _TextToScore, frame: ScoringFrame) -> list[dict[str, Any]]:
+    """The perplexity of the model, printed."""
+    from truesource.cli.inputs import say_left_out
+    from truesource.cli.table import print_alone
+    from truesource.evaluation.core.alone import score_alone
+
+    found = score_alone(trained, text.sentences, frame, left_out=text.longer)
+    say_left_out(text.sentences, None, found.scores.impossible.tolist(), ())
+    print_alone(found)
+    echo(found.signature)
+    return found.records()
+
+
+def _with_reference(
+    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame
+) -> list[dict[str, Any]]:
+    """The perplexity of the model on real text, and that of a grammar, which is no bound; printed."""
+    from truesource.cli.lengths import announce_long
+    from truesource.cli.output import show
+    from truesource.evaluation.baseline.compare import score_on_text
+    from truesource.evaluators.treebank_baseline.tables import baseline_table, coverage_line
+
+    announce_long(truth.pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
+    found = score_on_text(
+        {trained.name: trained},
+        truth.pcfg,
+        text.sentences,
+        kind="real",
+        lengths=text.condition,
+        frame=frame,
+        left_out=text.longer,
+    )
+    show(baseline_table(found.records, title=f"{trained.name} ({trained.objective})"))
+    echo(coverage_line(found.counts()))
+    echo(found.records[0]["signature"])
+    return found.records
+
+
+def _compare(
+    trained: LanguageModel, text: _TextToScore, truth: _TruthOfText, frame: ScoringFrame
+) -> list[dict[str, Any]]:
+    """The model compared with the truth, printed."""
+    from truesource.cli.inputs import say_left_out
+    from truesource.cli.lengths import announce_long
+    from truesource.cli.table import print_results
+    from truesource.evaluation.core.comparison import compare
+
+    pcfg = truth.pcfg
+    announce_long(pcfg, text.sentences, text.condition, masked=trained.objective == "masked")
     found = compare(
         trained,
         pcfg,
-        sentences,
-        lengths=condition,
-        frame=positions,
-        excluded=excluded,
-        left_out=longer,
-        transform=transform,
+        text.sentences,
+        lengths=text.condition,
+        frame=frame,
+        excluded=truth.excluded,
+        left_out=text.longer,
+        transform=truth.transform,
     )
     record = found.as_record()
-    say_left_out(sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
+    say_left_out(text.sentences, pcfg, found.paired.impossible_model, found.paired.impossible_oracle)
     print_results([record])
     echo(record["signature"])
-    wrote = "Nothing written; --json FILE keeps these numbers"
-    if json is not None:
-        write_json(json, found.records())
-        wrote = f"Wrote {json}"
-    echo(f"{wrote}. Next: truesource cite")
+    return found.records()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from truesource.chain.treebank.config import TreebankConfig
 from truesource.grammar.files import digest_file, write_json
 from truesource.grammar.treebank import Treebank
+from truesource.grammar.treebank.splitting import hold_out
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def make(run: RunFolder) -> str:
         train = bank
         held_out: Treebank | None = Treebank.read(_paths(run, config.held_out_files), config.normalise)
     else:
-        train, held_out = _split(bank, config.held_out, run.config.seed)
+        train, held_out = hold_out(bank, config.held_out, run.config.seed)
     folder = run.folder / "treebank"
     train.write(folder / "treebank.mrg.gz", force=True)
     if held_out is None:
@@ -122,18 +122,6 @@ def _read(run: RunFolder, config: TreebankConfig) -> Treebank:
     return Treebank.from_dataset(
         run.resolve(source.path), source.column, config.normalise, split=source.split, limit=config.limit
     )
-
-
-def _split(bank: Treebank, share: float, seed: int) -> tuple[Treebank, Treebank | None]:
-    """A random share of the trees held out; none if that leaves either side empty."""
-    n = round(share * len(bank))
-    if n == 0 or n >= len(bank):
-        return bank, None
-    order = np.random.default_rng([seed, 1]).permutation(len(bank))
-    out = set(order[:n].tolist())
-    kept = tuple(tree for i, tree in enumerate(bank) if i not in out)
-    held = tuple(tree for i, tree in enumerate(bank) if i in out)
-    return replace(bank, trees=kept), replace(bank, trees=held)
 
 
 def _truth(config: TreebankConfig) -> dict[str, Any] | None:

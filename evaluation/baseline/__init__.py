@@ -1,0 +1,1 @@
+"""Models trained on real sentences beside models trained on sampled ones, on real and on sampled text."""

@@ -1,0 +1,1 @@
+"""The evaluator `treebank_baseline`."""
