@@ -26,7 +26,7 @@ def command(
     corpus: TextOrCorpus,
     oracle: Annotated[
         Path | None,
-        typer.Option(help="Grammar that the text was sampled from: a file, or a language (default: perplexity alone)."),
+        typer.Option(help="Grammar of the text: a file, or a language (default: perplexity alone)."),
     ] = None,
     split: SplitName = "eval",
     frame: Annotated[str, typer.Option(help="Positions that count: default, or paper (fewer).")] = "default",
@@ -160,7 +160,7 @@ def _with_reference(
         frame=frame,
         left_out=text.longer,
     )
-    show(baseline_table(found.records, title=f"{trained.name} ({trained.objective})"))
+    show(baseline_table({"": found.records}, title=f"{trained.name} ({trained.objective})"))
     echo(coverage_line(found.counts()))
     echo(found.records[0]["signature"])
     return found.records

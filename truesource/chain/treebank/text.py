@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 
 from truesource.generator.text import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import atomic_path, digest_file, digest_json, write_json
 from truesource.grammar.records import STRICT, Count, FileName, Positive, read_record
 from truesource.grammar.treebank import Treebank
@@ -140,7 +140,8 @@ def write_text_folder(
         trees: also write the trees, ``treebank.mrg.gz`` (dev included) and ``held_out.mrg.gz``, to induce grammars.
 
     Raises:
-        InputError: a split has no sentence left, a word contains white space, or the folder cannot be written.
+        NothingToMeasureError: a split has no sentence left.
+        InputError: a word contains white space, or the folder cannot be written.
     """
     train, watched = hold_out(bank, dev, seed)
     parts = {"train": train, **({} if watched is None else {"dev": watched}), HELD_OUT: held_out}
@@ -183,7 +184,10 @@ def _write_split(
     name = path.name.removesuffix(".txt")
     if not sentences:
         left_out = f"{outside} have other lengths" + (f", the training text has {known} too" if known else "")
-        raise InputError(f"no sentence is left for {name}: of {trees} trees, {left_out}; allow more lengths or trees")
+        raise NothingToMeasureError(
+            f"no sentence is left for {name}: of {trees} trees, {left_out}; allow more lengths, or give more trees",
+            "too-few-sentences",
+        )
     text = "".join(f"{line_of(sentence)}\n" for sentence in sentences)
     path.write_bytes(text.encode())
     return {

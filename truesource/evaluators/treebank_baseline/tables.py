@@ -23,38 +23,40 @@ REMARKS = {"reference_ppl": "no bound", "bound": "bound"}
 
 
 def baseline_table(
-    records: Records,
+    groups: Mapping[str, Records],
     *,
     title: str = "",
     words: str = "all",
     names: Mapping[str, str] | None = None,
-    heading: str = "model",
 ) -> ReportTable:
-    """A row for the grammar and one for each model.
+    """A row for the grammar and one for each model, of each group.
 
     Args:
-        records: of `truesource.evaluation.baseline.compare.score_on_text`, perhaps of both texts.
+        groups: records of `truesource.evaluation.baseline.compare.score_on_text`, perhaps of both texts, by model of a
+            run; a single group without a name has no column for it.
         title: of the table.
         words: which words count: all, or those in the vocabulary (known).
         names: what rows are called, by name of the model in the records.
-        heading: of the first column.
     """
-    counted = [record for record in records if record["words"] == words]
-    columns = [column for column in COLUMNS if any(_fits(record, column) for record in counted)]
-    models = sorted(dict.fromkeys(record["model"] for record in counted), key=lambda name: name != GRAMMAR)
-    rows = [
-        TableRow(
-            ((names or {}).get(model, model), *(_cell(counted, model, column) for column in columns)),
-            kind="oracle" if model == GRAMMAR else "",
-        )
-        for model in models
-    ]
+    counted = {group: [r for r in records if r["words"] == words] for group, records in groups.items()}
+    columns = [c for c in COLUMNS if any(_fits(record, c) for records in counted.values() for record in records)]
+    alone = list(groups) == [""]
+    rows = []
+    for group, records in counted.items():
+        models = sorted(dict.fromkeys(record["model"] for record in records), key=lambda name: name != GRAMMAR)
+        for number, model in enumerate(models):
+            label = (names or {}).get(model, model)
+            head = (label,) if alone else (group if number == 0 else "", label)
+            cells = (_cell(records, model, column) for column in columns)
+            rows.append(TableRow((*head, *cells), kind="oracle" if model == GRAMMAR else ""))
+    heads = ("model",) if alone else ("model", "trained on")
     return ReportTable(
-        columns=(heading, *(column[-1] for column in columns)),
+        columns=(*heads, *(column[-1] for column in columns)),
         rows=rows,
         title=title,
-        note="95% intervals, from resampling sentences. Numbers are of the sentences that the grammar and all models can"
-        " make, unless the column says all. On real text the grammar's perplexity is a reference, not a bound.",
+        text=tuple(range(len(heads))),
+        note="95% intervals, from resampling sentences. Numbers are of the sentences that the grammar and all models"
+        " can make, unless the column says all. On real text the grammar's perplexity is a reference, not a bound.",
     )
 
 
@@ -86,3 +88,23 @@ def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = N
         parts.append(f"the grammar can make {made:,} of {given:,} sentences ({made / given:.1%})")
     parts += [f"{(names or {}).get(name, name)} cannot make {number:,}" for name, number in lost.items() if number]
     return "; ".join([*parts, f"{counts['common']:,} are common to all"])
+
+
+def training_table(groups: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Mapping[str, str]) -> ReportTable:
+    """How the further models were trained.
+
+    Args:
+        groups: by model of the run and what it was trained on: what `truesource.evaluators.treebank_baseline.records`
+            calls `Trained`.
+        names: what they are called.
+    """
+    rows = []
+    for group, trained in groups.items():
+        for number, (name, about) in enumerate(trained.items()):
+            passes = "" if about["epochs"] is None else f"{about['epochs']:.1f}"
+            steps = f"{about['steps']:,}" if about["steps"] else "counted"
+            scored = f"{about['scored_step']:,}" if about["steps"] else ""
+            size = (f"{about['sentences']:,}", f"{about['words']:,}")
+            rows.append(TableRow((group if number == 0 else "", names.get(name, name), *size, steps, passes, scored)))
+    columns = ("model", "trained on", "sentences", "words", "steps", "passes", "scored\nat step")
+    return ReportTable(columns=columns, rows=rows, text=(0, 1))
