@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any
+from typing import Any, get_args
 
+from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.own.settings import OwnSettings
@@ -56,6 +57,12 @@ class Factory:
             raise _error(code, "takes no positional argument; its first one must be the number of tokens", "input")
         named = {p.name: p for p in parameters[1:] if p.kind in _BY_NAME}
         return cls(code, named, any(p.kind is Parameter.VAR_KEYWORD for p in parameters))
+
+    @property
+    def objective(self) -> Objective | None:
+        """What the code says that it predicts from; None: nothing, or nothing that there is."""
+        stated = getattr(self.code.object, "objective", None)
+        return next((known for known in get_args(Objective) if known == stated), None)
 
     def completed(self, settings: OwnSettings) -> OwnSettings:
         """The settings with the defaults of the signature, so that equal models have equal settings.

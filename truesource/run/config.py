@@ -101,16 +101,22 @@ class RunConfig(Settings):
             )
         if any(model.oracle_monitor for model in self.models) and "dev" not in self.corpus.splits:
             raise ValueError("corpus.splits needs a split dev for models with oracle_monitor: true")
-        if self.corpus.lengths is not None:
-            longest = self.corpus.lengths.high
-            for entry in self.models:
-                most = None if entry.loaded else entry.resolve()[0].longest
-                if most is not None and longest >= most:
-                    raise ValueError(
-                        f"the corpus has sentences of up to {longest} words, too long for {entry.name};"
-                        f" set its model.max_positions to {longest + 2}, which leaves room for <bos> and <eos>"
-                    )
+        for entry in self.models:
+            self.require_positions(entry.name, None if entry.loaded else entry.resolve()[0].longest)
         return self
+
+    def require_positions(self, model: str, longest: int | None) -> None:
+        """Refuse a model that takes inputs of at most ``longest`` tokens, where the corpus has longer sentences.
+
+        Raises:
+            InputError: it has.
+        """
+        lengths = self.corpus.lengths
+        if lengths is not None and longest is not None and lengths.high >= longest:
+            raise InputError(
+                f"the corpus has sentences of up to {lengths.high} words, too long for {model};"
+                f" set its model.max_positions to {lengths.high + 2}, which leaves room for <bos> and <eos>"
+            )
 
 
 class Measure(Protocol):

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from truesource.chain.models.stage import check_code
 from truesource.chain.stages import CHAIN
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
@@ -52,8 +53,10 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
 
     Raises:
         InputError: the run folder holds something else, another process is at work in it, or a stage
-            refuses its input, or the configuration leaves out the length range of the corpus that is there.
+            refuses its input, or the configuration leaves out the length range of the corpus that is there; code that
+            the configuration names cannot be used.
     """
+    check_code(config, base)
     folder = runs / config.name
     state_file = folder / "stages.json"
     if folder.exists() and not force and not state_file.is_file() and _foreign(folder):

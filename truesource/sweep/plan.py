@@ -94,8 +94,8 @@ def digest_coded(sentences: CodedSentences) -> str:
 class Data:
     """What the cells of a sweep are made from: the train sentences and the one tokeniser."""
 
-    def __init__(self, config: SweepConfig, corpus: Corpus) -> None:
-        """Read the corpus and make the tokeniser.
+    def __init__(self, config: SweepConfig, corpus: Corpus, base: Path | None = None) -> None:
+        """Read the corpus and make the tokeniser; files of code of one's own start from ``base``.
 
         Raises:
             InputError: the corpus lacks a split or sentences, or has words that no tokeniser can keep.
@@ -103,7 +103,7 @@ class Data:
         from truesource.lmtrain.subwords import make_tokenizer
         from truesource.lmtrain.tokenizer import digest_tokenizer
 
-        self.config = config
+        self.config, self._base = config, base
         train = _split(corpus, "train")
         try:
             require_sentences(config, len(train))
@@ -128,7 +128,7 @@ class Data:
                 shape=name,
                 sentences=n,
                 seed=seed,
-                model=shape,
+                model=with_code(shape, self._base),
                 training=self.config.base.resolve(change)[1],
                 data_digest=self._digests[n],
                 tokenizer_digest=self.tokenizer_digest,
@@ -137,6 +137,18 @@ class Data:
             for n in self.config.axes.sentences
             for seed in self.config.axes.seeds
         ]
+
+
+def with_code(model: ModelConfig, base: Path | None) -> ModelConfig:
+    """The same settings; of code of one's own, with its defaults and the digest of its file, relative to ``base``.
+
+    Raises:
+        InputError: the code cannot be imported, or does not take the settings.
+    """
+    from truesource.lmtrain.model_registry import completed
+    from truesource.lmtrain.own.settings import OwnSettings
+
+    return completed(model.model_copy(update={"code_base": base})) if isinstance(model, OwnSettings) else model
 
 
 def _split(corpus: Corpus, name: str) -> CodedSentences:

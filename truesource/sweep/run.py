@@ -13,7 +13,7 @@ from truesource.grammar.parallel import Share
 from truesource.run.named_grammar import grammar_at
 from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
-from truesource.sweep.plan import Data
+from truesource.sweep.plan import Data, with_code
 from truesource.sweep.scores import Scoring
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ def execute(
     folder = runs / config.name
     if folder.exists() and not (folder / "sweep.json").is_file() and _foreign(folder):
         raise InputError(f"{folder} exists and is not a sweep; choose another name in the configuration")
+    for _, shape, _ in config.shapes():
+        with_code(shape, base)  # before anything is sampled
     corpus = _corpus(config, base, folder, pcfg)
-    data = Data(config, corpus)
+    data = Data(config, corpus, base)
     scoring = Scoring(config, pcfg, corpus, data)
     cells = data.cells()
     record = {

@@ -146,7 +146,7 @@ class Scoring:
     def keep(self, folder: Path, cell: PlannedCell) -> None:
         """Write ``scores/<cell>.json`` and ``.npz``, unless those of these weights and sentences stand there."""
         from truesource.lmtrain.flops import training_cost
-        from truesource.lmtrain.models import load_model
+        from truesource.lmtrain.models import load_trained
         from truesource.lmtrain.snapshots import snapshots
 
         model_folder = cell_folder(folder, cell.id)
@@ -160,8 +160,8 @@ class Scoring:
         train = self._data.of(cell).train
         cost = training_cost(cell.model, cell.training, train, self._data.tokenizer, seed=cell.seed)
         steps = [*((step, path) for step, path in snapshots(model_folder) if step < cost.steps)]
-        found = self._score(load_model(model_folder))
-        earlier = [(step, self._score(load_model(path))) for step, path in steps]
+        found = self._score(load_trained(model_folder, cell.model))
+        earlier = [(step, self._score(load_trained(path, cell.model))) for step, path in steps]
         measured = perplexities(found.paired, self._config.seed)
         record = {
             "cell": cell.id,

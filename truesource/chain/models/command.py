@@ -21,7 +21,11 @@ def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
     model: Annotated[
-        str, typer.Option(metavar="|".join(names()), help=f"Architecture; {', '.join(masked_names())} are masked.")
+        str,
+        typer.Option(
+            metavar="|".join([*names(), "FILE.py:NAME"]),
+            help=f"Architecture, or code of your own; {', '.join(masked_names())} are masked.",
+        ),
     ] = DEFAULT,
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
@@ -46,6 +50,9 @@ def command(
     training.epochs or .max_steps, .learning_rate, .batch_tokens or .batch_sentences, .precision;
     training.snapshots (linear or log) keeps models during training.
 
+    Your own torch.nn.Module: --model file.py:name, its keyword arguments as --set model.KEY=VALUE; the model is then
+    called file.py:name@FOLDER. docs/own_models.md has examples.
+
     Several processes: torchrun --nproc-per-node 2 -m truesource train ...
 
     Example: truesource train corpus/ -o model/ --model gpt2 --set training.max_steps=2000
@@ -56,9 +63,13 @@ def command(
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import TextSplits
     from truesource.grammar.errors import InputError
+    from truesource.lmtrain.model_registry import completed
+    from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.partial_folder import remove_used_up
 
     entry = _entry(output, model, preset, set_ or [])
+    shape, training = entry.resolve()
+    shape = completed(shape)  # imports code of one's own, before anything is read
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # of several processes the first claims it, when they have met
         hold(output)
         if not force:
@@ -74,7 +85,6 @@ def command(
     from truesource.lmtrain.distributed import is_main_process
     from truesource.lmtrain.training import train
 
-    shape, training = entry.resolve()
     shared = None
     if tokenizer is not None:
         from truesource.lmtrain.shared_tokenizer import shared_tokenizer
@@ -82,8 +92,9 @@ def command(
         shared = shared_tokenizer(tokenizer, shape)
     trained = train(source, shape, training, output, seed=seed, monitor=monitor, tokenizer=shared, force=force)
     if is_main_process():
+        reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
         then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"
-        echo(f"Wrote {output}: {trained.name}. Next: truesource score {output} {then}")
+        echo(f"Wrote {output}: {trained.name}. Next: truesource score {reference} {then}")
 
 
 def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:
@@ -95,6 +106,9 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
     from truesource.chain.models.config import ModelEntry
     from truesource.grammar.errors import InputError
     from truesource.grammar.records import explain
+    from truesource.lmtrain.own.factory import find
+    from truesource.lmtrain.own.settings import OwnSettings
+    from truesource.lmtrain.references import is_own
     from truesource.run.reading import parse_value
 
     values: dict[str, dict[str, object]] = {"model": {"architecture": architecture}, "training": {}}
@@ -106,6 +120,9 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
         if key == "model.architecture":
             raise InputError("use --model for the architecture, not --set")
         values[section][name] = parse_value(override, text)
+    if "objective" not in values["model"] and is_own(architecture):
+        stated = find(OwnSettings(architecture=architecture)).objective  # named on the command line, so it may be run
+        values["model"] |= {} if stated is None else {"objective": stated}
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", output.resolve().name).lstrip("._-") or "model"
     try:
         return ModelEntry(name=label, preset=preset, **values)

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.files import digest_file, digest_json
 from truesource.lmtrain.model_registry import completed
+from truesource.lmtrain.own.factory import find
+from truesource.lmtrain.own.settings import OwnSettings
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from truesource.chain.models.config import ModelEntry
     from truesource.lmtrain.config import ModelConfig, TrainConfig
     from truesource.run.config import RunConfig
@@ -27,6 +31,27 @@ def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfi
     """The full settings, of code of one's own with its defaults and the digest of its file."""
     shape, training = model.resolve(run.base)
     return completed(shape), training
+
+
+def check_code(config: RunConfig, base: Path) -> None:
+    """Import all code of architectures of one's own, and build a small network of each.
+
+    Args:
+        config: of the run.
+        base: folder that relative paths of the configuration start from.
+
+    Raises:
+        InputError: code cannot be imported, or does not take its settings; a network cannot be trained, or takes fewer
+            tokens than the sentences of the corpus have.
+    """
+    for entry in config.models:
+        shape = None if entry.loaded else entry.resolve(base)[0]
+        if isinstance(shape, OwnSettings):
+            from truesource.lmtrain.own.architecture import try_out
+
+            shape = find(shape).completed(shape)
+            config.require_positions(entry.name, shape.longest)
+            try_out(shape)
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
