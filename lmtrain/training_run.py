@@ -31,6 +31,7 @@ from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import network_architecture_for
+from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.quiet import no_bars
 from truesource.lmtrain.resuming import (
     LossSum,
@@ -117,7 +118,8 @@ class TrainingRun:
             report_to="none",
             disable_tqdm=True,
             log_level="error",
-            ddp_find_unused_parameters=False,
+            ddp_find_unused_parameters=isinstance(self.config, OwnSettings),
+            **_optimizer(self.model),
         )
         if arguments.n_gpu > 1:
             arguments._n_gpu = 1  # no threads over several GPUs: `torchrun` gives each a process
@@ -156,6 +158,11 @@ def _check_precision(training: TrainConfig) -> None:
         return
     if not torch.cuda.is_bf16_supported(including_emulation=False):
         raise InputError(f"{torch.cuda.get_device_name()} has no bf16 arithmetic; set training.precision to fp32")
+
+
+def _optimizer(model: PreTrainedModel) -> dict[str, Any]:
+    """AdamW; the fused one does not take complex weights."""
+    return {"optim": "adamw_torch"} if any(parameter.is_complex() for parameter in model.parameters()) else {}
 
 
 def _only(batches: list[Batch]) -> Batch:

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.own.checks import check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find
-from truesource.lmtrain.own.network import HEAD, OwnConfig, OwnNetwork
+from truesource.lmtrain.own.network import HEAD, OwnConfig, OwnNetwork, random_tokens
 from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.random_states import kept_random_states
 from truesource.lmtrain.tokenizer import SPECIALS, Encoder
@@ -70,7 +71,8 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
         special: numbers of the special tokens, as in `OwnConfig`.
 
     Raises:
-        InputError: the code raises, or returns no `torch.nn.Module` (code ``not-module``).
+        InputError: the code raises, or returns no `torch.nn.Module` (code ``not-module``), or one without parameters
+            to train (``no-parameters``).
     """
     settings = factory.completed(settings)
     module = factory.code.call(size, **factory.arguments(settings))
@@ -80,6 +82,8 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
             factory.code.source,
             code="not-module",
         )
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise InputError(f"{factory.code.name} has no parameters to train", factory.code.source, code="no-parameters")
     config = OwnConfig(
         vocab_size=size,
         code=settings.architecture,
@@ -91,6 +95,9 @@ def network_of_code(factory: Factory, settings: OwnSettings, size: int, special:
     )
     network = OwnNetwork(config, module, factory.code.source)
     moved: OwnNetwork = network.to("cuda" if torch.cuda.is_available() else "cpu")
+    if any(isinstance(parameter, UninitializedParameter) for parameter in module.parameters()):
+        moved.eval()(input_ids=random_tokens(size, 1, 2).to(moved.device))  # lazy modules get their shapes
+        moved.train()
     return moved
 
 

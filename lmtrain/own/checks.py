@@ -126,11 +126,8 @@ def check_memory(network: OwnNetwork) -> None:
     """Stop where weights cannot be saved.
 
     Raises:
-        InputError: there is no weight to train (code ``no-parameters``), or two overlap in memory and are not the
-            same (``shared-memory``).
+        InputError: two overlap in memory and are not the same (code ``shared-memory``).
     """
-    if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise InputError(f"{network.code} has no parameters to train", code="no-parameters")
     held = {
         (tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size(), tuple(tensor.shape)): name
         for name, tensor in network.state_dict().items()
