@@ -15,18 +15,23 @@ from truesource.lmtrain.model_registry import masked_names
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import TextSplits
+
+
+Architecture = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join([*names(), "FILE.py:NAME"]),
+        help=f"Architecture, or code of your own; {', '.join(masked_names())} are masked.",
+    ),
+]
 
 
 def command(
     corpus: Annotated[Path, typer.Argument(help="Corpus folder, or text with one tokenised sentence per line.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to make.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join([*names(), "FILE.py:NAME"]),
-            help=f"Architecture, or code of your own; {', '.join(masked_names())} are masked.",
-        ),
-    ] = DEFAULT,
+    model: Architecture = DEFAULT,
     preset: Annotated[str, typer.Option(help="Settings to start from: tiny (minutes on a CPU) or paper.")] = "tiny",
     set_: Overrides = None,
     oracle: Annotated[
@@ -60,9 +65,6 @@ def command(
     import os
 
     from truesource.cli.claims import claim_folder, hold
-    from truesource.generator.corpus import Corpus
-    from truesource.generator.text import TextSplits
-    from truesource.grammar.errors import InputError
     from truesource.lmtrain.model_registry import completed
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.partial_folder import remove_used_up
@@ -75,10 +77,7 @@ def command(
         if not force:
             remove_used_up(output)
         claim_folder(output, force=force)
-    if dev is not None and not corpus.is_file():
-        raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
-    splits = {"train": corpus, "dev": dev} if dev is not None else {"train": corpus}
-    source = TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
+    source = _source(corpus, dev)
     monitor = None
     if oracle is not None:
         monitor = _monitor(source, corpus, oracle, oracle_monitor_split, oracle_monitor_sentences)
@@ -95,6 +94,18 @@ def command(
         reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
         then = "TEXT" if corpus.is_file() else f"{corpus} --oracle GRAMMAR"
         echo(f"Wrote {output}: {trained.name}. Next: truesource score {reference} {then}")
+
+
+def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
+    """What is trained on."""
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.text import TextSplits
+    from truesource.grammar.errors import InputError
+
+    if dev is not None and not corpus.is_file():
+        raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
+    splits = {"train": corpus, "dev": dev} if dev is not None else {"train": corpus}
+    return TextSplits(splits) if corpus.is_file() else Corpus.load(corpus)
 
 
 def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:
