@@ -28,6 +28,8 @@ class InputError(ValueError):
     * those of `NothingToMeasureError`: what is missing for a measure;
     * those of code that a person names, see `truesource.lmtrain.code.load_code` and
       `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
+    * those of architectures of one's own, see `truesource.lmtrain.own.checks` and the modules beside it;
+      ``needs-code``: a folder is loaded only together with its code;
     * ``repeated-name``, ``different-texts``, ``unknown-baseline``: models that do not compare;
     * ``input``: all others.
     """

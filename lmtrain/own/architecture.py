@@ -12,7 +12,7 @@ from torch.nn.parameter import UninitializedParameter
 from truesource.generator.language_model import Objective
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
-from truesource.lmtrain.own.checks import check_memory, check_reading, check_training
+from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find
 from truesource.lmtrain.own.network import HEAD, OwnConfig, OwnNetwork, random_tokens
 from truesource.lmtrain.own.settings import OwnSettings
@@ -109,6 +109,7 @@ def _tried(factory: Factory, settings: OwnSettings, size: int, special: dict[str
     with kept_random_states():
         torch.manual_seed(1)  # other weights than those of the first
         check_reading(network)
+        check_longest(network)
         check_memory(network)
         check_training(network, make())
     network.train()

@@ -37,9 +37,17 @@ def check_reading(network: OwnNetwork) -> None:
             code="random-logits",
         )
     check_dependence(network)
+
+
+@torch.inference_mode()
+def check_longest(network: OwnNetwork) -> None:
+    """Read a text of the largest length that the network says it takes, up to `LONGEST` tokens.
+
+    Raises:
+        InputError: the module raises (code ``code-failed``), or returns no logits of these tokens (``bad-logits``).
+    """
     longest = min(network.config.max_positions or LENGTH, LONGEST)
-    if longest > ids.shape[1]:
-        network(input_ids=random_tokens(network.config.vocab_size, 1, longest).to(ids.device))
+    network.eval()(input_ids=random_tokens(network.config.vocab_size, 1, longest).to(network.device))
 
 
 @torch.inference_mode()

@@ -189,8 +189,10 @@ class OwnNetwork(PreTrainedModel):  # type: ignore[misc]
 
     def _require_logits(self, logits: Any, input_ids: Tensor, method: str) -> None:
         if not isinstance(logits, Tensor):
+            remedy = "; return its .logits" if isinstance(getattr(logits, "logits", None), Tensor) else ""
             raise InputError(
-                f"{method} of {self.code} returns a {type(logits).__name__} in place of the logits, a tensor (B, L, V)",
+                f"{method} of {self.code} returns a {type(logits).__name__} in place of the logits, a tensor (B, L, V)"
+                f"{remedy}",
                 code="bad-logits",
             )
         expected = (*input_ids.shape, self.config.vocab_size)

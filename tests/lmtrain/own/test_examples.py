@@ -12,8 +12,10 @@ import torch
 from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 
 from truesource.generator.frame import ScoringFrame
+from truesource.grammar.errors import InputError
 from truesource.lmtrain.code import load_code
 from truesource.lmtrain.models import CausalModel, load_model
+from truesource.lmtrain.probing.hidden_states import hidden_states
 
 NAMES = ("GRU", "LinearRecurrence")
 
@@ -102,3 +104,18 @@ def test_its_card_says_how_to_load_it(made: tuple[str, Path, Any]) -> None:
     exec(code, found)
     assert found["model"].name == made[2].name
     assert json.loads((made[1] / "training.json").read_text())["model"]["code_digest"] in text
+
+
+def test_its_hidden_states_are_read_word_by_word(made: tuple[str, Path, Any]) -> None:
+    model = made[2]
+    if not hasattr(model.model.module, "hidden_states"):
+        with pytest.raises(InputError, match="hidden_states"):
+            hidden_states(model, SENTENCES)
+        return
+    found = hidden_states(model, SENTENCES)
+    ids = torch.tensor([[model.encoder.bos, *model.encoder.encode([SENTENCES[1]])[0].tolist()]])
+    with torch.no_grad():
+        expected = model.model.module.hidden_states(ids, torch.ones_like(ids))
+    before = len(SENTENCES[0])
+    for layer, states in enumerate(expected):
+        assert np.allclose(found[layer][before : before + len(SENTENCES[1])], states[0, 1:].numpy(), atol=1e-6)
