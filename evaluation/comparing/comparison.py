@@ -152,7 +152,7 @@ def _oracle_row(model: ModelScores) -> ModelRow:
     """The oracle with the vocabulary of a model, on the sentences of its first seed."""
     first = model.seeds[0]
     paired = replace(first.paired, model=first.paired.oracle, impossible_model=first.paired.impossible_oracle[:0])
-    alone = replace(first, label="oracle", paired=paired, seed=None, exact_kl=None)
+    alone = replace(first, label="oracle", paired=paired, seed=None, exact=None)
     return model_row(ModelScores(name="oracle", seeds=[alone]))
 
 

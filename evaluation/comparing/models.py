@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from truesource.evaluation.comparing.contrast import SeedSums
+from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.paired import Paired
 from truesource.grammar.arrays import BoolArray, FloatArray
 
@@ -26,7 +27,7 @@ class SeedScores:
     parts: Mapping[str, object]  #: of the signature of its scores
     resampling: int = 0  #: seed of the intervals of these scores
     seed: int | None = None  #: that it was trained with, where that is known
-    exact_kl: float | None = None  #: nats a token, from full distributions; None: not measured
+    exact: Score | None = None  #: from full distributions: ``kl``, nats a token, or ``kl_infinite``, a share
 
     @cached_property
     def table(self) -> FloatArray:
@@ -49,7 +50,9 @@ class ModelScores:
     @property
     def key(self) -> tuple[str, ...]:
         """What models have in common that compare: the values of `SAME`."""
-        return tuple(str(self.parts.get(name, "")) for name in SAME)
+        values = {name: str(self.parts.get(name, "")) for name in SAME}
+        values["grammar"] = values["grammar"].split(" ")[-1]  # the digest, without the name of a language
+        return tuple(values.values())
 
     @property
     def objective(self) -> str:

@@ -27,6 +27,10 @@ def row_records(row: ModelRow) -> list[dict[str, Any]]:
         own = {**row.parts, **({"estimator": "paired"} if name == "kl" else {})}
         score = Score(name, value.value, signature(own), value.low, value.high)
         records.append({**head, **score.as_record(), "sd": row.deviations.get(name)})
+    for scores in row.model.seeds:
+        if scores.exact is not None:
+            one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}
+            records.append({**one, **scores.exact.as_record(), "name": f"exact_{scores.exact.name}"})
     if k > 1:
         for scores, values in zip(row.model.seeds, row.by_seed, strict=True):
             one = {"model": row.name, "objective": objective, "seed_of": scores.label, "seed": scores.seed}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,30 @@ def rows_of(rows: list[dict[str, Any]]) -> Callable[[Path], None]:
         from truesource.evaluation.tokenisation.measure import write_rows
 
         write_rows(path, rows)
+
+    return write
+
+
+def csv_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
+    """Writes tables of one kind as CSV."""
+
+    def write(path: Path) -> None:
+        from truesource.grammar.files import write_text
+        from truesource.report.table_files import csv_text
+
+        write_text(path, csv_text(tables))
+
+    return write
+
+
+def latex_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
+    """Writes tables as LaTeX."""
+
+    def write(path: Path) -> None:
+        from truesource.grammar.files import write_text
+        from truesource.report.table_files import latex_text
+
+        write_text(path, latex_text(tables))
 
     return write
 

@@ -123,7 +123,7 @@ def read_run(path: Path) -> FinishedRun:
         raise InputError(
             "the corpus was drawn from another grammar than the one beside it; run the experiment again", path
         )
-    everyone = _results(path)
+    everyone = read_results(path)
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
     results = [row for row in everyone if row["relative_ppl"] is not None]
     stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
@@ -183,8 +183,12 @@ def _optional(path: Path, model: type[T]) -> T | None:
     return _read(path, model) if path.is_file() else None
 
 
-def _results(run: Path) -> Sequence[Record]:
-    """``results.json``, with the time of training of each model."""
+def read_results(run: Path) -> Sequence[Record]:
+    """``results.json`` of a run folder, with the time of training of each model.
+
+    Raises:
+        InputError: it is missing or damaged.
+    """
     return [
         {**dict.fromkeys(OPTIONAL), **row, "training_seconds": _training_seconds(run, row)}
         for row in _read(run / "results.json", list[ResultRow])

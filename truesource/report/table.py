@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 ABSENT = "\N{EN DASH}"  #: where nothing was measured
@@ -16,6 +16,8 @@ class Cell:
     text: str
     ends: tuple[str, str] | None = None  #: of the interval
     small: str = ""  #: a remark below the value, on the terminal in brackets after it
+    #: the number and the ends of its interval with all digits, for files
+    score: tuple[float, float | None, float | None] | None = field(default=None, compare=False)
 
     @property
     def beside(self) -> str:
@@ -45,6 +47,7 @@ class ReportTable:
     rows: Sequence[TableRow]
     title: str = ""
     note: str = ""
+    keys: Sequence[str] = ()  #: names of the columns in files; empty: the headings
     text: Sequence[int] = (0,)  #: numbers of the columns of text, -1 for the last; the others are numbers
 
     def is_text(self, column: int) -> bool:
@@ -64,7 +67,7 @@ def score_cell(score: Mapping[str, Any] | None, spec: str, *, small: str = "") -
         return None
     low, high = score.get("low"), score.get("high")
     ends = None if low is None or high is None else (shown(low, spec), shown(high, spec))
-    return Cell(shown(score["value"], spec), ends, small)
+    return Cell(shown(score["value"], spec), ends, small, (score["value"], low, high))
 
 
 def shown(value: float, spec: str) -> str:

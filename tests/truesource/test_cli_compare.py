@@ -1,0 +1,271 @@
+"""`truesource compare`: models on a corpus, and models of runs, in one table."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command_line import Command
+from tiny_run import prepare, run
+
+from truesource.comparing.runs import read_runs
+from truesource.evaluation.core.oracle import Oracle
+
+GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
+NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"
+CONFIG = f"""\
+name: toy
+seed: 3
+seeds: [3, 4, 5]
+grammar: {{method: file, file: toy.txt}}
+corpus: {{lengths: 1..6, splits: {{train: 60, eval: 30}}}}
+models:
+  - {NETWORK}
+  - {{name: counts_2, preset: tiny, model: {{architecture: ngram, order: 2}}}}
+evaluation: {{divergence: {{sentences: 12, by: []}}}}
+"""
+CODE = """
+import numpy as np
+from truesource.generator.language_model import assemble_scores
+
+class Unigram:
+    objective, vocabulary = "causal", None
+    def __init__(self, name, words):
+        self.name, self.words = name, words
+    def score(self, sentences, frame):
+        rows = [np.array([self.words.get(w, -np.inf) for w in [*s, "</s>"]]) for s in sentences]
+        return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
+
+table = Unigram("table", {"a": -1.0, "b": -1.3, "c": -2.0, "</s>": -1.2})
+no_b = Unigram("no_b", {"a": -1.0, "c": -2.0, "</s>": -1.2})
+only_b = Unigram("only_b", {"b": -1.0, "</s>": -1.2})
+
+class Begins(Unigram):
+    def score(self, sentences, frame):
+        rows = [np.full(len(s) + 1, -1.0 if s[0] == self.words else -np.inf) for s in sentences]
+        return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
+
+begins_a, begins_b = Begins("begins_a", "a"), Begins("begins_b", "b")
+
+class Masked(Unigram):
+    objective = "masked"
+    def score(self, sentences, frame):
+        rows = [np.full(len(s), -1.1) for s in sentences]
+        return assemble_scores(rows, [np.zeros(len(s), dtype=bool) for s in sentences], frame)
+
+masked = Masked("masked", {})
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three seeds of a network and one model of counts, and models in code."""
+    folder = prepare(tmp_path_factory.mktemp("compare"), CONFIG, GRAMMAR)
+    run(folder)
+    (folder / "own.py").write_text(CODE, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, to be read only, and a folder to write to, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(CODE, encoding="utf-8")
+    (tmp_path / "toy").symlink_to(home / "runs" / "toy")
+    (tmp_path / "toy.txt").write_text(GRAMMAR, encoding="utf-8")
+    return tmp_path
+
+
+NETS = tuple(f"toy/models/net-seed{seed}" for seed in (3, 4, 5))
+ON = ("toy/corpus", "--oracle", "toy/grammar/grammar.npz")
+
+
+def numbers(file: str = "out.json") -> dict[tuple[str, str], dict[str, Any]]:
+    """The records of models, without those of single seeds."""
+    return {
+        (record["model"], record["name"]): record
+        for record in json.loads(Path(file).read_text("utf-8"))
+        if "seed_of" not in record
+    }
+
+
+def test_models_of_all_kinds_stand_in_one_table(here: Path, command: Command) -> None:
+    found = command("compare", *NETS, "toy/models/counts_2", "own.py:table", *ON, "--json", "out.json")
+    assert found.code == 0, found.err
+    assert "own.py:table" in found.out and "counts_2" in found.out
+    assert found.last == "Wrote out.json. Next: truesource cite"
+    of = numbers()
+    assert list(dict.fromkeys(model for model, _ in of)) == ["oracle", "net", "counts_2", "own.py:table"]
+    assert {model: of[model, "kl"]["seeds"] for model in ("net", "counts_2")} == {"net": 3, "counts_2": 1}
+    assert of["oracle", "kl"]["value"] == 0.0
+    for model in ("counts_2", "own.py:table"):
+        record = of[model, "kl_difference"]
+        assert record["baseline"] == "net"
+        assert record["value"] == pytest.approx(of[model, "kl"]["value"] - of["net", "kl"]["value"], abs=1e-12)
+        assert record["p"] <= record["p_adjusted"] <= 2 * record["p"]
+
+
+def test_a_model_has_the_numbers_that_score_gives_it(here: Path, command: Command) -> None:
+    assert command("score", "toy/models/counts_2", *ON, "--json", "score.json").code == 0
+    assert command("compare", "toy/models/counts_2", "own.py:table", *ON, "--json", "out.json").code == 0
+    alone, of = numbers("score.json"), numbers()
+    for name in ("ppl", "bound", "relative_ppl", "kl"):
+        compared = of["counts_2", name]
+        assert {key: compared[key] for key in alone["counts_2", name]} == alone["counts_2", name]
+
+
+def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truesource.lmtrain.models.load_model", None)  # no model is loaded
+    found = command("compare", "toy", "--json", "out.json")
+    assert found.code == 0, found.err
+    of = numbers()
+    rows = {row["model"]: row for row in json.loads(Path("toy/results.json").read_text("utf-8"))}
+    for name in ("ppl", "bound", "relative_ppl"):
+        kept = [of["counts_2", name][key] for key in ("value", "low", "high", "signature")]
+        signature = rows["counts_2"]["signature"]
+        assert kept == [rows["counts_2"][key] for key in (name, f"{name}_low", f"{name}_high")] + [signature]
+    kl = [np.log(rows[f"net-seed{seed}"]["relative_ppl"]) for seed in (3, 4, 5)]
+    assert of["net", "kl"]["value"] == pytest.approx(np.mean(kl), abs=1e-9)
+    assert of["net", "kl"]["sd"] == pytest.approx(np.std(kl, ddof=1), abs=1e-9)
+
+
+def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
+    assert command("compare", "toy", "--baseline", "counts_2", "--json", "run.json").code == 0
+    assert command("compare", "toy/models/counts_2", *NETS, *ON, "--json", "models.json").code == 0
+    first, second = (numbers(f"{name}.json")["net", "kl_difference"] for name in ("run", "models"))
+    assert {**first, "signature": ""} == {**second, "signature": ""}
+
+
+def test_exact_divergences_stand_beside(here: Path, command: Command) -> None:
+    kept = json.loads(Path("toy/divergence/net-seed4.json").read_text("utf-8"))["records"]
+    (kl,) = (record["value"] for record in kept if record["name"] == "kl")
+    for call in (("toy",), (*NETS, "own.py:table", *ON, "--exact", 12)):
+        found = command("compare", *call, "--json", "out.json", "--force")
+        assert found.code == 0, found.err
+        assert "exact KL" in found.out
+        records = json.loads(Path("out.json").read_text("utf-8"))
+        exact = {record["seed"]: record["value"] for record in records if record["name"] == "exact_kl"}
+        assert exact[4] == pytest.approx(kl, abs=1e-9)
+        assert {3, 4, 5} <= exact.keys()
+
+
+def test_the_truth_is_computed_once_for_each_vocabulary(
+    here: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    score = Oracle.score
+    monkeypatch.setattr(Oracle, "score", lambda self, *given: calls.append(self) or score(self, *given))
+    assert command("compare", *NETS, "toy/models/counts_2", "own.py:table", "t=own.py:no_b", *ON).code == 0
+    assert len(calls) == 2  # the words of trained models, and all words
+
+
+def test_files_for_papers(here: Path, command: Command) -> None:
+    call = ("compare", "counts_2=toy/models/counts_2", *NETS, *ON)
+    found = command(*call, "--csv", "t.csv", "--latex", "t.tex", "--figure", "t.svg")
+    assert found.code == 0, found.err
+    assert found.last == "Wrote t.csv and t.tex and t.svg. Next: truesource cite"
+    rows = list(csv.DictReader(Path("t.csv").read_text("utf-8").splitlines()))
+    assert [row["model"] for row in rows] == ["oracle", "counts_2", "net"]
+    assert float(rows[2]["kl_low"]) < float(rows[2]["kl"]) < float(rows[2]["kl_high"])
+    assert rows[1]["difference"] == "baseline" and rows[0]["difference"] == ""
+    assert float(rows[2]["difference"]) == pytest.approx(float(rows[2]["kl"]) - float(rows[1]["kl"]), abs=1e-12)
+    assert rows[2]["seeds"] == "3" and "kl_difference|" in rows[2]["signature"]
+    latex = Path("t.tex").read_text("utf-8")
+    assert r"\toprule" in latex and r"counts\_2 & " in latex and "\N{MINUS SIGN}" not in latex
+    drawn = ElementTree.parse("t.svg").getroot()
+    texts = "".join(drawn.itertext())
+    assert "net (3 seeds)" in texts and "KL minus that of counts_2" in texts
+    refused = command(*call, "--csv", "t.csv")
+    assert refused.code == 2 and "t.csv" in refused.err
+    assert command(*call, "--csv", "t.csv", "--force").code == 0
+
+
+def test_columns_are_chosen(here: Path, command: Command) -> None:
+    found = command("compare", "toy", "--columns", "tokens,p,kl", "--csv", "t.csv")
+    assert found.code == 0, found.err
+    head = Path("t.csv").read_text("utf-8").splitlines()[0]
+    assert head == "table,model,tokens,p,kl,kl_low,kl_high,signature"
+
+
+def test_seeds_of_two_runs_come_together_and_other_texts_stay_apart(home: Path, here: Path, command: Command) -> None:
+    runs = home / "runs"
+    if not (runs / "more").is_dir():
+        run(home, "seeds=[6]", "name=more", "evaluation={}")
+        run(home, "seeds=null", "name=other", "evaluation={}", "corpus.splits.eval=25")
+    found = command("compare", runs / "toy", runs / "more", "--json", "out.json")
+    assert found.code == 0, found.err
+    of = numbers()
+    assert of["net", "kl"]["seeds"] == 4
+    assert ("toy/counts_2", "kl") in of and ("more/counts_2", "kl") in of  # one seed, trained twice
+    assert of["more/counts_2", "kl"]["value"] == of["toy/counts_2", "kl"]["value"]
+    found = command("compare", runs / "toy", runs / "other", "--json", "apart.json")
+    assert found.code == 0, found.err
+    assert "the causal models have different sentences, so they are compared in 2 groups" in found.err
+    of = numbers("apart.json")
+    pairs = {(record["model"], record["baseline"]) for (_, name), record in of.items() if name == "kl_difference"}
+    assert pairs == {("toy/counts_2", "toy/net"), ("other/counts_2", "other/net")}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (("own.py:table", *ON), "a comparison takes two models or more and then the corpus, but there is own.py:table"),
+        ((*NETS, *ON), "but there is net with several seeds; name another model"),
+        ((*NETS, "own.py:table", *ON, "--baseline", "gru"), "there is no model 'gru' to be the baseline"),
+        (("own.py:table", "own.py:masked", *ON), "do not compare: they have different objectives"),
+        (("own.py:begins_a", "own.py:begins_b", *ON), "no sentence of 30 is possible for the oracle and all models"),
+        (("own.py:table", "own.py:only_b", *ON), "own.py:only_b: no position is left to compare: of 30 sentences"),
+        (("own.py:table", "own.py:table", *ON), "own.py:table is given twice"),
+        (("oracle=own.py:table", "own.py:no_b", *ON), "oracle is the name of the truth"),
+        (("own.py:table", "toy", *ON), "toy is the folder of a run; compare runs alone"),
+        (
+            ("own.py:table", "own.py:no_b"),
+            "own.py:table is not the folder of a run; to compare models on a corpus, add",
+        ),
+        (("own.py:table", "own.py:no_b", "nowhere", *ON[1:]), "the last argument is the corpus or text"),
+        (("own.py:table", "nothing", *ON), "there is no model 'nothing'"),
+        (("toy", "toy"), "a run is given twice"),
+        (("toy", "--split", "eval"), "--split is for models"),
+        (("toy", "--columns", "kl,speed"), "there is no column 'speed'; there are seeds, ppl"),
+        (("toy", "--columns", "kl,kl"), "name each column once"),
+    ],
+)
+def test_bad_calls_end_in_one_sentence(here: Path, command: Command, call: tuple[str, ...], said: str) -> None:
+    found = command("-q", "compare", *call, "--csv", "t.csv")
+    assert found.code == 2
+    assert said in " ".join(found.err.split())
+    assert not Path("t.csv").exists()
+
+
+@pytest.mark.parametrize("damage", ["unfinished", "scores of others", "no number", "no json"])
+def test_damaged_runs_are_refused(home: Path, here: Path, command: Command, damage: str) -> None:
+    folder = here / "copy"
+    folder.mkdir()
+    for name in ("results.json", "stages.json"):
+        shutil.copy(home / "runs" / "toy" / name, folder)
+    shutil.copytree(home / "runs" / "toy" / "scores", folder / "scores")
+    if damage == "unfinished":
+        (folder / "results.json").unlink()
+    elif damage == "scores of others":
+        shutil.copy(folder / "scores" / "net-seed3.parquet", folder / "scores" / "counts_2.parquet")
+    elif damage == "no number":
+        (folder / "scores" / "net-seed4.parquet").write_bytes(b"PAR1")
+    else:
+        (folder / "results.json").write_text("[{}]", encoding="utf-8")
+    found = command("compare", "copy")
+    assert found.code == 2
+    assert len(found.err.strip().splitlines()) == 1 and "copy" in found.err and "again" in found.err
+
+
+def test_a_run_keeps_what_its_models_cannot_make(home: Path) -> None:
+    (models,) = [read_runs([home / "runs" / "toy"]).models]
+    assert [(model.name, len(model.seeds), [seed.seed for seed in model.seeds]) for model in models] == [
+        ("net", 3, [3, 4, 5]),
+        ("counts_2", 1, [None]),
+    ]

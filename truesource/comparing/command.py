@@ -1,0 +1,103 @@
+"""`truesource compare`: many models, or the models of finished runs, beside one truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from truesource.cli.console import echo
+from truesource.cli.options import Condition, Csv, Figure, Force, Json, Latex, Longest
+
+Models = Annotated[
+    list[str],
+    typer.Argument(metavar="MODEL_OR_RUN", help="Models, and last their corpus or text; or folders of runs."),
+]
+Oracle = Annotated[
+    Path | None, typer.Option("--oracle", help="Grammar of the corpus: a file, or a language. Not for runs.")
+]
+Baseline = Annotated[
+    str | None, typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: first).")
+]
+Split = Annotated[str | None, typer.Option("--split", help="Split of a corpus folder (default: eval).")]
+Frame = Annotated[
+    Literal["default", "paper"] | None,
+    typer.Option("--frame", help="Which positions count; paper: no end, no first word, no <unk>."),
+]
+Exact = Annotated[
+    int | None,
+    typer.Option("--exact", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
+Columns = Annotated[
+    str | None, typer.Option("--columns", help="Columns of the table, such as ppl,kl,difference,p,tokens.")
+]
+
+
+def command(
+    models: Models,
+    oracle: Oracle = None,
+    baseline: Baseline = None,
+    split: Split = None,
+    frame: Frame = None,
+    lengths: Condition = None,
+    longest: Longest = None,
+    exact: Exact = None,
+    seed: Seed = 0,
+    columns: Columns = None,
+    json: Json = None,
+    csv: Csv = None,
+    latex: Latex = None,
+    figure: Figure = None,
+    force: Force = False,
+) -> None:
+    """Compare several models with the truth and with each other, on the same tokens.
+
+    A model is a folder or code (file.py:name), with or without a name: NAME=MODEL. Models of the same name are seeds of
+    one model, and so are folders whose training differs only in the random seed: the table shows their mean, and its
+    intervals hold for other seeds too. Differences are paired: KL per token minus that of the baseline, with p-values
+    adjusted for the number of tests (Holm). For folders of finished runs, the stored scores are compared; no model is
+    loaded.
+
+    Example: truesource compare gpt2=models/a gpt2=models/b models/lstm corpus/ --oracle grammar.npz --csv table.csv
+    """
+    from truesource.cli.output import OutputFiles, csv_of, figure_of, json_of, latex_of, show
+    from truesource.comparing.compared import comparisons
+    from truesource.comparing.figures import comparison_figure
+    from truesource.comparing.given import scores_of_models, scores_of_runs
+    from truesource.comparing.tables import check_columns, comparison_table
+    from truesource.evaluation.comparing.records import comparison_records
+
+    files = OutputFiles(json=json, csv=csv, latex=latex, figure=figure, force=force)
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    check_columns(chosen or ["kl"])
+    if oracle is None:
+        given = {"--split": split, "--frame": frame, "--lengths": lengths, "--longest": longest, "--exact": exact}
+        scored = scores_of_runs(models, [option for option, value in given.items() if value is not None])
+    else:
+        scored = scores_of_models(
+            models,
+            oracle=oracle,
+            split=split or "eval",
+            frame=frame or "default",
+            lengths=lengths,
+            longest=longest,
+            exact=exact,
+            seed=seed,
+            baseline=baseline,
+        )
+    found, said = comparisons(scored, baseline=baseline, seed=seed)
+    for sentence in said:
+        echo(sentence, err=True)
+    tables = [comparison_table(comparison, chosen) for comparison in found]
+    for table in tables:
+        show(table, 150)
+    records = [record for comparison in found for record in comparison_records(comparison)]
+    files.finish(
+        "truesource cite",
+        json=json_of(records),
+        csv=csv_of(tables),
+        latex=latex_of(tables),
+        figure=figure_of(lambda: comparison_figure(found)),
+    )

@@ -1,0 +1,73 @@
+"""Comparisons of all groups of models that compare, and what is to be said of those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from truesource.evaluation.comparing.comparison import ModelComparison, compare_models
+from truesource.evaluation.comparing.models import SAME, ModelScores, grouped
+from truesource.grammar.errors import InputError
+from truesource.report.words import listed
+
+#: why models are set apart, by the first part of their signatures that differs
+REASONS = {
+    "objective": "objectives",
+    "data": "sentences",
+    "grammar": "grammars",
+    "given": "length conditions",
+    **dict.fromkeys(("eos", "first", "unk"), "scoring frames"),
+}
+
+
+def comparisons(
+    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = 0
+) -> tuple[list[ModelComparison], list[str]]:
+    """A comparison for each objective, text and truth, causal models first; and a sentence on groups set apart.
+
+    Args:
+        models: of one call or of some runs.
+        baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
+        seed: of the resampling.
+
+    Raises:
+        InputError: there are fewer than two models, no two of them compare, or none is called ``baseline``.
+        NothingToCompareError: a group has no sentence in common.
+    """
+    names = [model.name for model in models]
+    if len(models) < 2:
+        found = f"there is only {names[0]}" if names else "there is none"
+        raise InputError(f"a comparison takes two models or more, but {found}; name another", code="too-few-models")
+    if baseline is not None and baseline not in names:
+        raise InputError(
+            f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
+        )
+    groups = sorted(grouped(models), key=lambda group: group[0].objective)
+    if all(len(group) == 1 for group in groups):
+        raise InputError(
+            f"{listed(names)} do not compare: they have different {_reason(groups)}", code="different-texts"
+        )
+    found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
+    said = _apart(groups)
+    return [
+        compare_models(group, baseline=against, seed=seed) for group, against in zip(groups, found_in, strict=True)
+    ], said
+
+
+def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
+    keys = [group[0].key for group in groups]
+    differing = [name for name, values in zip(SAME, zip(*keys, strict=True), strict=True) if len(set(values)) > 1]
+    return listed(list(dict.fromkeys(REASONS.get(name, "texts") for name in differing)))
+
+
+def _apart(groups: Sequence[Sequence[ModelScores]]) -> list[str]:
+    """A sentence for each objective whose models form several groups."""
+    said = []
+    for objective in dict.fromkeys(group[0].objective for group in groups):
+        those = [group for group in groups if group[0].objective == objective]
+        if len(those) > 1:
+            sets = "; ".join(listed([model.name for model in group]) for group in those)
+            said.append(
+                f"the {objective} models have different {_reason(those)}, so they are compared in {len(those)} groups:"
+                f" {sets}"
+            )
+    return said

@@ -1,0 +1,122 @@
+"""What a call of `truesource compare` names: models with a corpus and its grammar, or runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from truesource.chain.lengths import length_condition
+from truesource.cli.console import echo
+from truesource.comparing.named import NamedModel, named_models
+from truesource.comparing.runs import is_run, read_runs
+from truesource.comparing.scoring import SharedText, score_models
+from truesource.evaluation.comparing.models import ModelScores
+from truesource.grammar.errors import InputError
+from truesource.report.words import listed
+
+
+def scores_of_runs(texts: Sequence[str], unusable: Sequence[str]) -> list[ModelScores]:
+    """The models of run folders.
+
+    Args:
+        texts: the folders.
+        unusable: options of the call that are for models only.
+
+    Raises:
+        InputError: there is such an option, an argument is no run folder or there twice, or as `read_runs`.
+    """
+    folders = [Path(text) for text in texts]
+    for text, folder in zip(texts, folders, strict=True):
+        if not is_run(folder):
+            raise InputError(
+                f"{text} is not the folder of a run; to compare models on a corpus, add --oracle GRAMMAR", code="no-run"
+            )
+    if unusable:
+        raise InputError(f"{unusable[0]} is for models, and a run is compared as it was scored; leave it out")
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise InputError("a run is given twice; name each once", code="repeated-name")
+    found = read_runs(folders)
+    for sentence in found.left_out:
+        echo(sentence, err=True)
+    return found.models
+
+
+def scores_of_models(
+    texts: Sequence[str],
+    *,
+    oracle: Path,
+    split: str,
+    frame: str,
+    lengths: str | None,
+    longest: int | None,
+    exact: int | None,
+    seed: int,
+    baseline: str | None,
+) -> list[ModelScores]:
+    """The models of references, scored on the corpus that is the last of the arguments.
+
+    Raises:
+        InputError: there are fewer than two models, an unknown baseline, or a model or the text cannot be used.
+    """
+    from truesource.cli.inputs import grammar_of_text, read_sentences, truth_of, warn_of_other_corpus
+    from truesource.cli.lengths import announce_long, at_most
+
+    corpus = Path(texts[-1])
+    for text in texts:
+        if is_run(Path(text)):
+            raise InputError(
+                f"{text} is the folder of a run; compare runs alone, without --oracle and a corpus", code="no-model"
+            )
+    if not corpus.exists():
+        raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    models = named_models(texts[:-1])
+    _check_models(models, baseline)
+    sentences, drawn = read_sentences(corpus, split)
+    condition = length_condition(lengths, drawn)
+    pcfg, transform = grammar_of_text(corpus, oracle)
+    excluded = truth_of(corpus, split, pcfg, drawn, condition)
+    for folder in (seed.reference.folder for model in models for seed in model.seeds):
+        if folder is not None:
+            warn_of_other_corpus(folder, corpus)
+    sentences, longer = at_most(sentences, longest)
+    announce_long(pcfg, sentences, condition, masked=False)
+    shared = SharedText(
+        pcfg=pcfg,
+        sentences=sentences,
+        lengths=condition,
+        frame=frame,
+        seed=seed,
+        excluded=excluded,
+        left_out=longer,
+        transform=transform,
+        exact=exact,
+    )
+    scored = score_models(models, shared)
+    _say_left_out(scored, shared)
+    return scored
+
+
+def _check_models(models: Sequence[NamedModel], baseline: str | None) -> None:
+    """Refuse before anything is loaded what `truesource.comparing.compared.comparisons` would refuse after all work."""
+    names = [model.name for model in models]
+    if len(names) < 2:
+        raise InputError(
+            f"a comparison takes two models or more and then the corpus, but there is {listed(names) or 'no model'}"
+            f"{' with several seeds' if names and len(models[0].seeds) > 1 else ''}; name another model",
+            code="too-few-models",
+        )
+    if baseline is not None and baseline not in names:
+        raise InputError(
+            f"there is no model {baseline!r} to be the baseline; there are {listed(names)}", code="unknown-baseline"
+        )
+
+
+def _say_left_out(models: Sequence[ModelScores], text: SharedText) -> None:
+    from truesource.cli.inputs import say_left_out
+
+    for model in models:
+        for seed in model.seeds:
+            if len(seed.paired.impossible_model):
+                n = seed.paired.n_sentences
+                echo(f"{seed.label} can make {n - len(seed.paired.impossible_model):,} of {n:,} sentences", err=True)
+    say_left_out(text.sentences, text.pcfg, [], models[0].seeds[0].paired.impossible_oracle.tolist())

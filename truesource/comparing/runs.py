@@ -1,0 +1,166 @@
+"""Models of finished runs, from the scores in their folders: no model is loaded, no code is run."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from truesource.comparing.replicates import Training, are_replicates, training_of
+from truesource.evaluation.comparing.models import ModelScores, SeedScores
+from truesource.evaluation.core.score import Score
+from truesource.evaluation.core.signature import parts_of
+from truesource.evaluation.core.token_table import read_token_table
+from truesource.evaluation.measures.paired import Paired
+from truesource.evaluators.divergence.records import DivergenceRecord
+from truesource.grammar.errors import InputError
+from truesource.grammar.records import read_record
+from truesource.report.finished_run import Record, read_results
+from truesource.report.records import REMEDY
+
+_CI_SEED = re.compile(r"/seed(\d+)$")
+_NEAR = 1e-6  #: relative, between a relative perplexity and that of the tokens beside it
+
+
+@dataclass
+class RunModels:
+    """What runs have to compare."""
+
+    models: list[ModelScores] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  #: a sentence for each model without scores of tokens
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A model of one run, with its seeds."""
+
+    run: str
+    name: str
+    scores: ModelScores
+    trainings: list[Training | None]
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, finished or not."""
+    return any((folder / name).is_file() for name in ("results.json", "stages.json"))
+
+
+def read_runs(folders: Sequence[Path]) -> RunModels:
+    """The scored models of run folders.
+
+    Seeds of one model are those that ``results.json`` says are, and models of one name in several runs whose records
+    of training differ in nothing but the seed, if they were scored on the same text. Other models of the same name are
+    called ``run/name``.
+
+    Raises:
+        InputError: a run is not finished, or a file is damaged.
+    """
+    found = RunModels()
+    names = [folder.resolve().name for folder in folders]
+    units: list[_Unit] = []
+    for folder, name in zip(folders, names, strict=True):
+        units += _units(folder, str(folder) if names.count(name) > 1 else name, found.left_out, len(folders) > 1)
+    for name in dict.fromkeys(unit.name for unit in units):
+        found.models += _combined([unit for unit in units if unit.name == name])
+    return found
+
+
+def _units(folder: Path, run: str, left_out: list[str], several: bool) -> list[_Unit]:
+    if not folder.is_dir():
+        raise InputError("there is no such run folder", folder, code="missing")
+    rows = [row for row in read_results(folder) if row["model"] != "oracle"]
+    seeds: dict[str, list[SeedScores]] = {}
+    trainings: dict[str, list[Training | None]] = {}
+    for row in rows:
+        label = f"{run}/{row['model']}" if several else row["model"]
+        if row["relative_ppl"] is None:
+            left_out.append(f"{label} can make no sentence, so it is left out")
+        elif not (folder / "scores" / f"{row['model']}.parquet").is_file():
+            left_out.append(f"{label} has no scores of tokens ({folder / 'scores'}), so it is left out")
+        else:
+            name = row.get("replicate_of") or row["model"]
+            seeds.setdefault(name, []).append(_seed_scores(folder, row, label))
+            trainings.setdefault(name, []).append(training_of(folder / "models" / row["model"]))
+    return [_Unit(run, name, ModelScores(name=name, seeds=of), trainings[name]) for name, of in seeds.items()]
+
+
+def _combined(units: Sequence[_Unit]) -> list[ModelScores]:
+    """One model of all units of a name, or several with names of their own."""
+    groups: list[list[_Unit]] = []
+    for unit in units:
+        for group in groups:
+            trainings = [training for member in (*group, unit) for training in member.trainings]
+            if group[0].scores.key == unit.scores.key and are_replicates(trainings):
+                group.append(unit)
+                break
+        else:
+            groups.append([unit])
+    return [
+        ModelScores(
+            name=group[0].name if len(groups) == 1 else f"{group[0].run}/{group[0].name}",
+            seeds=[seed for unit in group for seed in unit.scores.seeds],
+        )
+        for group in groups
+    ]
+
+
+def _seed_scores(folder: Path, row: Record, label: str) -> SeedScores:
+    parts = parts_of(row["signature"])
+    parts.pop("v", None)
+    ci = _CI_SEED.search(str(parts.get("ci", "")))
+    return SeedScores(
+        label=label,
+        paired=_paired(folder / "scores" / f"{row['model']}.parquet", row),
+        parts={"objective": row["objective"], **parts},
+        resampling=0 if ci is None else int(ci[1]),
+        seed=row.get("seed"),
+        exact=_exact(folder / "divergence" / f"{row['model']}.json"),
+    )
+
+
+def _paired(file: Path, row: Record) -> Paired:
+    """The scores of the tokens; all sentences without a token count as those that the model cannot make."""
+    table = read_token_table(file)
+    sentence = table["sentence"].astype(np.int32)
+    if row.get("sentences") is None or row.get("excluded") is None:
+        raise InputError(f"{row['model']} was scored by an earlier version; run the experiment again", file)
+    n = row["sentences"] + row["excluded"]
+    model, oracle = table["model"].astype(np.float64), table["oracle"].astype(np.float64)
+    right = (
+        len(sentence) == row["tokens"] > 0
+        and bool(np.isfinite(model).all() and np.isfinite(oracle).all())
+        and bool((np.diff(sentence) >= 0).all())
+        and 0 <= int(sentence[0]) <= int(sentence[-1]) < n
+        and math.isclose(float(np.mean(oracle - model)), math.log(row["relative_ppl"]), rel_tol=_NEAR, abs_tol=_NEAR)
+    )
+    if not right:
+        raise InputError(
+            f"these scores are not those of {row['model']} in results.json; {REMEDY}", file, code="damaged"
+        )
+    return Paired(
+        model=model,
+        oracle=oracle,
+        sentence=sentence,
+        position=table["position"].astype(np.int32),
+        impossible_model=np.setdiff1d(np.arange(n, dtype=np.int32), sentence),
+        impossible_oracle=np.empty(0, np.int32),
+        n_sentences=n,
+    )
+
+
+def _exact(file: Path) -> Score | None:
+    """The exact KL that a run has measured; None where it has not."""
+    if not file.is_file():
+        return None
+    records = read_record(file, DivergenceRecord, remedy=REMEDY)["records"]
+    named = {record["name"]: record for record in records if "by" not in record}
+    found = named.get("kl") or named.get("kl_infinite")
+    if found is None or found["value"] is None:
+        return None
+    return Score(
+        found["name"], found["value"], found.get("signature") or "", low=found.get("low"), high=found.get("high")
+    )

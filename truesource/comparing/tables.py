@@ -1,0 +1,192 @@
+"""A comparison as a table: the oracle, then a row for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
+from truesource.evaluation.core.signature import signature
+from truesource.grammar.errors import InputError
+from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
+from truesource.report.words import count, listed
+
+#: columns that can be chosen, and their headings
+HEADINGS = {
+    "seeds": "seeds",
+    "ppl": "PPL",
+    "bound": "bound",
+    "relative_ppl": "relative PPL",
+    "kl": "KL",
+    "sd": "SD of KL\nover seeds",
+    "exact_kl": "exact KL",
+    "difference": "difference\nto baseline",
+    "p": "p",
+    "p_adjusted": "p (Holm)",
+    "sentences": "sentences",
+    "tokens": "tokens",
+}
+SMALLEST_P = 1e-4  #: smaller ones are not told apart in tables
+
+
+def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None = None) -> ReportTable:
+    """The table of a comparison.
+
+    Args:
+        comparison: of one objective.
+        columns: keys of `HEADINGS`, in order; None: those that say something here.
+
+    Raises:
+        InputError: there is no such column.
+    """
+    chosen = _columns_that_matter(comparison) if columns is None else list(columns)
+    check_columns(chosen)
+    differences = {found.model: found for found in comparison.differences}
+    rows = [_row(row, differences.get(row.name), comparison, chosen) for row in (comparison.oracle, *comparison.rows)]
+    text = f"{count(comparison.n_sentences, 'sentence')} (data:{comparison.oracle.parts['data']})"
+    return ReportTable(
+        title=f"{comparison.objective.capitalize()} models, {text}",
+        columns=("model", *(HEADINGS[name] for name in chosen)),
+        keys=("model", *chosen),
+        rows=rows,
+        note=_note(comparison, chosen),
+    )
+
+
+def check_columns(columns: Sequence[str]) -> None:
+    """Refuse unknown and repeated columns.
+
+    Raises:
+        InputError: there is one.
+    """
+    unknown = [name for name in columns if name not in HEADINGS]
+    if unknown:
+        raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(HEADINGS)}")
+    if len(set(columns)) < len(columns) or not columns:
+        raise InputError(f"name each column once, of {', '.join(HEADINGS)}")
+
+
+def _columns_that_matter(comparison: ModelComparison) -> list[str]:
+    rows = comparison.rows
+    several = any(len(row.model.seeds) > 1 for row in rows)
+    bounds = [row.measures["bound"].value for row in (comparison.oracle, *rows)]
+    wanted = {
+        "seeds": several,
+        "ppl": True,
+        "bound": not np.allclose(bounds, bounds[0], rtol=1e-9),
+        "relative_ppl": True,
+        "kl": True,
+        "sd": several,
+        "exact_kl": any(seed.exact is not None for row in rows for seed in row.model.seeds),
+        "difference": bool(comparison.differences),
+        "p_adjusted": bool(comparison.differences),
+        "sentences": len({row.parts["sentences"] for row in rows}) > 1,
+    }
+    return [name for name, is_wanted in wanted.items() if is_wanted]
+
+
+def _row(
+    row: ModelRow, found: PairedDifference | None, comparison: ModelComparison, columns: Sequence[str]
+) -> TableRow:
+    oracle = row is comparison.oracle
+    signed = signature(row.parts) + ("" if found is None else f"; kl_difference|{signature(found.parts)}")
+    cells = [_CELLS[name](row, found) for name in columns]
+    if not oracle and found is None and comparison.differences:
+        cells = [Cell("baseline") if name == "difference" else cell for name, cell in zip(columns, cells, strict=True)]
+    if oracle:
+        cells = [None if name in ("seeds", "sd") else cell for name, cell in zip(columns, cells, strict=True)]
+    return TableRow([row.name, *cells], signed, "oracle" if oracle else "")
+
+
+def _measure(name: str, spec: str, *, ends: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
+    """The cell of a measure; without ``ends`` the interval is in files only."""
+
+    def cell(row: ModelRow, _: PairedDifference | None) -> Cell | None:
+        found = row.measures[name]
+        made = score_cell(found._asdict(), spec)
+        return made if made is None or ends else Cell(made.text, score=made.score)
+
+    return cell
+
+
+def _number(value: float, text: str) -> Cell:
+    return Cell(text, score=(value, None, None))
+
+
+def _deviation(row: ModelRow, _: PairedDifference | None) -> Cell | None:
+    sd = row.deviations.get("kl")
+    return None if sd is None else _number(sd, shown(sd, ".4f"))
+
+
+def _exact(row: ModelRow, _: PairedDifference | None) -> Cell | None:
+    """The exact KL of one seed, the mean of several; the share of contexts in which it is infinite."""
+    scores = [seed.exact for seed in row.model.seeds if seed.exact is not None]
+    if len(scores) < len(row.model.seeds):
+        return None
+    infinite = [score.value for score in scores if score.name != "kl"]
+    if infinite:
+        return Cell(f"infinite in {max(infinite):.2%}")
+    if len(scores) == 1:
+        return score_cell(scores[0].as_record(), ".4f")
+    mean = float(np.mean([score.value for score in scores]))
+    return _number(mean, shown(mean, ".4f"))
+
+
+def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
+    if found is None:
+        return None
+    return score_cell(found.contrast.interval._asdict(), "+.4f")
+
+
+def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
+    def cell(_: ModelRow, found: PairedDifference | None) -> Cell | None:
+        p = None if found is None else found.p_adjusted if adjusted else found.contrast.p
+        return None if p is None else _number(p, f"<{SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}")
+
+    return cell
+
+
+def _part(name: str) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
+    def cell(row: ModelRow, _: PairedDifference | None) -> Cell | None:
+        value = row.parts[name]
+        return _number(value, f"{value:,}") if isinstance(value, int) else Cell(str(value))
+
+    return cell
+
+
+_CELLS: dict[str, Callable[[ModelRow, PairedDifference | None], Cell | None]] = {
+    "seeds": lambda row, _: _number(len(row.model.seeds), str(len(row.model.seeds))),
+    "ppl": _measure("ppl", ".2f", ends=False),
+    "bound": _measure("bound", ".2f", ends=False),
+    "relative_ppl": _measure("relative_ppl", ".4f", ends=True),
+    "kl": _measure("kl", ".4f", ends=True),
+    "sd": _deviation,
+    "exact_kl": _exact,
+    "difference": _difference,
+    "p": _p(adjusted=False),
+    "p_adjusted": _p(adjusted=True),
+    "sentences": _part("sentences"),
+    "tokens": _part("tokens"),
+}
+
+
+def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
+    """What the numbers are, and what their intervals speak of."""
+    seeds = {row.name: len(row.model.seeds) for row in comparison.rows}
+    single = [name for name, k in seeds.items() if k == 1]
+    if len(single) == len(seeds):
+        of = "over sentences; they speak of these trained models, not of other seeds"
+    elif single:
+        of = f"over sentences and training seeds; {listed(single)} with one seed: of this trained model only"
+    else:
+        of = "over sentences and training seeds"
+    notes = [f"95% intervals {of}"]
+    if "difference" in columns and comparison.differences:
+        common = "all" if comparison.sentences == comparison.n_sentences else f"the {comparison.sentences:,}"
+        which = f"{common} sentences" if common == "all" else f"{common} sentences that all models can make"
+        notes.append(f"Difference: KL minus that of {comparison.baseline}, nats a token, on {which}")
+    if {"p", "p_adjusted"} & set(columns) and comparison.differences:
+        tests = sum(found.contrast.p is not None for found in comparison.differences)
+        notes.append(f"p: two-sided, of no difference{f'; Holm: for {tests} tests' if 'p_adjusted' in columns else ''}")
+    return ". ".join(notes)
