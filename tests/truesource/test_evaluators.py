@@ -148,8 +148,10 @@ evaluation:
   tokenisation: {estimators: [wor1, dpf], samples: 4, candidates: 3, sentences: 12, also: {other: other.txt},
     out_of_domain: [respell=0.5], grid: true, curves: true, caching: true, canonical: true, equal_cost: 1}
   probing: {targets: [tag, span], mdl: false, control: none, split_by: position, right: sampled}
+  treebank_baseline: true
 """
 MODEL = "runs/toy/models/net runs/toy/corpus --oracle runs/toy/grammar/grammar.npz"
+TWINS = "runs/toy/treebank_baseline/models/net"
 GPT2 = MODEL.replace("/net ", "/gpt2 ")
 #: by evaluator: what its stage leaves, and the verb that measures the same
 SAME = {
@@ -158,6 +160,12 @@ SAME = {
         "'trees learned from=runs/toy/treebank/treebank.mrg.gz' corpus=runs/toy/corpus"
         " --reference 'held-out trees=runs/toy/treebank/held_out.mrg.gz' --oracle runs/toy/grammar/grammar.npz"
         " --sentences 100 --variant paper",
+    ),
+    "treebank_baseline": (
+        "treebank_baseline/net.json",
+        f"treebank={TWINS}/treebank sampled-equal={TWINS}/sampled-equal sampled=runs/toy/models/net"
+        " --held-out runs/toy/treebank_baseline/text/held_out.txt --corpus runs/toy/corpus"
+        " --oracle runs/toy/grammar/grammar.npz",
     ),
     "divergence": ("divergence/net.json", f"{MODEL} --sentences 30 --top-k 3 --by position"),
     "pairs": (

@@ -10,11 +10,13 @@ from truesource.evaluators.pplu import PPLU
 from truesource.evaluators.probing import PROBING
 from truesource.evaluators.tendencies import TENDENCIES
 from truesource.evaluators.tokenisation import TOKENISATION
+from truesource.evaluators.treebank_baseline import TREEBANK_BASELINE
 from truesource.run.evaluator import Evaluator
 
 #: in the order of the report
 EVALUATORS: tuple[Evaluator, ...] = (
     NATURALNESS,
+    TREEBANK_BASELINE,
     DIVERGENCE,
     TOKENISATION,
     PPLU,

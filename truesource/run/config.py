@@ -131,6 +131,10 @@ class Measure(Protocol):
         """Its key in earlier versions."""
 
     @property
+    def later(self) -> bool:
+        """Whether configurations of runs of earlier versions do not have its key."""
+
+    @property
     def settings(self) -> type[Settings]:
         """What is under the key."""
 
@@ -155,6 +159,7 @@ def config_class(evaluators: tuple[Measure, ...]) -> type[RunConfig]:
         each.name: (Annotated[each.settings | None, BeforeValidator(_switched)], None) for each in evaluators
     }
     evaluation = create_model("EvaluationConfig", __base__=EvaluationConfig, **keys)
+    evaluation.later = frozenset(each.name for each in evaluators if each.later)
     evaluation.renamed = {each.formerly: each.name for each in evaluators if each.formerly is not None}
     return create_model("RunConfig", __base__=RunConfig, evaluation=(evaluation, evaluation()))
 

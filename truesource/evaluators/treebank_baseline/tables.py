@@ -13,8 +13,8 @@ Column = tuple[str, str, tuple[str, ...], str]
 #: text, sentences, measures (of a model, of the grammar), heading
 COLUMNS: tuple[Column, ...] = (
     ("real", "common", ("ppl", "reference_ppl"), "real text\nPPL"),
-    ("real", "common", ("ratio",), "real text\nPPL over the first's"),
-    ("real", "common", ("ratio_to_reference",), "real text\nPPL over the grammar's"),
+    ("real", "common", ("ratio",), "real text\nPPL over {first}"),
+    ("real", "common", ("ratio_to_reference",), "real text\nPPL over grammar"),
     ("real", "all", ("ppl", "reference_ppl"), "real text, all sentences\nPPL"),
     ("sampled", "common", ("ppl", "bound"), "sampled text\nPPL"),
     ("sampled", "common", ("relative_ppl",), "sampled text\nPPL over bound"),
@@ -50,8 +50,9 @@ def baseline_table(
             cells = (_cell(records, model, column) for column in columns)
             rows.append(TableRow((*head, *cells), kind="oracle" if model == GRAMMAR else ""))
     heads = ("model",) if alone else ("model", "trained on")
+    first = next((r["against"] for rs in counted.values() for r in rs if r["name"] == "ratio"), "")
     return ReportTable(
-        columns=(*heads, *(column[-1] for column in columns)),
+        columns=(*heads, *(column[-1].format(first=(names or {}).get(first, first)) for column in columns)),
         rows=rows,
         title=title,
         text=tuple(range(len(heads))),
