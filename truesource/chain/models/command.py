@@ -86,10 +86,9 @@ def command(
 
     shared = None
     if tokenizer is not None:
-        from truesource.lmtrain.model_registry import completed
         from truesource.lmtrain.shared_tokenizer import shared_tokenizer
 
-        shared = shared_tokenizer(tokenizer, completed(shape))
+        shared = shared_tokenizer(tokenizer, shape)
     trained = train(source, shape, training, output, seed=seed, monitor=monitor, tokenizer=shared, force=force)
     if is_main_process():
         reference = f"{model}@{output}" if isinstance(shape, OwnSettings) else output
