@@ -30,7 +30,7 @@ def check_reading(network: OwnNetwork) -> None:
     first, again = (network(input_ids=ids).logits.float() for _ in range(2))
     if not bool(first.isfinite().all()):
         raise InputError(f"{network.code} returns logits that are not finite", code="bad-logits")
-    if not _equal(first, again):
+    if not _equal(network, first, again):
         raise InputError(
             f"{network.code} returns other logits at each call; random parts, such as dropout, must rest in evaluation"
             " mode (self.training is False)",
@@ -68,13 +68,13 @@ def check_dependence(network: OwnNetwork) -> None:
         later[:, half:] = _others(ids[:, half:], network.config.vocab_size)
         changed = network(input_ids=later).logits.float()[:, :half]
         alone = network(input_ids=ids[:, :half]).logits.float()
-        if not _equal(changed, logits[:, :half]) or not _equal(alone, logits[:, :half]):
+        if not _equal(network, changed, logits[:, :half]) or not _equal(network, alone, logits[:, :half]):
             raise InputError(
                 f"{network.code} looks ahead: its logits at a token change with the tokens after it, so no probability"
                 " of a text would be true; make it causal, or give the model the setting objective: masked",
                 code="looks-ahead",
             )
-    if not _equal(network(input_ids=ids[1:2]).logits.float(), logits[1:2]):
+    if not _equal(network, network(input_ids=ids[1:2]).logits.float(), logits[1:2]):
         raise InputError(
             f"{network.code} mixes the texts of a batch: its logits of a text change with the other texts"
             " (nn.GRU, nn.LSTM and nn.MultiheadAttention need batch_first=True)",
@@ -85,7 +85,7 @@ def check_dependence(network: OwnNetwork) -> None:
         mask[:, half:] = 0
         padded = torch.where(mask.bool(), ids, network.config.pad_token_id or 0)
         seen = network(input_ids=padded, attention_mask=mask).logits.float()[:, :half]
-        if not _equal(seen, network(input_ids=ids[:, :half]).logits.float()):
+        if not _equal(network, seen, network(input_ids=ids[:, :half]).logits.float()):
             raise InputError(
                 f"{network.code} reads padding: its logits change with the tokens where attention_mask is 0;"
                 " use the mask",
@@ -108,7 +108,7 @@ def check_training(network: OwnNetwork, twin: OwnNetwork) -> None:
     twin.load_state_dict(network.state_dict())
     ids = _tokens(network, 3)
     with torch.inference_mode():
-        if not _equal(*(one.eval()(input_ids=ids).logits.float() for one in (network, twin))):
+        if not _equal(network, *(one.eval()(input_ids=ids).logits.float() for one in (network, twin))):
             raise InputError(
                 f"{network.code} made twice, with the same weights, returns other logits; what is random in it must"
                 " be a parameter or a buffer (register_buffer), or it is lost when the model is saved",
@@ -162,6 +162,9 @@ def _others(ids: Tensor, size: int) -> Tensor:
     return (ids - least + 1) % (size - least) + least
 
 
-def _equal(one: Tensor, other: Tensor) -> bool:
+def _equal(network: OwnNetwork, one: Tensor, other: Tensor) -> bool:
+    """Whether logits are equal up to rounding in the least exact type of the weights."""
     spread = float((other - other.mean(dim=-1, keepdim=True)).abs().max())
-    return bool((one - other).abs().max() <= TOLERANCE * spread + 1e-7 * float(other.abs().max()))
+    exactness = [torch.finfo(p.dtype).eps for p in network.parameters() if p.is_floating_point() or p.is_complex()]
+    limit = max(TOLERANCE, *(16 * eps for eps in exactness))
+    return bool((one - other).abs().max() <= limit * spread + 1e-7 * float(other.abs().max()))

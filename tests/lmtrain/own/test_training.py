@@ -256,6 +256,14 @@ def test_it_trains_in_half_precision(code: Path, tmp_path: Path) -> None:
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.05
 
 
+def test_weights_of_half_precision_are_equal_up_to_their_rounding(tmp_path: Path) -> None:
+    path = tmp_path / "half.py"
+    path.write_text(CODE + "def half(size): return Causal(size, 64).to(torch.bfloat16)\n")
+    model = trained(f"{path}:half", tmp_path / "m")
+    assert next(model.model.parameters()).dtype == torch.bfloat16
+    assert np.isfinite(model.score(SENTENCES, ScoringFrame()).log_prob).all()
+
+
 def test_its_cost_is_counted(tmp_path: Path) -> None:
     from truesource.generator.encoded_sentences import CodedSentences
     from truesource.lmtrain.subwords import make_tokenizer
