@@ -142,6 +142,8 @@ def test_the_budget_of_the_twin(finished: Path) -> None:
         if (row := json.loads(line))["dev_loss"] is not None
     ]
     assert real["scored_step"] == min(losses)[1] and real["folder"].endswith(f"step-{real['scored_step']:06d}")
+    kept = (finished / "runs/toy/treebank_baseline/models/gpt2/treebank/snapshots").iterdir()
+    assert [path.name for path in kept] == [Path(real["folder"]).name]
 
 
 def test_the_report_says_what_is_a_bound_and_what_is_not(finished: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
 from truesource.evaluation.core.alone import score_alone
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.frame import ScoringFrame, preset_frame
 from truesource.generator.language_model import Objective, TokenScores, assemble_scores
 from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
@@ -111,6 +111,15 @@ def test_where_nothing_is_common_there_is_no_reference() -> None:
     other = PCFG.from_text("S -> 'x' 'x' 'x' 1.0")
     found = score_on_text({"one": MODEL}, other, TEXT, kind="real", lengths=None)
     assert found.common == 0 and {(r["model"], r["sentences"]) for r in found.records} == {("one", "all")}
+
+
+def test_the_published_frame_skips_what_is_unknown_and_keeps_it_in_contexts() -> None:
+    found = score_on_text(
+        {"one": MODEL}, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None, frame=preset_frame("paper", "causal")
+    )
+    assert found.impossible == {"one": 0, GRAMMAR: 1} and {record["words"] for record in found.records} == {"all"}
+    assert value(found.records, "one", "ppl") == pytest.approx(ppl(0.2, 0.2), rel=1e-12)
+    assert value(found.records, GRAMMAR, "reference_ppl") == pytest.approx(ppl(0.15, 0.15), rel=1e-10)
 
 
 def test_models_that_do_not_compare_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -82,6 +83,7 @@ def train_again(run: RunFolder, entry: ModelEntry) -> str:
 
 def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, shared: Any) -> Trained:
     """Train one; what it came to."""
+    from truesource.lmtrain.snapshots import FOLDER
     from truesource.lmtrain.subwords import encoder_of
     from truesource.lmtrain.training import train
     from truesource.lmtrain.training_record import read_finished
@@ -103,6 +105,8 @@ def _train(run: RunFolder, entry: ModelEntry, source: TextInMemory, out: Path, s
     train(source, shape, training, out, seed=run.seed_of(entry), tokenizer=shared, force=True)
     rows = list(metrics(out))
     step, folder = best_state(out, rows)
+    for path in set((out / FOLDER).glob("*")) - {folder}:  # a snapshot each time the loss was measured
+        shutil.rmtree(path)
     return {
         "sentences": len(source.train),
         "words": sum(map(len, source.train)),
