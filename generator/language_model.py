@@ -92,11 +92,6 @@ class DistributionModel(LanguageModel, Protocol):
         """
 
 
-def has_distributions(model: LanguageModel) -> bool:
-    """Whether a model has full distributions over words; models of pieces refuse to give any."""
-    return hasattr(model, "distributions") and bool(getattr(model, "has_distributions", True))
-
-
 def check_sentences(sentences: Sequence[Sequence[str]]) -> None:
     """Refuse strings where lists of words are expected: Python would read their characters as words.
 

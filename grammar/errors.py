@@ -26,6 +26,8 @@ class InputError(ValueError):
     * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;
+    * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.abilities`; those of numbers
+      that are no probabilities, see `truesource.generator.model_checks`;
     * those of code that a person names, see `truesource.lmtrain.code.load_code` and
       `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
     * those of architectures of one's own, see `truesource.lmtrain.own.checks` and the modules beside it;

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from truesource.generator.foreign_code import code_errors, said
 from truesource.grammar.errors import InputError
 
 _NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
@@ -87,43 +88,6 @@ def load_code(text: str, base: Path | None = None) -> Code:
     return Code(found, text, file, None if file is None else hashlib.sha256(file.read_bytes()).hexdigest())
 
 
-@contextmanager
-def code_errors(what: str, source: Path | None = None, code: str = "code-failed") -> Iterator[None]:
-    """Turn what code of others raises inside the block into one sentence, with the last line of theirs.
-
-    Args:
-        what: the code that runs, such as ``gru.py:GRU``.
-        source: its file; None: unknown.
-        code: of the error.
-
-    Raises:
-        InputError: something was raised; an `InputError` keeps its sentence and its code.
-    """
-    try:
-        yield
-    except InputError as error:
-        if error.path is not None or source is None:
-            raise
-        raise InputError(error.reason, source, line_of(error, source), code=error.code) from error
-    except MemoryError:
-        raise
-    except (Exception, SystemExit) as error:
-        line = None if source is None else line_of(error, source)
-        raise InputError(f"{what} raises {_said(error)}", source, line, code=code) from error
-
-
-def line_of(error: BaseException, source: Path) -> int | None:
-    """The line of a file that raised an exception; None: the file is not in its traceback."""
-    if isinstance(error, SyntaxError) and error.filename == str(source):
-        return error.lineno
-    line, step = None, error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == str(source):
-            line = step.tb_lineno
-        step = step.tb_next
-    return line
-
-
 def _import_file(source: Path, text: str) -> tuple[ModuleType, str]:
     if source.suffix != ".py":
         raise InputError(f"{text!r} names code, but the file before the colon is not a .py file", code="not-python")
@@ -143,7 +107,7 @@ def _import_file(source: Path, text: str) -> tuple[ModuleType, str]:
     try:
         with _import_errors(source), _own_neighbours(place.parent), _first_on_path(source.parent):
             # not through the cache of bytecode, which does not see two changes within a second
-            exec(compile(content, str(source), "exec", dont_inherit=True), module.__dict__)
+            exec(compile(content, str(place), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[unique]
         raise
@@ -163,11 +127,11 @@ def _import_module(where: str, text: str, base: Path | None) -> ModuleType:
                 f"there is no module {error.name!r} here or among the installed packages, which {text!r} names",
                 code="no-module",
             ) from error
-        raise InputError(f"{where} cannot be imported: it raises {_said(error)}", code="import-failed") from error
+        raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
     except (InputError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
-        raise InputError(f"{where} cannot be imported: it raises {_said(error)}", code="import-failed") from error
+        raise InputError(f"{where} cannot be imported: it raises {said(error)}", code="import-failed") from error
     finally:
         sys.path.remove(folder)
 
@@ -205,7 +169,7 @@ def _names_of(module: ModuleType) -> str:
 
 def _source_of(module: ModuleType) -> Path | None:
     file = getattr(module, "__file__", None)
-    return Path(file) if isinstance(file, str) and file.endswith(".py") and Path(file).is_file() else None
+    return Path(file) if isinstance(file, str) and Path(file).is_file() else None
 
 
 @contextmanager
@@ -236,13 +200,6 @@ def _own_neighbours(folder: Path) -> Iterator[None]:
         file = getattr(sys.modules[name], "__file__", None)
         if isinstance(file, str) and folder in Path(file).resolve().parents and "site-packages" not in file:
             _neighbours[name.partition(".")[0]] = folder
-
-
-def _said(error: BaseException) -> str:
-    """Type and message of an exception, on one line of at most 200 characters."""
-    text = " ".join(str(error).split())
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return said if len(said) <= 200 else f"{said[:199]}…"
 
 
 def _article(kind: str) -> str:

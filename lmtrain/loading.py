@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -91,9 +92,17 @@ def load_config(folder: Path) -> PreTrainedConfig:
     """
     if not (folder / "config.json").is_file():
         raise InputError("there is no trained model here; train one, or finish its training", folder)
-    architecture_of(read_config_json(folder / "config.json").get("model_type"))  # registers ours with transformers
+    record = read_config_json(folder / "config.json")
+    architecture_of(record.get("model_type"))  # registers ours with transformers
+    if record.get("auto_map") and record.get("model_type") not in CONFIG_MAPPING:
+        raise InputError(
+            "the model is code in its own folder (auto_map), which is not run; load it in a file of your own and name"
+            " that, as file.py:name",
+            folder,
+            code="needs-code",
+        )
     with library_errors("the configuration of the model cannot be used", folder / "config.json"), _quiet():
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     require_unchanged(folder, ["config.json"])
     return config
 
@@ -128,6 +137,7 @@ def load_network(
             folder,
             config=config,
             local_files_only=True,
+            trust_remote_code=False,
             dtype=torch.float32,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # refused below, by name
@@ -196,7 +206,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         )
     with library_errors("the tokeniser cannot be loaded", path), _quiet():
         Tokenizer.from_file(str(path))
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if not tokenizer.is_fast:
         raise InputError(
             f"the tokeniser is a {type(tokenizer).__name__}, not a fast one; words need its offsets", folder

@@ -32,7 +32,7 @@ from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
 from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, subword_model
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.ready import ready_model
-from truesource.lmtrain.references import model_reference
+from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
 from truesource.lmtrain.subwords import is_ours, is_subword
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
@@ -44,6 +44,7 @@ class _TrainedModel:
     """What both kinds share."""
 
     objective: Objective
+    has_hidden_states = True  #: see `truesource.generator.abilities`
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(
@@ -255,7 +256,9 @@ def as_language_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
     return (MaskedModel if masked else CausalModel)(model, tokenizer, name)
 
 
-def load_model(reference: str | Path, *, base: Path | None = None, device: str | None = None) -> LanguageModel:
+def load_model(
+    reference: str | Path | ModelReference, *, base: Path | None = None, device: str | None = None
+) -> LanguageModel:
     """Load any model: a folder, code, an entry point, or an architecture of one's own that was trained here.
 
     * a folder, see `load_folder`; a `Path` is always a folder;
@@ -276,7 +279,7 @@ def load_model(reference: str | Path, *, base: Path | None = None, device: str |
     named = model_reference(reference, base)
     if named.code is None:
         return load_folder(cast(Path, named.folder), device=device)
-    code = load_code(named.code, base)
+    code = load_code(named.code, named.base)
     return ready_model(code) if named.folder is None else load_own_model(named.folder, code, device=device)
 
 

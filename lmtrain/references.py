@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.code import is_code
+from truesource.lmtrain.training_record import FILE
 
 GROUP = "truesource.models"  #: entry points of installed packages that name models
 ARCHITECTURES = "truesource.architectures"  #: the same of architectures that can be trained
@@ -27,20 +28,31 @@ class ModelReference:
         """Whether code alone gives the model."""
         return self.folder is None
 
+    @property
+    def title(self) -> str:
+        """A short name: of the folder, or of what the code names."""
+        return self.text.rpartition(":")[2] if self.folder is None else self.folder.resolve().name
 
-def model_reference(reference: str | Path, base: Path | None = None) -> ModelReference:
+    def at(self, folder: Path) -> ModelReference:
+        """The same architecture in another folder, such as a snapshot."""
+        return replace(self, text=str(folder) if self.code is None else f"{self.code}@{folder}", folder=folder)
+
+
+def model_reference(reference: str | Path | ModelReference, base: Path | None = None) -> ModelReference:
     """Decide what a reference to a model names.
 
     In this order: a folder that exists, code (``file.py:name``, ``package.module:name``), the name of an entry point of
     the group ``truesource.models``, code and a folder (``CODE@FOLDER``).
 
     Args:
-        reference: as given; a `Path` is always a folder.
+        reference: as given; a `Path` is always a folder; what was decided already is returned.
         base: folder that relative paths start from; None: the working folder.
 
     Raises:
         InputError: it names none of these (code ``no-model``).
     """
+    if isinstance(reference, ModelReference):
+        return reference
     text = str(reference)
     folder = (base or Path()).joinpath(Path(text).expanduser())
     if isinstance(reference, Path) or folder.is_dir():
@@ -73,6 +85,17 @@ def code_of_architecture(name: str) -> str:
     """
     entry = None if is_code(name) else entry_point(ARCHITECTURES, name)
     return name if entry is None else f"{entry.module}:{entry.attr}"
+
+
+def names_model(text: str) -> bool:
+    """Whether a text names a model where it could also name a text, a corpus or a grammar."""
+    try:
+        named = model_reference(text)
+    except InputError as error:
+        if error.code != "no-model":
+            raise
+        return False
+    return named.folder is None or any((named.folder / name).is_file() for name in ("config.json", FILE))
 
 
 def entry_point(group: str, name: str) -> EntryPoint | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.tree import Tree
     from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
+    from truesource.lmtrain.function_model import FunctionModel
     from truesource.lmtrain.models import load_model
     from truesource.lmtrain.training import train
 
@@ -32,6 +33,7 @@ _HOMES = {
     "Binarisation": "truesource.grammar.treebank",
     "Comparison": "truesource.evaluation.core.comparison",
     "Corpus": "truesource.generator.corpus",
+    "FunctionModel": "truesource.lmtrain.function_model",
     "InputError": "truesource.grammar.errors",
     "LengthRange": "truesource.grammar.conditioning",
     "Normalisation": "truesource.grammar.treebank",
@@ -53,6 +55,7 @@ __all__ = [
     "Binarisation",
     "Comparison",
     "Corpus",
+    "FunctionModel",
     "InputError",
     "LengthRange",
     "Normalisation",

@@ -14,7 +14,8 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.perplexity import perplexity_interval
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel, TokenScores, check_sentences
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.generator.model_checks import checked_scores
+from truesource.grammar.errors import NothingToMeasureError
 
 
 @dataclass(frozen=True)
@@ -80,19 +81,13 @@ def score_alone(
 
 
 def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-    """What a model scores, checked for its type.
+    """What a model scores, checked.
 
     Raises:
-        InputError: a sentence is a string, or the scores are no `TokenScores`.
+        InputError: a sentence is a string; or as `truesource.generator.model_checks.checked_scores`.
     """
     check_sentences(sentences)
-    scores = model.score(sentences, frame)
-    if not isinstance(scores, TokenScores):
-        raise InputError(
-            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
-            " generator.language_model.assemble_scores makes of one array of log probabilities per sentence"
-        )
-    return scores
+    return checked_scores(model, sentences, frame)
 
 
 def nothing_scored(scores: TokenScores) -> NothingToMeasureError:

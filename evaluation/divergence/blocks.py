@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions
+from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch
@@ -106,7 +107,8 @@ def paired_blocks(
     with meter(description, len(sentences)) as progress:
         for batch in batches_of(oracle, sentences, len(events)):
             rows = [sentences[members[0]] for members in batch.members]
-            yield from matched(truth_blocks(oracle, batch, events), model.distributions(rows), len(events))
+            expected = checked_distributions(model, rows, len(events))
+            yield from matched(truth_blocks(oracle, batch, events), expected, len(events))
             progress.advance(sum(len(members) for members in batch.members))
 
 

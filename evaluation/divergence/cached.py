@@ -14,6 +14,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.blocks import Events, TruthBlock, batches_of, events_of, matched, truth_blocks
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
 from truesource.generator.language_model import DistributionModel
+from truesource.generator.model_checks import checked_distributions
 from truesource.generator.transforms import Transform
 from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
@@ -52,7 +53,7 @@ class CachedTruth:
         if model.objective != self.objective or model.vocabulary != self.words:
             raise InputError("the truth was kept for a model of another objective or other words; keep it anew")
         for rows, blocks in self.groups:
-            yield from matched(iter(blocks), model.distributions(rows), len(self.events))
+            yield from matched(iter(blocks), checked_distributions(model, rows, len(self.events)), len(self.events))
 
     def compare(self, model: DistributionModel) -> dict[str, float]:
         """Where a model stands now.

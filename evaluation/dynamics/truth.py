@@ -20,8 +20,9 @@ from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.settings import By as ExactBy
 from truesource.evaluation.dynamics.averages import enough_sentences
 from truesource.evaluation.dynamics.groupings import ALL
+from truesource.generator.abilities import offers
 from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores, has_distributions
+from truesource.generator.language_model import DistributionModel, LanguageModel, TokenScores
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
@@ -160,7 +161,7 @@ def oracle_scores(
     oracle = oracle_for(model, pcfg, lengths)
     scores = oracle_for(model, pcfg, lengths, frame, excluded).score(sentences, frame)
     cached = None
-    if contexts and has_distributions(model):
+    if contexts and offers(model, "distributions"):
         cached = cache_truth(
             cast("DistributionModel", model),
             pcfg,

@@ -13,6 +13,7 @@ from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair, Words
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import LanguageModel
+from truesource.generator.model_checks import checked_scores
 from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.pcfg import PCFG
 
@@ -72,7 +73,7 @@ def model_log_odds(model: LanguageModel, pairs: Sequence[Pair]) -> FloatArray:
     sentences: list[Words] = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     if not sentences:
         return np.empty(0)
-    scores = model.score(sentences, FRAME)
+    scores = checked_scores(model, sentences, FRAME)
     total = np.bincount(scores.sentence, scores.log_prob, minlength=len(sentences)).astype(np.float64)
     total[scores.impossible] = -np.inf
     numbers = {words: i for i, words in enumerate(sentences)}

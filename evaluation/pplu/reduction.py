@@ -18,6 +18,7 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.pplu.unigrams import END, UnigramModel
 from truesource.generator.language_model import DistributionModel, LogDistributions
+from truesource.generator.model_checks import checked_distributions
 from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
@@ -75,7 +76,7 @@ def reduce_vocabulary(
     parts = [group[i : i + ROWS] for group in groups for i in range(0, len(group), ROWS)]
     with meter("vocabulary reduction", total=len(sentences)) as progress:
         for part in parts:
-            for block in model.distributions(part):
+            for block in checked_distributions(model, part):
                 columns = _targets(part, block, rank, len(words))
                 table = np.concatenate([block.log_prob[:, order], block.log_prob[:, len(words) :]], axis=1)
                 for s, size in enumerate(kept_sizes):

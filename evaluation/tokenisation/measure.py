@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from truesource.generator.abilities import require
 from truesource.grammar.errors import InputError
 
 if TYPE_CHECKING:
@@ -147,27 +148,28 @@ def check_estimators(names: Sequence[str], samples: int) -> None:
         raise InputError(f"an estimator stands twice in {','.join(names)}")
 
 
-def with_marks(model: Any, before: str | None, end: bool, where: Path) -> Any:
+def with_marks(model: Any, before: str | None, end: bool) -> Any:
     """The model with other tokens around a text, where they are asked for.
 
     Args:
         model: any.
         before: see `truesource.lmtrain.pieces.models.CausalPieceModel.around_texts`.
         end: whether P of a text includes its end.
-        where: its folder, for messages.
 
     Raises:
         InputError: it has no such token, or is no causal network of pieces.
     """
     if before is None and end:
         return model
-    if not hasattr(model, "around_texts"):
-        raise InputError("--before and --no-end are for causal networks of pieces; leave them out", where)
-    return model.around_texts(before=before, end=end)
+    return require(model, "marks", "--no-end" if before is None else "--before").around_texts(before=before, end=end)
 
 
-def require_pieces(model: Any, where: Path) -> TokenisedModel:
+def require_pieces(model: Any, where: str | Path) -> TokenisedModel:
     """The model, if its probability of a text is a sum over ways to cut it.
+
+    Args:
+        model: any.
+        where: its reference, for messages.
 
     Raises:
         InputError: it is masked, or of whole words, or its texts are no joinings of pieces.
@@ -176,13 +178,7 @@ def require_pieces(model: Any, where: Path) -> TokenisedModel:
         raise InputError(
             "a masked model gives no probability to a text, so there is nothing to add up; use a causal one", where
         )
-    if not hasattr(model, "incremental_scorer") or not hasattr(model, "pieces"):
-        raise InputError(
-            "this model has whole words, so there is one way to cut a text; use one of pieces (tokenizer bpe or"
-            " unigram)",
-            where,
-        )
-    tokenised: TokenisedModel = model
+    tokenised = require(model, "pieces", "evaluate tokenisation")
     try:
         _ = tokenised.pieces
     except InputError as error:

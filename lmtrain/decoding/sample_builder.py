@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ from truesource.grammar.files import atomic_path, digest_file, digest_json, writ
 from truesource.grammar.parallel import Share, Workers
 from truesource.grammar.records import read_record
 from truesource.lmtrain.card import versions
+from truesource.lmtrain.code import load_code
 from truesource.lmtrain.decoding.card import samples_card
+from truesource.lmtrain.decoding.checked_stepper import stepwise
 from truesource.lmtrain.decoding.decode import StepwiseModel, check_number, draw, rows_at_once
 from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, SampleFolder, SampleShardEntry
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import load_model
+from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.training_record import FILE, read_training
 
@@ -34,7 +37,7 @@ _COUNTS = ("sentences", "tokens", "finished", "finished_tokens", "special", "con
 
 
 def make_samples(
-    model: str | Path,
+    model: str | Path | ModelReference,
     n: int,
     decoding: Decoding,
     path: str | Path,
@@ -52,7 +55,8 @@ def make_samples(
     continues when called again: its finished shards are in ``.NAME.partial`` beside ``path``.
 
     Args:
-        model: folder of a causal model.
+        model: reference to a causal model, see `truesource.lmtrain.models.load_model`; the samples record the digest of
+            its folder, of the source file of its code, or of both.
         n: number of sentences.
         decoding: how to sample them.
         path: folder to make.
@@ -70,16 +74,16 @@ def make_samples(
         InputError: the model is not one to draw text from, ``decoding`` asks for more than it gives, ``path`` is
             occupied, the disk is full, or another run is at work on ``path``.
     """
-    model, path = Path(model), Path(path)
+    path = Path(path)
     _check_call(n, decoding, path, seed, shard_size)
     if share is None:
         refuse_occupied(path, force, WHAT)
-    if not model.is_dir():
-        raise InputError("there is no such model folder", model, code="missing")
-    digest = model_digest(model)
-    source = _loaded(model, digest, device)
+    named = model_reference(model)
+    named = replace(named, base=(named.base or Path()).resolve())  # workers may have another working folder
+    digest = reference_digest(named)
+    source = _loaded(named, digest, device)
     decoding = decoding.within(source.alphabet.longest)
-    of_model: dict[str, Any] = {"model": model, "digest": digest, "device": device}
+    of_model: dict[str, Any] = {"model": named, "digest": digest, "device": device}
     drawing = _Drawing(**of_model, decoding=decoding, partial=place_of(path), seed=seed, shard_size=shard_size)
     record = _call_record(drawing, source, n)
     if record["device"] != "cpu" and workers > 1:
@@ -107,6 +111,7 @@ def _check_call(n: int, decoding: Decoding, path: Path, seed: int, shard_size: i
 
 
 def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, Any]:
+    condition = {} if drawing.model.folder is None else corpus_condition(drawing.model.folder)
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -117,7 +122,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
             "shard_size": drawing.shard_size,
             "rows": rows_at_once(source.alphabet),
         },
-        "model": {"name": source.name, "digest": drawing.digest, **corpus_condition(drawing.model)},
+        "model": {"name": source.name, "digest": drawing.digest, **condition},
         "device": source.stepper().start(1).device.type,
         "versions": versions(),
     }
@@ -127,7 +132,7 @@ def _call_record(drawing: _Drawing, source: StepwiseModel, n: int) -> dict[str, 
 class _Drawing:
     """What every shard is drawn with; a `truesource.generator.resumable.Writer`."""
 
-    model: Path
+    model: ModelReference
     digest: str  #: of the model
     device: str | None
     decoding: Decoding
@@ -194,21 +199,37 @@ def _finish(entries: Entries, record: dict[str, Any], path: Path) -> None:
 
 
 @lru_cache(maxsize=1)
-def _loaded(folder: Path, digest: str, device: str | None) -> StepwiseModel:
-    """The model in ``folder``, which has this ``digest``; kept for the next shard."""
-    model: Any = load_model(folder, device=device)
+def _loaded(named: ModelReference, digest: str, device: str | None) -> StepwiseModel:
+    """The model that is named, which has this ``digest``; kept for the next shard."""
+    model = load_model(named, device=device)
     if model.objective != "causal":
-        raise InputError("this is a masked model: text has no order to be drawn in; give a causal one", folder)
-    if not hasattr(model, "stepper"):
-        raise InputError("text cannot be drawn token by token from this kind of model", folder)
-    drawable: StepwiseModel = model
-    return drawable
+        raise InputError("this is a masked model: text has no order to be drawn in; give a causal one", named.text)
+    return stepwise(model, "sampling text")
 
 
 def corpus_condition(model: Path) -> dict[str, str]:
     """``corpus_lengths``, the length condition of the corpus that a model was trained on; empty if not recorded."""
     lengths = read_training(model).corpus_lengths if (model / FILE).is_file() else None
     return {} if lengths is None else {"corpus_lengths": lengths}
+
+
+def reference_digest(named: ModelReference) -> str:
+    """SHA-256 over what makes a model: its folder, the source file of its code, or both.
+
+    What code reads besides, such as other files, is not in it.
+
+    Raises:
+        InputError: there is no such folder, or the code cannot be imported.
+    """
+    code = None if named.code is None else load_code(named.code, named.base)
+    of_code = None if code is None else code.digest or digest_json([named.code])
+    if named.folder is None:
+        assert of_code is not None
+        return of_code
+    if not named.folder.is_dir():
+        raise InputError("there is no such model folder", named.folder, code="missing")
+    of_folder = model_digest(named.folder)
+    return of_folder if of_code is None else digest_json([of_code, of_folder])
 
 
 def model_digest(folder: Path) -> str:

@@ -40,6 +40,7 @@ class _PieceModel(OpenVocabulary):
     """What both kinds share."""
 
     objective: Objective
+    has_hidden_states = True  #: see `truesource.generator.abilities`
 
     def __init__(
         self,

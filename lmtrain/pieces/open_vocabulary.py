@@ -14,7 +14,7 @@ class OpenVocabulary:
     """What cannot be asked of a model of pieces."""
 
     name: str
-    has_distributions = False  #: see `truesource.generator.language_model.has_distributions`
+    has_distributions = False  #: see `truesource.generator.abilities`
 
     @property
     def vocabulary(self) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from truesource.generator.abilities import require
+from truesource.generator.foreign_code import code_errors, file_of
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.arrays import IntArray
 from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import by_length, pack
-from truesource.lmtrain.models import CausalModel, MaskedModel, TrainedModel
+from truesource.lmtrain.models import CausalModel, MaskedModel
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.prediction_slots import check_piece_counts
 from truesource.lmtrain.pieces.word_aligner import Marks
@@ -29,7 +32,7 @@ BUDGET = 2**31  #: bytes of vectors that stand in memory at once, unless one lay
 
 
 def hidden_states(
-    model: TrainedModel,
+    model: LanguageModel,
     sentences: Sequence[Sequence[str]],
     *,
     layers: Sequence[int] | None = None,
@@ -43,10 +46,11 @@ def hidden_states(
     before it, a masked one the whole sentence.
 
     Args:
-        model: any network.
+        model: any network, or a model of one's own with a method ``hidden_states(sentences)`` that returns what this
+            function does, for all layers.
         sentences: at least one word each.
         layers: numbers of those wanted; None: all.
-        pooling: for models of pieces, a word is its last piece, or the mean of its pieces.
+        pooling: for models of pieces trained here, a word is its last piece, or the mean of its pieces.
 
     Returns:
         For each layer (W, D) vectors of the W words, sentence after sentence, float32.
@@ -59,7 +63,7 @@ def hidden_states(
 
 
 def hidden_layers(
-    model: TrainedModel,
+    model: LanguageModel,
     sentences: Sequence[Sequence[str]],
     *,
     layers: Sequence[int] | None = None,
@@ -86,8 +90,10 @@ def hidden_layers(
     Raises:
         InputError: as `hidden_states`.
     """
-    require_network(model)
-    assert isinstance(model, Network)
+    require(model, "hidden-states", "evaluate probing")
+    if not isinstance(model, Network):
+        yield from _layers_of_others(model, sentences, layers, words)
+        return
     text = _Text.of(model, sentences)
     wanted = np.arange(text.word_bounds[-1]) if words is None else words
     widths = _widths(model, text)
@@ -105,15 +111,36 @@ def hidden_layers(
             yield layer, _finite(found.pop(layer))
 
 
-def require_network(model: object) -> None:
-    """Stop where there are no layers.
+def _layers_of_others(
+    model: Any, sentences: Sequence[Sequence[str]], layers: Sequence[int] | None, words: IntArray | None
+) -> Iterator[tuple[int, Vectors]]:
+    """The layers that a model of one's own gives, checked.
 
     Raises:
-        InputError: the model counts n-grams.
+        InputError: they are not arrays of numbers by layer (code ``not-hidden-states``), not finite, or the model
+            raises (``code-failed``).
     """
-    if not isinstance(model, Network):
-        name = getattr(model, "name", "this model")
-        raise InputError(f"{name} has no hidden states, for it counts n-grams; probe a network")
+    source, n_words = file_of(model), sum(map(len, sentences))
+    with code_errors(f"{model.name}.hidden_states", source):
+        found = model.hidden_states(sentences)
+
+    def refuse(what: str) -> InputError:
+        return InputError(f"{model.name}.hidden_states {what}", source, code="not-hidden-states")
+
+    if not isinstance(found, Mapping) or not all(isinstance(layer, int) for layer in found):
+        raise refuse("has to return a dictionary from numbers of layers to arrays of vectors")
+    missing = [layer for layer in layers or () if layer not in found]
+    if missing:
+        raise InputError(
+            f"{model.name} has layers {', '.join(map(str, sorted(found)))}, there is no layer {missing[0]}"
+        )
+    for layer in sorted(found if layers is None else layers):
+        with code_errors(f"reading layer {layer} of {model.name}.hidden_states", source):
+            vectors = np.asarray(found[layer], dtype=np.float32)
+        if vectors.ndim != 2 or len(vectors) != n_words or not vectors.shape[1]:
+            shape = "x".join(map(str, vectors.shape)) or "a single number"
+            raise refuse(f"gives layer {layer} the shape {shape}, expected a row for each of the {n_words} words")
+        yield layer, _finite(vectors if words is None else vectors[words])
 
 
 class _Text:

@@ -216,7 +216,7 @@ def test_a_model_of_pieces_is_refused(here: Path, command: Command, monkeypatch:
     monkeypatch.setattr("truesource.lmtrain.models.load_model", lambda folder: object())
     found = command(*CALL, "gpt2", "corpus", "--oracle", "toy.npz")
     assert found.code == 2
-    assert "no probabilities of whole words" in found.err
+    assert "no distributions" in found.err
 
 
 def test_another_grammar_is_warned_of(here: Path, command: Command) -> None:

@@ -131,7 +131,7 @@ def test_phenomena_are_chosen_and_absent_ones_told(here: Path, command: Command)
         (("--output", "g.npz"), "will not overwrite g.npz without --force"),
         (
             ("nothing", "--file", "good.jsonl"),
-            "there is no trained model here; train one, or finish its training (nothing)",
+            "there is no model 'nothing'",
         ),
         (
             ("--output", "p", "--file", "good.jsonl", "--tries", "11"),

@@ -72,7 +72,7 @@ def test_what_comes_before_a_text_can_be_said(trained: Path, command: Command) -
     assert found.code == 0
     assert "|reading:pieces/bow/bos=3/eos=3|" in found.out
     assert "|reading:pieces/bow/bos=2/eos=3|" in command(*call).out
-    for model, part in (("gpt2", "has no token 'rubbish' to put before a text"), ("bert", "for causal networks")):
+    for model, part in (("gpt2", "has no token 'rubbish' to put before a text"), ("bert", "causal networks")):
         refused = command("score", trained / model, *call[2:], "--before", "rubbish")
         assert refused.code == 2 and part in refused.err
 

@@ -455,7 +455,7 @@ def test_values_out_of_range_are_refused(option: str, here: Path, command: Comma
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("words corpus", "this model has whole words, so there is one way to cut a text"),
+        ("words corpus", "evaluate tokenisation needs a tokeniser of pieces"),
         ("masked corpus", "a masked model gives no probability to a text"),
         ("missing corpus", "missing"),
         ("unigram missing", "missing"),

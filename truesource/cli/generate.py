@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Force, Number, Seed, Shard, Workers
+from truesource.cli.options import Force, Model, Number, Seed, Shard, Workers
 from truesource.cli.settings import with_options
 from truesource.lmtrain.decoding.settings import Decoding
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @with_options(Decoding)
 def command(
-    model: Annotated[Path, typer.Argument(help="Folder of a causal model.")],
+    model: Model,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write the samples to.")],
     *,
     number: Number = 10_000,
@@ -49,7 +49,7 @@ def command(
         _report(model, made)
 
 
-def _report(model: Path, made: SampleFolder) -> None:
+def _report(model: str, made: SampleFolder) -> None:
     counts, scheme = made.record["counts"], made.decoding
     unfinished = made.n_sentences - made.n_finished
     mean = f"; mean length of the others {counts['finished_tokens'] / made.n_finished:.4f}" if made.n_finished else ""

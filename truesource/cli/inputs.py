@@ -221,17 +221,21 @@ def warn_of_other_lengths(corpus: Path, drawn: LengthRange | None, condition: Le
     )
 
 
-def warn_of_other_corpus(model: Path, corpus: Path) -> None:
+def warn_of_other_corpus(model: str | Path, corpus: Path) -> None:
     """Say on stderr when a model was trained on another corpus than the corpus folder that it is scored on.
 
-    Models from elsewhere do not record their corpus, and text files have no digest: nothing is said of either.
+    Models from elsewhere and models that are code do not record their corpus, and text files have no digest: nothing is
+    said of either.
 
     Raises:
-        InputError: the model's ``training.json`` cannot be read.
+        InputError: there is no such model, or its ``training.json`` cannot be read.
     """
     if not corpus.is_dir() or _is_sample_folder(corpus):
         return
-    trained, here = _trained_on(model), opened(corpus).digest
+    from truesource.lmtrain.references import model_reference
+
+    folder = model_reference(model).folder
+    trained, here = None if folder is None else _trained_on(folder), opened(corpus).digest
     if trained is not None and trained != here:
         echo(
             f"Warning: {model} was trained on another corpus ({trained[:8]}, not {here[:8]}). Unless both have the same"

@@ -52,6 +52,7 @@ SplitName = Annotated[str, typer.Option("--split", help="Split of a corpus folde
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw the results to this SVG file.")]
 Csv = Annotated[Path | None, typer.Option("--csv", help="Write the table to this CSV file, with all digits.")]
 Latex = Annotated[Path | None, typer.Option("--latex", help="Write the table to this LaTeX file (needs booktabs).")]
+Model = Annotated[str, typer.Argument(help="Model: a folder, or code as file.py:name (docs/own_models.md).")]
 OracleGrammar = Annotated[
     Path, typer.Option("--oracle", help="Grammar that the corpus was sampled from: a file, or a language.")
 ]

@@ -1,4 +1,4 @@
-"""Sentences from whatever holds them: a corpus folder, a text file, a treebank, or a grammar to sample from."""
+"""Sentences from whatever holds them: a corpus folder, a text file, a treebank; or sampled from a grammar or model."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ _STREAM = 0x4E41  #: keeps these samples apart from a corpus drawn with the same
 
 @dataclass(frozen=True)
 class Source:
-    """Sentences, and the grammar they were drawn from where there is one."""
+    """Sentences, and the grammar or the words of the model they were drawn from where there is one."""
 
     name: str
     path: Path
     sentences: list[list[str]]
     left_out: int  #: sentences outside the length range
     pcfg: PCFG | None = None
+    words: tuple[str, ...] | None = None  #: those that the model tells apart which the sentences were sampled from
+    sampled: bool = False  #: here, from a grammar or a model
 
     def __str__(self) -> str:
         outside = f", {self.left_out:,} of other lengths left out" if self.left_out else ""
-        return f"{self.name}: {len(self.sentences):,} sentences{'' if self.pcfg is None else ' sampled'}{outside}"
+        return f"{self.name}: {len(self.sentences):,} sentences{' sampled' if self.sampled else ''}{outside}"
 
 
 def read_source(
@@ -50,11 +52,11 @@ def read_source(
     name: str | None = None,
     convention: Name = "penn",
 ) -> Source:
-    """Read sentences, or draw ``n`` from a grammar.
+    """Read sentences, or draw ``n`` from a grammar or a causal model.
 
     Args:
-        given: a path, or ``NAME=PATH``; a glob pattern names treebank files.
-        n: sentences to draw from a grammar.
+        given: a path or a reference to a model, or ``NAME=`` one; a glob pattern names treebank files.
+        n: sentences to draw from a grammar or a model.
         seed: of the drawing.
         lengths: sentences of other lengths are left out; a grammar is conditioned on it.
         split: of a corpus folder.
@@ -65,15 +67,21 @@ def read_source(
         InputError: there is no such file, it cannot be read, or none of its sentences has a length in the range.
     """
     title, path = named(given)
+    named_by_user = name is not None or str(path) != given
     given, name = str(path), name or title
     kind = kind_of(given)
     if kind == "grammar":
         return _draw(name, path, n, seed, lengths)
-    sentences = _read(given, kind, split, convention)
+    model, words = None, None
+    if kind == "model":
+        model, sentences, words = _draw_from_model(given, n, seed)
+        name = name if named_by_user else model
+    else:
+        sentences = _read(given, kind, split, convention)
     kept = sentences if lengths is None else [sentence for sentence in sentences if len(sentence) in lengths]
     if not kept:
         raise InputError(f"none of the {len(sentences):,} sentences has {lengths} words; choose other --lengths", given)
-    return Source(name, path, kept, len(sentences) - len(kept))
+    return Source(name, path, kept, len(sentences) - len(kept), words=words, sampled=kind == "model")
 
 
 def named(given: str) -> tuple[str, Path]:
@@ -91,21 +99,26 @@ def named(given: str) -> tuple[str, Path]:
 
 
 def kind_of(given: str) -> str:
-    """``corpus``, ``treebank``, ``grammar`` or ``text``, by what is there.
+    """``corpus``, ``treebank``, ``grammar``, ``model`` or ``text``, by what is there.
 
     Raises:
         InputError: nothing is there.
     """
     from truesource.grammar.languages import is_reference, missing
+    from truesource.lmtrain.references import names_model
 
     path = Path(given)
     if path.is_dir():
-        return "corpus" if (path / "record.json").exists() else "treebank"
+        if (path / "record.json").exists():
+            return "corpus"
+        return "model" if names_model(given) else "treebank"
     if not path.exists():
         if any(c in given for c in "*?["):
             return "treebank"
         if is_reference(given):
             return "grammar"
+        if names_model(given):
+            return "model"
         raise missing(given)
     bare = path.name.removesuffix(".gz")
     if bare.endswith((".npz", ".lexicon")):
@@ -117,14 +130,20 @@ def kind_of(given: str) -> str:
     return "grammar" if lines and _RULE.match(lines[0].strip()) else "text"
 
 
-def recorded_condition(path: Path) -> str | None:
-    """``6..25`` or ``none``, as a corpus folder, or a model or samples of it, records it; None where nothing does."""
+def recorded_condition(given: str | Path) -> str | None:
+    """``6..25`` or ``none``, as a corpus folder, or a model or samples of it, records it; None where nothing does.
+
+    Args:
+        given: a path, or a reference to a model.
+    """
     from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
+    from truesource.lmtrain.references import model_reference, names_model
+    from truesource.lmtrain.training_record import FILE, read_training
 
-    if (path / "config.json").is_file():
-        from truesource.lmtrain.decoding.sample_builder import corpus_condition
-
-        return corpus_condition(path).get("corpus_lengths")
+    path = Path(given)
+    if names_model(str(given)):
+        folder = model_reference(str(given)).folder
+        return None if folder is None or not (folder / FILE).is_file() else read_training(folder).corpus_lengths
     if is_sample_folder(path):
         found = SampleFolder.load(path).record["model"].get("corpus_lengths")
         return found if isinstance(found, str) else None
@@ -135,7 +154,7 @@ def recorded_condition(path: Path) -> str | None:
     return None
 
 
-def first_condition(asked: str | None, paths: Iterable[Path]) -> LengthRange | None:
+def first_condition(asked: str | None, paths: Iterable[str | Path]) -> LengthRange | None:
     """The length condition that a call asks for, else the first that one of these folders records, else none.
 
     Prints whose it is, where the call does not say.
@@ -165,6 +184,23 @@ def _read(given: str, kind: str, split: str, convention: Name) -> list[list[str]
     return read_sentences(Path(given), split)[0]
 
 
+def _draw_from_model(given: str, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:
+    """Name, finished sentences of the own distribution, and words of a model."""
+    from truesource.lmtrain.decoding.checked_stepper import stepwise
+    from truesource.lmtrain.decoding.decode import draw
+    from truesource.lmtrain.decoding.settings import Decoding
+    from truesource.lmtrain.models import load_model
+
+    model = load_model(given)
+    if model.objective != "causal":
+        raise InputError("a masked model has no distribution over sentences to sample from", given)
+    drawn = draw(stepwise(model, "sampling text"), n, Decoding(), seed=seed)
+    text = [s for s, finished in zip(drawn.sentences, drawn.finished, strict=True) if finished and s]
+    if len(text) < n:
+        echo(f"{n - len(text):,} of {n:,} sentences of {model.name}, unfinished or empty, are left out", err=True)
+    return model.name, text, model.vocabulary
+
+
 def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None) -> Source:
     from truesource.generator.random_streams import random_state
     from truesource.generator.sampler import Sampler
@@ -172,4 +208,4 @@ def _draw(name: str, path: Path, n: int, seed: int, lengths: LengthRange | None)
 
     pcfg = PCFG.load(path)
     sampler = Sampler(pcfg, lengths)
-    return Source(name, path, sampler.sentences(sampler.draw(n, random_state(seed, _STREAM))), 0, pcfg)
+    return Source(name, path, sampler.sentences(sampler.draw(n, random_state(seed, _STREAM))), 0, pcfg, sampled=True)

@@ -15,8 +15,9 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.measures.paired import NothingToCompareError
+from truesource.generator.abilities import offers
 from truesource.generator.frame import preset_frame
-from truesource.generator.language_model import LanguageModel, TokenScores, has_distributions
+from truesource.generator.language_model import LanguageModel, TokenScores
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
@@ -78,7 +79,7 @@ class SharedText:
 
     def _exact(self, model: Any) -> Score | None:
         """The exact KL of the first sentences, where the model has full distributions and tokens have a truth."""
-        if self.exact is None or not has_distributions(model) or of_sentences(self.transform, model.objective):
+        if self.exact is None or not offers(model, "distributions") or of_sentences(self.transform, model.objective):
             return None
         found = compare_distributions(
             model,

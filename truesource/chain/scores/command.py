@@ -10,7 +10,7 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Before, Condition, Force, Json, Longest, SplitName, TextOrCorpus
+from truesource.cli.options import Before, Condition, Force, Json, Longest, Model, SplitName, TextOrCorpus
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    model: Annotated[Path, typer.Argument(help="Model folder: trained here, or any causal or masked checkpoint.")],
+    model: Model,
     corpus: TextOrCorpus,
     oracle: Annotated[
         Path | None,
@@ -56,7 +56,7 @@ def command(
     from truesource.evaluation.tokenisation.measure import with_marks
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
-    trained = with_marks(load_model(model), before, True, model)
+    trained = with_marks(load_model(model), before, True)
     positions = preset_frame(frame, trained.objective)
     if truth is None:
         records = _alone(trained, text, positions)
@@ -118,7 +118,7 @@ class _TruthOfText:
     excluded: Exclusion | None
 
     @classmethod
-    def read(cls, text: _TextToScore, oracle: Path, model: Path) -> _TruthOfText:
+    def read(cls, text: _TextToScore, oracle: Path, model: str) -> _TruthOfText:
         """Read it, and say on stderr in what the text and the model differ from what it is the truth of."""
         from truesource.cli.inputs import grammar_of_text, truth_of, warn_of_other_corpus
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
+from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.divergence.settings import DivergenceSettings
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 @with_options(DivergenceSettings)
 def command(
-    model: Annotated[
-        Path, typer.Argument(help="Folder of a model of whole words: trained here, or with a WordLevel tokeniser.")
-    ],
+    model: Model,
     corpus: TextOrCorpus,
     oracle: OracleGrammar,
     settings: DivergenceSettings,
@@ -47,7 +45,7 @@ def command(
     from truesource.evaluation.divergence.reverse import reverse_divergence
     from truesource.evaluators.divergence.measure import measure
     from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
-    from truesource.grammar.errors import InputError
+    from truesource.generator.abilities import require
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
@@ -57,9 +55,7 @@ def command(
     excluded = truth_of(corpus, split, pcfg, drawn, condition, scores=False)
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
-    trained: Any = load_model(model)
-    if not hasattr(trained, "distributions"):
-        raise InputError("this model has no probabilities of whole words, which the truth is compared with", model)
+    trained = require(load_model(model), "distributions", "evaluate divergence")
     require_tokens(transform, trained.objective, "a divergence from the truth")
     reverse = {} if own is None else reverse_divergence(trained, pcfg, own, lengths=condition, seed=seed)
     found = measure(trained, pcfg, text, settings, lengths=condition, seed=seed, excluded=excluded, transform=transform)
@@ -124,7 +120,7 @@ def _figure(found: ModelDivergence) -> str:
     return divergence_figure(found)
 
 
-def _next(model: Path, found: ModelDivergence, sampled: bool) -> str:
+def _next(model: str, found: ModelDivergence, sampled: bool) -> str:
     if sampled or found.objective != "causal":
         return "truesource cite"
     return f"truesource generate {model} -o samples/, then --samples samples/"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.divergence.measure import measure
 from truesource.evaluators.divergence.settings import DivergenceSettings
+from truesource.generator.abilities import require
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
@@ -34,7 +35,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     from truesource.report.figures import standalone
 
     pcfg, transform = run.text_grammar
-    trained: Any = run.model(model)
+    trained = require(run.model(model), "distributions", "evaluate divergence")
     found = measure(
         trained,
         pcfg,

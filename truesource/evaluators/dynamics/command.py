@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
@@ -15,6 +12,7 @@ from truesource.cli.options import (
     Force,
     FrameName,
     Json,
+    Model,
     OracleGrammar,
     Seed,
     SplitName,
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 @with_options(DynamicsSettings)
 def command(
-    model: Annotated[Path, typer.Argument(help="Model folder with snapshots, see docs/dynamics.md.")],
+    model: Model,
     corpus: TextOrCorpus,
     oracle: OracleGrammar,
     settings: DynamicsSettings,
@@ -53,6 +51,7 @@ def command(
     from truesource.evaluators.dynamics.figures import dynamics_figure
     from truesource.evaluators.dynamics.measure import measure, report_record
     from truesource.evaluators.dynamics.tables import groups_table
+    from truesource.lmtrain.references import model_reference
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
@@ -68,7 +67,7 @@ def command(
         split,
         text,
         settings,
-        name=model.resolve().name,
+        name=model_reference(model).title,
         lengths=condition,
         frame=frame,
         seed=seed,

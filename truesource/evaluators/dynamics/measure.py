@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    folder: Path,
+    reference: str | Path,
     pcfg: PCFG,
     corpus: Path,
     split: str,
@@ -39,18 +39,16 @@ def measure(
     seed: int,
     excluded: Exclusion | None = None,
 ) -> Dynamics:
-    """Measure all snapshots of a model folder, the model itself last.
+    """Measure all snapshots of a model, the model itself last.
 
     ``corpus`` and ``split`` have the derivations of the sentences; the other arguments are those of
     `evaluation.dynamics.compare.learning_dynamics`.
 
     Raises:
-        InputError: as `lmtrain.snapshots.checkpoints` and `evaluation.dynamics.compare.learning_dynamics`; there is no
-            class of a name in ``settings.only``, or no exact divergence to show.
+        InputError: as `lmtrain.checkpoints.checkpoints_of` and `evaluation.dynamics.compare.learning_dynamics`; or
+            there is no class of a name in ``settings.only``, or no exact divergence to show.
     """
-    from truesource.lmtrain.snapshots import checkpoints
-
-    some, found = sentences[: settings.sentences], checkpoints(folder)
+    some = sentences[: settings.sentences]
     classes = PENN if settings.classes is None else read_classes(settings.classes)
     if settings.measure == "kl" and frame != "default":
         raise InputError(f"there is no exact KL divergence in the frame {frame}, which leaves out positions")
@@ -60,11 +58,13 @@ def measure(
         if unknown:
             raise InputError(f"there is no class {unknown[0]!r}; there are {', '.join(names)}")
 
-    def models() -> Iterator[tuple[int, LanguageModel]]:
-        from truesource.lmtrain.models import load_model  # torch, after the quick checks
+    from truesource.lmtrain.checkpoints import checkpoints_of  # torch, after the quick checks
 
-        for step, path in track(found, "checkpoints", len(found)):
-            yield step, load_model(path)
+    found = checkpoints_of(reference, "evaluate dynamics")
+
+    def models() -> Iterator[tuple[int, LanguageModel]]:
+        for step, load in track(found, "checkpoints", len(found)):
+            yield step, load()
 
     return learning_dynamics(
         models(),

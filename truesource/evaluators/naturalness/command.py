@@ -25,7 +25,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="Corpora, texts, treebanks; grammars or languages to sample from. NAME=PATH names one.",
+            help="Corpora, text, treebanks; grammars or models to sample from. NAME=SOURCE names one.",
         ),
     ],
     reference: Annotated[

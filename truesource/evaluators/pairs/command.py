@@ -17,7 +17,9 @@ from truesource.evaluation.pairs.settings import PairSettings
 def command(
     oracle: Annotated[Path, typer.Option("--oracle", help="Grammar that generates the pairs and has their true odds.")],
     settings: PairSettings,
-    model: Annotated[Path | None, typer.Argument(help="Trained model; without it, pairs are only made.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="Model: a folder, or code as file.py:name; without it, pairs are only made.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the pairs to this file.")] = None,
     lengths: Annotated[
         str | None,

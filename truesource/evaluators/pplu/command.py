@@ -16,6 +16,7 @@ from truesource.cli.options import (
     Force,
     FrameName,
     Json,
+    Model,
     Seed,
     SplitName,
     TextOrCorpus,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @with_options(PpluSettings)
 def command(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained model.")],
+    model: Model,
     corpus: TextOrCorpus,
     settings: PpluSettings,
     oracle: Annotated[
@@ -54,9 +55,9 @@ def command(
     from truesource.cli.inputs import grammar_of_text, read_sentences, say_left_out, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of
     from truesource.evaluation.core.transformed import require_tokens, require_whole
-    from truesource.evaluators.pplu.measure import has_words, measure
+    from truesource.evaluators.pplu.measure import measure
+    from truesource.generator.abilities import require
     from truesource.generator.frame import preset_frame
-    from truesource.grammar.errors import InputError
 
     _check(settings, oracle=oracle is not None, frame=frame, figure=figure is not None)
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -72,8 +73,8 @@ def command(
     from truesource.lmtrain.models import load_model  # torch, after the quick checks
 
     trained = load_model(model)
-    if settings.reduce and not has_words(trained):
-        raise InputError("this model has no probabilities of whole words, which --reduce needs; leave it out", model)
+    if settings.reduce:
+        require(require(trained, "words", "--reduce"), "distributions", "--reduce")
     require_whole(transform, trained.objective, preset_frame(frame, trained.objective))
     if settings.reduce:
         require_tokens(transform, trained.objective, "--reduce")

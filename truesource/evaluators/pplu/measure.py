@@ -16,6 +16,7 @@ from truesource.evaluation.pplu.reduction import ReducedVocabulary, halving, red
 from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, random_split, sense_split
 from truesource.evaluation.pplu.unigrams import END
 from truesource.evaluators.pplu.settings import PpluSettings
+from truesource.generator.abilities import offers
 from truesource.generator.frame import preset_frame
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class PpluResult:
 
 def has_words(model: LanguageModel) -> bool:
     """Whether a model has a probability for each word of a list, which smaller vocabularies need."""
-    return model.vocabulary is not None and hasattr(model, "distributions")
+    return offers(model, "words") and offers(model, "distributions")
 
 
 def measure(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, OracleGrammar, Seed, SplitName, TextOrCorpus
+from truesource.cli.options import Condition, Figure, Force, Json, Model, OracleGrammar, Seed, SplitName, TextOrCorpus
 from truesource.cli.settings import with_options
 from truesource.evaluators.probing.settings import ProbingSettings
 
 
 @with_options(ProbingSettings)
 def command(
-    model: Annotated[Path, typer.Argument(help="Folder of a network.")],
+    model: Model,
     corpus: TextOrCorpus,
     oracle: OracleGrammar,
     settings: ProbingSettings,

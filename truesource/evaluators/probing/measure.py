@@ -1,4 +1,4 @@
-"""Probing a model folder: hidden states from the network, targets from the grammar, one after the other."""
+"""Probing a model: hidden states from the network, targets from the grammar, one after the other."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from truesource.evaluation.probing.settings import Kind
 from truesource.evaluation.probing.spans import span_targets
 from truesource.evaluation.probing.targets import Targets, word_targets
 from truesource.evaluators.probing.settings import ProbingSettings
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.oracle import Oracle
-    from truesource.lmtrain.models import TrainedModel
+    from truesource.generator.language_model import LanguageModel
 
 
 def measure(
-    folder: Path,
+    reference: str | Path,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
     settings: ProbingSettings,
@@ -53,7 +54,7 @@ def measure(
     for target in settings.targets:
         try:
             found[target] = probe_model(
-                folder, pcfg, sentences[: settings.sentences], settings, target=target, lengths=lengths, seed=seed
+                reference, pcfg, sentences[: settings.sentences], settings, target=target, lengths=lengths, seed=seed
             )
         except NothingToMeasureError as error:
             missing[target] = error
@@ -63,7 +64,7 @@ def measure(
 
 
 def probe_model(
-    folder: Path,
+    reference: str | Path,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
     settings: ProbingSettings,
@@ -82,23 +83,22 @@ def probe_model(
         InputError: the model is not a network, or masked where the left context is asked for; a snapshot is missing, a
             sentence is too long, there are fewer than two labels, or too few word types.
     """
-    from truesource.lmtrain.models import load_folder
-    from truesource.lmtrain.probing.hidden_states import require_network
+    from truesource.lmtrain.checkpoints import checkpoints_of, has_checkpoints
+    from truesource.lmtrain.models import load_model
     from truesource.lmtrain.probing.linear import fit_linear
-    from truesource.lmtrain.snapshots import checkpoints
 
-    model = load_folder(folder)
-    require_network(model)
+    model = load_model(reference)
+    require(model, "hidden-states", "evaluate probing")
     if settings.given == "left" and model.objective != "causal":
         raise NothingToMeasureError("a masked model reads the whole sentence; given: left is for causal ones", "masked")
-    kept = settings.checkpoints == "all" and (folder / "snapshots").is_dir()
-    steps = checkpoints(folder) if kept else []
+    kept = settings.checkpoints == "all" and has_checkpoints(reference, model)
+    steps = checkpoints_of(reference, "evaluate probing", model) if kept else []
     oracle = oracle_for(model, pcfg, lengths)
     experiment = Experiment(_targets(oracle, sentences, target, settings, seed), fit_linear, settings, seed)
     values, notes = _word_values(model, pcfg, sentences, lengths, experiment.targets, settings)
     layers: list[LayerResult] = []
-    for step, path in steps[:-1]:
-        layers += _layers(load_folder(path), sentences, experiment, settings, step)
+    for step, load in steps[:-1]:
+        layers += _layers(load(), sentences, experiment, settings, step)
     last = steps[-1][0] if steps else None
     final = _layers(model, sentences, experiment, settings, last, full=True, values=values)
     best = best_layer(final)
@@ -118,7 +118,7 @@ def probe_model(
 
 
 def _parts(
-    model: TrainedModel,
+    model: LanguageModel,
     oracle: Oracle,
     sentences: Sequence[Sequence[str]],
     experiment: Experiment,
@@ -148,7 +148,7 @@ def _targets(
 
 
 def _layers(
-    model: TrainedModel,
+    model: LanguageModel,
     sentences: Sequence[Sequence[str]],
     experiment: Experiment,
     settings: ProbingSettings,
@@ -169,7 +169,7 @@ def _layers(
 
 
 def _vectors(
-    model: TrainedModel,
+    model: LanguageModel,
     sentences: Sequence[Sequence[str]],
     experiment: Experiment,
     settings: ProbingSettings,
@@ -190,7 +190,7 @@ def _vectors(
 
 
 def _word_values(
-    model: TrainedModel,
+    model: LanguageModel,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
     lengths: LengthRange | None,
@@ -209,7 +209,7 @@ def _word_values(
     return WordValues(*found[:, targets.sentence * width + targets.first]), ()
 
 
-def _vectors_part(model: TrainedModel, target: Kind, settings: ProbingSettings) -> str:
+def _vectors_part(model: LanguageModel, target: Kind, settings: ProbingSettings) -> str:
     """What stands for an item, for signatures."""
     pieces = "mean" if settings.pieces == "mean" else "last-piece"
     word = "word" if model.vocabulary is not None else pieces

@@ -27,7 +27,8 @@ def command(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SAMPLES...", help="Folders of samples, corpora or models; or text. NAME=PATH names one."
+            metavar="SAMPLES...",
+            help="Samples, corpora, text; models (folder, file.py:name). NAME=SAMPLES names one.",
         ),
     ],
     settings: TendenciesSettings,
@@ -43,7 +44,7 @@ def command(
         typer.Option("--lengths", help="Sentence lengths such as 6..25, or none (default: as samples record them)."),
     ] = None,
     vocabulary: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option("--vocabulary", help="With --oracle: model of the samples; words unknown to it are <unk>."),
     ] = None,
     split: SplitName = "test",
@@ -69,7 +70,7 @@ def command(
         condition = condition_of(sources, lengths)
         # a sample that has other lengths than the truth differs from it
         texts, known = read_samples(sources, n=settings.number, seed=seed, split=split)
-        known += [words_of_model(folder) for folder in vocabulary or []]
+        known += [words_of_model(model) for model in vocabulary or []]
         found = _against_truth(texts, oracle, condition, known, settings, seed)
     else:
         condition = None if lengths is None else LengthRange.parse(lengths)
@@ -80,7 +81,7 @@ def command(
 
 
 def _check(
-    settings: TendenciesSettings, *, oracle: Path | None, reference: str | None, vocabulary: list[Path] | None
+    settings: TendenciesSettings, *, oracle: Path | None, reference: str | None, vocabulary: list[str] | None
 ) -> None:
     """Refuse options that do not go together.
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from truesource.cli.console import echo
-from truesource.cli.sources import Source, kind_of, named, read_source, recorded_condition
+from truesource.cli.sources import kind_of, named, read_source, recorded_condition
+from truesource.generator.abilities import require
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.errors import InputError
-
-if TYPE_CHECKING:
-    from truesource.lmtrain.decoding.decode import StepwiseModel
 
 
 def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | None:
@@ -58,8 +55,8 @@ def read_samples(
     """Sentences by name, and the vocabularies of the models that some were sampled from here.
 
     Args:
-        sources: paths, or ``NAME=PATH``.
-        n: number of sentences to sample from a model folder.
+        sources: paths or references to models, or ``NAME=`` one.
+        n: number of sentences to sample from a model.
         seed: of the sampling.
         split: of corpus folders.
         lengths: sentences of other lengths are left out.
@@ -70,19 +67,9 @@ def read_samples(
     texts: dict[str, list[list[str]]] = {}
     known: list[tuple[str, ...]] = []
     for given in sources:
-        title, path = named(given)
-        if (path / "config.json").is_file():
-            name, sampled, words = _sampled(path, n, seed)
-            known += [] if words is None else [words]
-            kept = sampled if lengths is None else [s for s in sampled if len(s) in lengths]
-            if not kept:
-                raise InputError(
-                    f"none of the {len(sampled):,} sentences has {lengths} words; choose other --lengths", path
-                )
-            source = Source(title if str(path) != given else name, path, kept, len(sampled) - len(kept))
-        else:
-            _refuse_beams(path)
-            source = read_source(given, n=n, seed=seed, lengths=lengths, split=split)
+        _refuse_beams(named(given)[1])
+        source = read_source(given, n=n, seed=seed, lengths=lengths, split=split)
+        known += [] if source.words is None else [source.words]
         if source.name in texts:
             raise InputError(f"two samples are called {source.name!r}; name one, NAME={given}")
         texts[source.name] = source.sentences
@@ -98,7 +85,7 @@ def _refuse_beams(path: Path) -> None:
         raise InputError("sentences of one beam are not independent, as every test needs; generate --keep best", path)
 
 
-def words_of_model(folder: Path) -> tuple[str, ...]:
+def words_of_model(reference: str) -> tuple[str, ...]:
     """The words that a model tells apart.
 
     Raises:
@@ -106,23 +93,5 @@ def words_of_model(folder: Path) -> tuple[str, ...]:
     """
     from truesource.lmtrain.models import load_model
 
-    words = load_model(folder).vocabulary
-    if words is None:
-        raise InputError("this model splits words into pieces and has no list of words; leave --vocabulary out", folder)
+    words: tuple[str, ...] = tuple(require(load_model(reference), "words", "--vocabulary").vocabulary)
     return words
-
-
-def _sampled(folder: Path, n: int, seed: int) -> tuple[str, list[list[str]], tuple[str, ...] | None]:
-    """Finished sentences of a model's own distribution."""
-    from truesource.lmtrain.decoding.decode import draw
-    from truesource.lmtrain.decoding.settings import Decoding
-    from truesource.lmtrain.models import load_model
-
-    model = load_model(folder)
-    if model.objective != "causal":
-        raise InputError("a masked model has no distribution over sentences to sample from", folder)
-    sampled = draw(cast("StepwiseModel", model), n, Decoding(), seed=seed)
-    text = [s for s, finished in zip(sampled.sentences, sampled.finished, strict=True) if finished and s]
-    if len(text) < n:
-        echo(f"{n - len(text):,} of {n:,} sentences of {model.name}, unfinished or empty, are left out", err=True)
-    return model.name, text, model.vocabulary

@@ -9,7 +9,7 @@ import typer
 
 from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
-from truesource.cli.options import Condition, Figure, Force, Json, Seed, SplitName
+from truesource.cli.options import Condition, Figure, Force, Json, Model, Seed, SplitName
 from truesource.cli.settings import with_options
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 
@@ -29,7 +29,7 @@ WIDTH = 140  #: characters of a table, where there is no terminal
 
 @with_options(TokenisationSettings)
 def command(
-    model: Annotated[Path, typer.Argument(help="Folder of a causal model of pieces (BPE, unigram, WordPiece).")],
+    model: Model,
     text: Annotated[Path, typer.Argument(help="Corpus folder, or text with one document per line; or NAME=PATH.")],
     settings: TokenisationSettings,
     oracle: Annotated[
@@ -152,7 +152,7 @@ def _figure(found: Measurement) -> str:
     return tokenisation_figure(record["records"], record["gaps"])
 
 
-def _next(model: Path, text: Path, oracle: Path | None) -> str:
+def _next(model: str, text: Path, oracle: Path | None) -> str:
     if oracle is not None:
         return "truesource cite"
     return f"truesource evaluate tokenisation {model} {text} --oracle GRAMMAR"

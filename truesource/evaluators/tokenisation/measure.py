@@ -58,7 +58,7 @@ class Measurement:
         }
 
 
-def load(folder: Path, settings: TokenisationSettings) -> TokenisedModel:
+def load(reference: str | Path, settings: TokenisationSettings) -> TokenisedModel:
     """A model of pieces, with the tokens around a text that the settings ask for.
 
     Raises:
@@ -66,7 +66,8 @@ def load(folder: Path, settings: TokenisationSettings) -> TokenisedModel:
     """
     from truesource.lmtrain.models import load_model  # torch
 
-    return engine.require_pieces(engine.with_marks(load_model(folder), settings.before, settings.end, folder), folder)
+    model = engine.with_marks(load_model(reference), settings.before, settings.end)
+    return engine.require_pieces(model, reference)
 
 
 def measure(

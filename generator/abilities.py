@@ -1,0 +1,134 @@
+"""What evaluators need of a model beyond scores, asked in one place.
+
+An ability is some methods or attributes; who lacks one is refused with the name of the method. A class may also answer
+for itself, with an attribute ``has_<ability>`` (``has_hidden_states = False``), where it has the methods and refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from truesource.generator.foreign_code import is_foreign
+from truesource.grammar.errors import InputError
+
+if TYPE_CHECKING:
+    from truesource.generator.language_model import DistributionModel
+    from truesource.generator.piece_model import TokenisedModel
+
+Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots"]
+
+
+@dataclass(frozen=True)
+class Ability:
+    """What a model can do besides scoring."""
+
+    name: str
+    needs: tuple[str, ...]  #: methods and attributes, all of them
+    means: str  #: for messages and documentation
+    remedy: str  #: what to do without it
+
+    def lacking(self, model: object) -> tuple[str, ...]:
+        """Those that a model does not have; none: it has the ability."""
+        answer = getattr(model, f"has_{self.name.replace('-', '_')}", None)
+        if answer is not None:
+            return () if answer else self.needs
+        return tuple(need for need in self.needs if not _has(model, need))
+
+
+ABILITIES: dict[str, Ability] = {
+    ability.name: ability
+    for ability in (
+        Ability(
+            "distributions",
+            ("distributions",),
+            "the probabilities of all words in a context",
+            "models of pieces have none; use one of whole words",
+        ),
+        Ability(
+            "words",
+            ("vocabulary",),
+            "a list of its words",
+            "models of pieces have none; use one of whole words",
+        ),
+        Ability(
+            "stepping",
+            ("stepper", "alphabet"),
+            "next-token probabilities, token by token",
+            "use a causal network or n-gram model",
+        ),
+        Ability(
+            "hidden-states",
+            ("hidden_states",),
+            "vectors of its layers",
+            "models that count n-grams have none; use a network",
+        ),
+        Ability(
+            "pieces",
+            ("pieces", "incremental_scorer", "log_probs", "token_steps"),
+            "a tokeniser of pieces, and scores piece by piece",
+            "use a causal model of pieces (tokenizer bpe or unigram)",
+        ),
+        Ability(
+            "marks",
+            ("around_texts",),
+            "tokens of one's choice around a text",
+            "only causal networks of pieces have them; leave the option out",
+        ),
+        Ability(
+            "snapshots",
+            ("snapshots",),
+            "what the model was at earlier steps of its training",
+            "name a model folder with snapshots",
+        ),
+    )
+}
+
+
+def offers(model: object, ability: Name) -> bool:
+    """Whether a model has an ability."""
+    return not ABILITIES[ability].lacking(model)
+
+
+@overload
+def require(model: Any, ability: Literal["distributions"], needed_by: str) -> DistributionModel: ...
+@overload
+def require(model: Any, ability: Literal["pieces"], needed_by: str) -> TokenisedModel: ...
+@overload
+def require(
+    model: Any, ability: Literal["words", "stepping", "hidden-states", "marks", "snapshots"], needed_by: str
+) -> Any: ...
+def require(model: Any, ability: Name, needed_by: str) -> Any:
+    """The model, if it has an ability.
+
+    Args:
+        model: any.
+        ability: one of `ABILITIES`.
+        needed_by: what needs it, such as ``evaluate probing``; begins the message.
+
+    Raises:
+        InputError: it lacks a method (code ``missing-ability``); the message names it.
+    """
+    asked = ABILITIES[ability]
+    lacking = asked.lacking(model)
+    if lacking:
+        name = getattr(model, "name", type(model).__name__)
+        of_ones_own = is_foreign(model) or getattr(model, "of_ones_own", False)
+        remedy = "docs/own_models.md says how to write it" if of_ones_own else asked.remedy
+        raise InputError(
+            f"{needed_by} needs {asked.means}: {name} has no {_listed(lacking)}; {remedy}",
+            code="missing-ability",
+        )
+    return model
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" (and {len(names) - 2} more)" if len(names) > 2 else ""
+    return f"{' and no '.join(names[:2])}{more}"
+
+
+def _has(model: object, name: str) -> bool:
+    """Whether a model has an attribute that is not None; properties of its class are not run."""
+    if isinstance(getattr(type(model), name, None), property) and name != "vocabulary":
+        return True
+    return getattr(model, name, None) is not None

@@ -1,0 +1,230 @@
+"""A language model around a function, for models behind an API, in another process or in another framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from truesource.generator.foreign_code import code_errors, file_of
+from truesource.generator.frame import ScoringFrame
+from truesource.generator.language_model import (
+    LogDistributions,
+    Objective,
+    TokenScores,
+    assemble_scores,
+    check_sentences,
+)
+from truesource.generator.model_checks import checked_table, require_log_probability, shape_of
+from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.errors import InputError
+from truesource.lmtrain.ready import require_words
+
+if TYPE_CHECKING:
+    from truesource.lmtrain.decoding.decode import Alphabet
+    from truesource.lmtrain.decoding.prefix_stepper import PrefixStepper
+
+Sentences = Sequence[Sequence[str]]
+#: from sentences (lists of words) to one array per sentence
+Function = Callable[[list[list[str]]], Sequence[Any]]
+
+
+class FunctionModel:
+    """A `LanguageModel` whose numbers come from a function of one's own; it needs neither torch nor files.
+
+    >>> import numpy as np
+    >>> def uniform(sentences):
+    ...     return [np.full(len(sentence) + 1, -np.log(3)) for sentence in sentences]
+    >>> model = FunctionModel(uniform, vocabulary=["a", "b"], name="uniform")
+    >>> model.score([["a", "b"]], ScoringFrame()).log_prob.round(2)
+    array([-1.1, -1.1, -1.1])
+    """
+
+    of_ones_own = True  #: for refusals, see `truesource.generator.abilities`
+
+    def __init__(
+        self,
+        log_probs: Function | None = None,
+        *,
+        vocabulary: Sequence[str] | None,
+        name: str = "function",
+        objective: Objective = "causal",
+        distributions: Function | None = None,
+    ) -> None:
+        """Join functions and the words that they tell apart.
+
+        Args:
+            log_probs: from a list of sentences (lists of words, none empty unless the text has empty sentences) to
+                one array per sentence, nats: of n words (n+1,) log probabilities given the words before, the last one
+                of the end of the sentence (causal); or (n,) given all other words (masked). -inf: impossible. None:
+                read off ``distributions``.
+            vocabulary: the words that the model tells apart; all others are ``<unk>``, and the function should give
+                such a word the probability of all unknown words together. None: it tells all words apart.
+            name: in tables.
+            objective: ``"causal"`` or ``"masked"``.
+            distributions: from a list of sentences to one array per sentence, nats: (n+1, V+2) of a causal model, a
+                row for each position and the end, a column for each word of ``vocabulary``, then ``<unk>``, then the
+                end of the sentence; (n, V+1) of a masked one, without the end. Rows may sum to less than 1. With it
+                the model can be put to ``evaluate divergence``, and a causal one to ``generate``.
+
+        Raises:
+            InputError: there is no function, the objective is another, or the vocabulary has an entry that is no word,
+                or twice (code ``vocabulary``).
+        """
+        if log_probs is None and distributions is None:
+            raise InputError("FunctionModel needs a function: give log_probs, or distributions", code="not-a-model")
+        if objective not in get_args(Objective):
+            raise InputError(
+                f"FunctionModel has the objective {objective!r}; it has to be 'causal' or 'masked'", code="not-a-model"
+            )
+        if not isinstance(name, str) or not name:
+            raise InputError(f"FunctionModel has the name {name!r}; give it some text", code="not-a-model")
+        if vocabulary is None and distributions is not None:
+            raise InputError(
+                f"{name} has distributions, so it needs the vocabulary that they are over", code="vocabulary"
+            )
+        if isinstance(vocabulary, str):
+            raise InputError(f"the vocabulary of {name} is one string; give a list of words", code="vocabulary")
+        self._words = None if vocabulary is None else tuple(vocabulary)
+        require_words(self._words or (), name)
+        self._columns = {word: number for number, word in enumerate(self._words or ())}
+        self._log_probs, self._distributions = log_probs, distributions
+        self._name, self._objective = name, objective
+        self._end = int(objective == "causal")  # positions beyond the words
+
+    @property
+    def name(self) -> str:
+        """What the model is called in tables."""
+        return self._name
+
+    @property
+    def objective(self) -> Objective:
+        """Whether tokens are predicted from the left context or from all others."""
+        return self._objective
+
+    @property
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """The words it tells apart; None: all."""
+        return self._words
+
+    @property
+    def has_distributions(self) -> bool:
+        """Whether it was given a function for them; see `truesource.generator.abilities`."""
+        return self._distributions is not None
+
+    @property
+    def has_stepping(self) -> bool:
+        """Whether text can be drawn from it: a causal model with distributions."""
+        return self._distributions is not None and self._objective == "causal"
+
+    def score(self, sentences: Sentences, frame: ScoringFrame) -> TokenScores:
+        """Log probability of every position that ``frame`` counts; sentences with -inf are impossible.
+
+        Raises:
+            InputError: the function raises (code ``code-failed``), or returns another number of arrays, one of another
+                length (``not-scores``), NaN, or a value greater than 0 (``not-log-probabilities``).
+        """
+        check_sentences(sentences)
+        given = [list(sentence) for sentence in sentences]
+        rows = self._scored(given) if self._log_probs is not None else self._read_off(given)
+        return assemble_scores(rows, [self._columns_of(sentence) == len(self._columns) for sentence in given], frame)
+
+    def distributions(self, sentences: Sentences) -> Iterator[LogDistributions]:
+        """Its expectation at every position; see `DistributionModel.distributions`.
+
+        Raises:
+            InputError: the model was made without a function for them; or as `score`.
+        """
+        given = [list(sentence) for sentence in sentences]
+        if len({len(sentence) for sentence in given}) > 1:
+            raise InputError("distributions are of sentences of one length; group them by length")
+        if given:
+            tables = np.stack(self._tables(given))
+            for position in range(tables.shape[1]):
+                yield LogDistributions(position, tables[:, position])
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """Its tokens, for `truesource.lmtrain.decoding`: the words, ``<unk>`` and the end, numbered as columns."""
+        from truesource.lmtrain.decoding.decode import Alphabet
+
+        tokens = (*(self._words or ()), "<unk>")
+        return Alphabet(len(tokens) + 1, len(tokens), (), None, lambda numbers: [tokens[i] for i in numbers])
+
+    def stepper(self) -> PrefixStepper:
+        """Its next-token log probabilities, from the distributions of each prefix as a sentence."""
+        from truesource.lmtrain.decoding.prefix_stepper import PrefixStepper
+
+        return PrefixStepper(self._next, self.alphabet)
+
+    def _next(self, prefixes: list[list[str]]) -> FloatArray:
+        """What follows prefixes of one length, (R, V+2)."""
+        return np.stack([table[-1] for table in self._tables(prefixes)])
+
+    def _columns_of(self, sentence: Sequence[str]) -> IntArray:
+        """Column of each word; that of ``<unk>`` is the number of words."""
+        if self._words is None:
+            return np.full(len(sentence), -1, dtype=np.int64)
+        return np.array([self._columns.get(word, len(self._columns)) for word in sentence], dtype=np.int64)
+
+    def _read_off(self, sentences: list[list[str]]) -> list[FloatArray]:
+        found = []
+        for table, sentence in zip(self._tables(sentences), sentences, strict=True):
+            columns = np.append(self._columns_of(sentence), [len(self._columns) + 1] * self._end)
+            found.append(table[np.arange(len(table)), columns.astype(np.int64)])
+        return found
+
+    def _scored(self, sentences: list[list[str]]) -> list[FloatArray]:
+        assert self._log_probs is not None
+        expected = "one per word and one of the end" if self._end else "one per word"
+        rows = self._called(self._log_probs, "log_probs", sentences)
+        for number, (row, sentence) in enumerate(zip(rows, sentences, strict=True), start=1):
+            where = f"{self._name}.log_probs: sentence {number} ({_quoted(sentence)})"
+            if row.shape != (len(sentence) + self._end,):
+                raise InputError(
+                    f"{where} has an array {shape_of(row)}, expected {len(sentence) + self._end} numbers, {expected}",
+                    file_of(self._log_probs),
+                    code="not-scores",
+                )
+            if row.size:
+                require_log_probability(float(row.max()), where)
+        return rows
+
+    def _tables(self, sentences: list[list[str]]) -> list[FloatArray]:
+        if self._distributions is None:
+            raise InputError(f"{self._name} was made without distributions", code="missing-ability")
+        columns = len(self._columns) + 1 + self._end
+        tables = self._called(self._distributions, "distributions", sentences)
+        for number, (table, sentence) in enumerate(zip(tables, sentences, strict=True), start=1):
+            where = f"{self._name}.distributions: sentence {number} ({_quoted(sentence)})"
+            if table.shape != (len(sentence) + self._end, columns):
+                events = "words, <unk> and the end" if self._end else "words and <unk>"
+                raise InputError(
+                    f"{where} has an array {shape_of(table)}, expected {len(sentence) + self._end}x{columns}: the"
+                    f" positions{' and the end' if self._end else ''} by {events}",
+                    file_of(self._distributions),
+                    code="not-distributions",
+                )
+            tables[number - 1] = checked_table(table, where)
+        return tables
+
+    def _called(self, function: Function, what: str, sentences: list[list[str]]) -> list[FloatArray]:
+        """One array of numbers per sentence."""
+        source = file_of(function)
+        with code_errors(f"{self._name}.{what}", source):
+            found = list(function([list(sentence) for sentence in sentences]))
+        if len(found) != len(sentences):
+            raise InputError(
+                f"{self._name}.{what} returned {len(found)} arrays for {len(sentences)} sentences; it has to return"
+                " one per sentence",
+                source,
+                code="not-scores",
+            )
+        with code_errors(f"what {self._name}.{what} returned is not arrays of numbers: reading it", source):
+            return [np.asarray(row, dtype=np.float64) for row in found]
+
+
+def _quoted(sentence: Sequence[str]) -> str:
+    text = " ".join(sentence)
+    return repr(text if len(text) <= 40 else f"{text[:39]}…")
