@@ -17,7 +17,7 @@ def test_readme_examples_run() -> None:
     assert failures == 0
 
 
-@pytest.mark.parametrize("name", ["truesource", "truesource.grammar.pcfg"])
+@pytest.mark.parametrize("name", ["truesource", "truesource.grammar.pcfg", "truesource.lmtrain.function_model"])
 def test_docstring_examples_run(name: str) -> None:
     failures, attempted = doctest.testmod(importlib.import_module(name))
     assert attempted > 0

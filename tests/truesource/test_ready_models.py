@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from command_line import Command
 
+from truesource.generator.abilities import ABILITIES
 from truesource.generator.corpus import Corpus
+from truesource.generator.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.lmtrain.decoding.folder import SampleFolder
@@ -203,3 +206,22 @@ def test_an_unnormalised_stepper_is_refused(here: Path, command: Command) -> Non
 def test_a_model_that_is_code_is_loaded_by_name(here: Path) -> None:
     assert load_model("models.py:Full").name == "full"
     assert LengthRange.parse("3..5") == Corpus.load("corpus").lengths
+
+
+def test_the_guide_shows_the_examples_as_they_are_and_its_models_score(here: Path) -> None:
+    guide = (EXAMPLES.parent / "own_models.md").read_text()
+    ready = guide[guide.index("## A model that is ready") :]
+    blocks = re.findall(r"```python\n(.*?)```", ready, flags=re.S)
+    assert blocks[1] in (EXAMPLES / "subprocess_model.py").read_text()
+    for number, (block, name) in enumerate(((blocks[0], "model"), (blocks[2], "Uniform"))):
+        (here / f"block{number}.py").write_text(block)
+        scores = load_model(f"block{number}.py:{name}").score([["the", "dog"]], ScoringFrame())
+        assert scores.log_prob == pytest.approx([-math.log((10, 5)[number])] * 3)
+
+
+def test_the_guide_names_what_each_ability_needs() -> None:
+    guide = (EXAMPLES.parent / "own_models.md").read_text()
+    table = guide[guide.index("### What each evaluator needs") :]
+    for ability in ABILITIES.values():
+        for need in ability.needs:
+            assert f"`{need}" in table, need
