@@ -6,7 +6,7 @@ Every cell draws so many samples of a source whose true value is known, and coun
 are drawn from a large scored sample, which is then the source: the embedded English grammar, 6 to 25 words, and a small
 one whose sentences have 1 to some 70 words, each with models of the same rules and other probabilities. Cells whose
 coverage is certainly (95%) outside 93 to 97% are marked. Cells do not depend on each other, so several calls with
-``--sizes`` and ``--only`` share the work.
+``--sizes`` and ``--only`` share the work. Differences of models with several seeds have `coverage_models.py`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
 
+    from truesource.comparing.language_models import compare_models
     from truesource.embedded import english
     from truesource.evaluation.core.comparison import Comparison, compare
     from truesource.evaluation.core.oracle import Oracle
@@ -44,6 +45,7 @@ _HOMES = {
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
     "compare": "truesource.evaluation.core.comparison",
+    "compare_models": "truesource.comparing.language_models",
     "english": "truesource.embedded",
     "language": "truesource.grammar.pcfg",
     "load_model": "truesource.lmtrain.models",
@@ -66,6 +68,7 @@ __all__ = [
     "Treebank",
     "__version__",
     "compare",
+    "compare_models",
     "english",
     "language",
     "load_model",

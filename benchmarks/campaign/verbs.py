@@ -112,6 +112,13 @@ VERBS = [
     verb("score-ngram", "score ngram corpus --oracle g.npz --json out/s.json", "ngram", "out/s.json"),
     verb("score-foreign", "score hf corpus --oracle g.npz --json out/s.json", "hf", "out/s.json"),
     verb("score-pieces", "score pieces corpus --oracle g.npz --json out/s.json", "pieces", "out/s.json"),
+    verb(
+        "compare",
+        "compare a=net a=lstm ngram corpus --oracle g.npz --json out/s.json --csv out/s.csv --latex out/s.tex"
+        " --figure out/s.svg",
+        "net lstm ngram corpus g.npz",
+        "out/s.json out/s.csv out/s.tex out/s.svg",
+    ),
     verb("generate", "generate net -n 40 --max-tokens 12 -o out/s", "net", "out/s"),
     verb("generate-ngram", "generate ngram -n 40 --max-tokens 12 -o out/s", "ngram", "out/s"),
     verb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -11,6 +12,7 @@ from truesource.lmtrain.training_record import FILE, read_training
 
 #: keys of ``training.json`` that say how the training went, or what it left, not what was asked for
 OUTCOMES = ("seed", "name", "final", "files", "versions", "steps", "step", "stopped_early")
+_NUMBERED = re.compile(r"[-_. ]+(seed)?[-_. ]*\d*$")  #: how a name ends before the rest of a number
 
 
 @dataclass(frozen=True)
@@ -49,5 +51,4 @@ def are_replicates(trainings: list[Training | None]) -> bool:
 def common_name(names: list[str]) -> str:
     """``gpt2`` of ``gpt2-seed1`` and ``gpt2-seed2``: what all names begin with; the first where that is nothing."""
     same = (letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False)))
-    start = "".join(same).rstrip("0123456789-_.@ ").removesuffix("seed").rstrip("-_. ")
-    return start or names[0]
+    return _NUMBERED.sub("", "".join(same)) or names[0]
