@@ -10,7 +10,11 @@ from truesource.cli.claims import claim_files
 from truesource.cli.console import console, echo
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from truesource.report.table import ReportTable
+
+UNBOUNDED = 100_000  #: characters; no table is as wide
 
 
 class OutputFiles:
@@ -112,7 +116,15 @@ def latex_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
 
 
 def show(table: ReportTable, width: int = 120) -> None:
-    """Print a table; signatures are left to the files."""
+    """Print a table; signatures are left to the files. Where it is too wide, intervals stand below their values."""
+    printer = console(width)
+    made = _printable(table, " ")
+    if printer.measure(made, options=printer.options.update_width(UNBOUNDED)).maximum > printer.width:
+        made = _printable(table, "\n")
+    printer.print(made)
+
+
+def _printable(table: ReportTable, separator: str) -> Table:
     from rich.table import Table
 
     made = Table(title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left")
@@ -120,5 +132,6 @@ def show(table: ReportTable, width: int = 120) -> None:
         text = table.is_text(number)
         made.add_column(heading, justify="left" if text else "right", no_wrap=not text or number == 0)
     for row in table.rows:
-        made.add_row(*("-" if cell is None else str(cell) for cell in row.cells))
-    console(width).print(made)
+        cells = (cell if isinstance(cell, str) or cell is None else cell.joined(separator) for cell in row.cells)
+        made.add_row(*("-" if cell is None else cell for cell in cells))
+    return made

@@ -92,7 +92,7 @@ def command(
         echo(sentence, err=True)
     tables = [comparison_table(comparison, chosen) for comparison in found]
     for table in tables:
-        show(table, 150)
+        show(table)
     records = [record for comparison in found for record in comparison_records(comparison)]
     files.finish(
         "truesource cite",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
-from truesource.evaluation.core.signature import signature
+from truesource.evaluation.core.signature import parts_of, signature
 from truesource.grammar.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import count, listed
@@ -35,7 +35,8 @@ def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None 
 
     Args:
         comparison: of one objective.
-        columns: keys of `HEADINGS`, in order; None: those that say something here.
+        columns: keys of `HEADINGS`, in order; None: those that say something here, with the intervals of relative
+            perplexities and differences.
 
     Raises:
         InputError: there is no such column.
@@ -43,7 +44,10 @@ def comparison_table(comparison: ModelComparison, columns: Sequence[str] | None 
     chosen = _columns_that_matter(comparison) if columns is None else list(columns)
     check_columns(chosen)
     differences = {found.model: found for found in comparison.differences}
-    rows = [_row(row, differences.get(row.name), comparison, chosen) for row in (comparison.oracle, *comparison.rows)]
+    rows = [
+        _row(row, differences.get(row.name), comparison, chosen, columns is None)
+        for row in (comparison.oracle, *comparison.rows)
+    ]
     text = f"{count(comparison.n_sentences, 'sentence')} (data:{comparison.oracle.parts['data']})"
     return ReportTable(
         title=f"{comparison.objective.capitalize()} models, {text}",
@@ -87,11 +91,16 @@ def _columns_that_matter(comparison: ModelComparison) -> list[str]:
 
 
 def _row(
-    row: ModelRow, found: PairedDifference | None, comparison: ModelComparison, columns: Sequence[str]
+    row: ModelRow, found: PairedDifference | None, comparison: ModelComparison, columns: Sequence[str], brief: bool
 ) -> TableRow:
     oracle = row is comparison.oracle
     signed = signature(row.parts) + ("" if found is None else f"; kl_difference|{signature(found.parts)}")
     cells = [_CELLS[name](row, found) for name in columns]
+    if brief:  # that of the relative perplexity says as much
+        cells = [
+            Cell(cell.text, score=cell.score) if name in ("kl", "exact_kl") and cell is not None else cell
+            for name, cell in zip(columns, cells, strict=True)
+        ]
     if not oracle and found is None and comparison.differences:
         cells = [Cell("baseline") if name == "difference" else cell for name, cell in zip(columns, cells, strict=True)]
     if oracle:
@@ -189,4 +198,8 @@ def _note(comparison: ModelComparison, columns: Sequence[str]) -> str:
     if {"p", "p_adjusted"} & set(columns) and comparison.differences:
         tests = sum(found.contrast.p is not None for found in comparison.differences)
         notes.append(f"p: two-sided, of no difference{f'; Holm: for {tests} tests' if 'p_adjusted' in columns else ''}")
+    exact = [seed.exact for row in comparison.rows for seed in row.model.seeds if seed.exact is not None]
+    sizes = {parts_of(score.signature).get("sentences", "?") for score in exact}
+    if "exact_kl" in columns and sizes:
+        notes.append(f"Exact KL: from full distributions, in all contexts of {listed(sorted(sizes))} sentences")
     return ". ".join(notes)

@@ -26,7 +26,11 @@ class Cell:
         return "; ".join(part for part in (ends, self.small) if part)
 
     def __str__(self) -> str:
-        ends = "" if self.ends is None else f" [{self.ends[0]}, {self.ends[1]}]"
+        return self.joined(" ")
+
+    def joined(self, separator: str) -> str:
+        """The value, its interval and the remark, with this before the interval."""
+        ends = "" if self.ends is None else f"{separator}[{self.ends[0]}, {self.ends[1]}]"
         return f"{self.text}{ends}{f' ({self.small})' if self.small else ''}"
 
 
