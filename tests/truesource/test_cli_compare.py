@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from command_line import Command
-from tiny_run import prepare, run
+from tiny_run import BANK, prepare, run
 
 from truesource.comparing.runs import read_runs
 from truesource.evaluation.core.oracle import Oracle
@@ -261,6 +261,14 @@ def test_damaged_runs_are_refused(home: Path, here: Path, command: Command, dama
     found = command("compare", "copy")
     assert found.code == 2
     assert len(found.err.strip().splitlines()) == 1 and "copy" in found.err and "again" in found.err
+
+
+def test_real_text_has_no_truth_to_be_compared_with(here: Path, command: Command) -> None:
+    (here / "bank.txt").write_text(BANK * 4, encoding="utf-8")
+    assert command("split", "bank.txt", "-o", "real").code == 0
+    found = command("-q", "compare", "own.py:table", "own.py:no_b", "real/held_out.txt", "--oracle", "toy.txt")
+    assert found.code == 2
+    assert "this is real text, whose truth is not known" in " ".join(found.err.split())
 
 
 def test_a_run_keeps_what_its_models_cannot_make(home: Path) -> None:

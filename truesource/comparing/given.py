@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from truesource.chain.lengths import length_condition
+from truesource.chain.treebank.text import text_of_file
 from truesource.cli.console import echo
 from truesource.comparing.named import NamedModel, named_models
 from truesource.comparing.runs import is_run, read_runs
@@ -69,15 +70,21 @@ def scores_of_models(
             )
     if not corpus.exists():
         raise InputError(f"the last argument is the corpus or text, but there is no {corpus}", code="missing")
+    if text_of_file(corpus) is not None:
+        raise InputError(
+            "this is real text, whose truth is not known, so there is no distance to compare; truesource score gives"
+            " the perplexity of each model",
+            corpus,
+            code="real-text",
+        )
     models = named_models(texts[:-1])
     _check_models(models, baseline)
     sentences, drawn = read_sentences(corpus, split)
     condition = length_condition(lengths, drawn)
     pcfg, transform = grammar_of_text(corpus, oracle)
     excluded = truth_of(corpus, split, pcfg, drawn, condition)
-    for folder in (seed.reference.folder for model in models for seed in model.seeds):
-        if folder is not None:
-            warn_of_other_corpus(folder, corpus)
+    for reference in (seed.text for model in models for seed in model.seeds):
+        warn_of_other_corpus(reference, corpus)
     sentences, longer = at_most(sentences, longest)
     announce_long(pcfg, sentences, condition, masked=False)
     shared = SharedText(
