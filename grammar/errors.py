@@ -32,7 +32,8 @@ class InputError(ValueError):
       `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
     * those of architectures of one's own, see `truesource.lmtrain.own.checks` and the modules beside it;
       ``needs-code``: a folder is loaded only together with its code;
-    * ``repeated-name``, ``different-texts``, ``unknown-baseline``: models that do not compare;
+    * ``too-few-models``, ``repeated-name``, ``different-texts``, ``real-text``, ``unknown-baseline``,
+      ``no-run``: models or runs that do not compare;
     * ``input``: all others.
     """
 
