@@ -48,10 +48,12 @@ class TextScores:
     sentences: int  #: given
     impossible: Mapping[str, int]  #: sentences that each model, and the grammar, cannot make
     common: int  #: sentences that the grammar and all models can make
+    lacking: int  #: sentences that the grammar can make only because it reads words that it lacks as ``<unk>``
 
     def counts(self) -> dict[str, Any]:
-        """How many sentences are given, impossible for each side, and common."""
-        return {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
+        """How many sentences are given, impossible for each side, common, and possible by ``<unk>`` alone."""
+        counted = {"given": self.sentences, "impossible": dict(self.impossible), "common": self.common}
+        return {**counted, "lacking": self.lacking}
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,14 @@ def score_on_text(
         parts |= {"given": oracle.condition, "vocab": vocabulary_part(oracle), **disjoint_part(excluded)}
     made = _SidesOnText(kind, some, sentences, sides, parts, seed, "none" if pcfg is None else pcfg.identity)
     impossible = {name: len(side.impossible) for name, side in sides.items()}
-    return TextScores(kind, some.objective, made.records(), len(sentences), impossible, len(made.common))
+    lacking = 0 if pcfg is None else _lacking(pcfg, sentences, sides[GRAMMAR])
+    return TextScores(kind, some.objective, made.records(), len(sentences), impossible, len(made.common), lacking)
+
+
+def _lacking(pcfg: PCFG, sentences: Sentences, scores: TokenScores) -> int:
+    """Sentences that the grammar can make, although it lacks a word of them."""
+    known, lost = pcfg.word_ids, set(scores.impossible.tolist())
+    return sum(i not in lost and any(word not in known for word in s) for i, s in enumerate(sentences))
 
 
 @dataclass(frozen=True)

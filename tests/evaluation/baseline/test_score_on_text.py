@@ -60,7 +60,7 @@ def ppl(*probabilities: float) -> float:
 
 def test_common_and_all_sentences() -> None:
     found = score_on_text({"one": MODEL, "two": OTHER}, GRAMMAR_OF_TEXT, TEXT, kind="real", lengths=None)
-    assert found.impossible == {"one": 0, "two": 1, GRAMMAR: 0} and found.common == 4
+    assert found.impossible == {"one": 0, "two": 1, GRAMMAR: 0} and found.common == 4 and found.lacking == 1
     one = [0.2, 0.3, 0.2, 0.1, 0.3, 0.1, 0.2, 0.3, 0.2, 0.2, 0.3]
     two = [0.5, 0.3, 0.5, 0.2, 0.3, 0.2, 0.5, 0.3, 0.5, 0.5, 0.3]
     truth = [0.3, 0.5, 0.3, 0.1, 0.5, 0.1, 0.15, 0.5, 0.3, 0.15, 0.5]
@@ -102,7 +102,7 @@ def test_the_truth_is_on_its_bound_and_sampled_text_has_one() -> None:
 def test_what_the_grammar_cannot_make_is_in_all_sentences_only() -> None:
     spelled = PCFG.from_text("S -> 'a' 0.5 | 'b' 'b' 0.5")
     found = score_on_text({"one": MODEL}, spelled, TEXT, kind="real", lengths=None)
-    assert found.counts() == {"given": 5, "impossible": {"one": 0, GRAMMAR: 4}, "common": 1}
+    assert found.counts() == {"given": 5, "impossible": {"one": 0, GRAMMAR: 4}, "common": 1, "lacking": 0}
     assert value(found.records, "one", "ppl") == pytest.approx(ppl(0.2, 0.2, 0.3), rel=1e-12)
     assert value(found.records, GRAMMAR, "reference_ppl") == pytest.approx(2.0 ** (1 / 3), rel=1e-12)
 

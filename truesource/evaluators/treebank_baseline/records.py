@@ -32,6 +32,7 @@ class TextCounts(TypedDict):
     given: Positive
     impossible: dict[str, Count]
     common: Count
+    lacking: NotRequired[Count]  #: possible for the grammar although it lacks a word
 
 
 @with_config(STRICT)

@@ -79,14 +79,16 @@ def coverage_line(counts: Mapping[str, Any], names: Mapping[str, str] | None = N
     """How many sentences of a text the grammar and the models can make.
 
     Args:
-        counts: ``given``, ``impossible`` by side, ``common``.
+        counts: ``given``, ``impossible`` by side, ``common``, ``lacking``.
         names: what models are called, by name in the counts.
     """
     given, lost = counts["given"], dict(counts["impossible"])
     parts = []
     if GRAMMAR in lost:
         made = given - lost.pop(GRAMMAR)
-        parts.append(f"the grammar can make {made:,} of {given:,} sentences ({made / given:.1%})")
+        lacking = counts.get("lacking", 0)
+        unknown = f", {lacking:,} of them with words that it lacks, read as <unk>" if lacking else ""
+        parts.append(f"the grammar can make {made:,} of {given:,} sentences ({made / given:.1%}){unknown}")
     parts += [f"{(names or {}).get(name, name)} cannot make {number:,}" for name, number in lost.items() if number]
     return "; ".join([*parts, f"{counts['common']:,} are common to all"])
 
