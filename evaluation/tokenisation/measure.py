@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.generator.abilities import require
-from truesource.grammar.errors import InputError
+from truesource.grammar.errors import InputError, NothingToMeasureError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -175,14 +175,16 @@ def require_pieces(model: Any, where: str | Path) -> TokenisedModel:
         InputError: it is masked, or of whole words, or its texts are no joinings of pieces.
     """
     if model.objective != "causal":
-        raise InputError(
-            "a masked model gives no probability to a text, so there is nothing to add up; use a causal one", where
+        raise NothingToMeasureError(
+            "a masked model gives no probability to a text, so there is nothing to add up; use a causal one",
+            "masked",
+            where,
         )
     tokenised = require(model, "pieces", "evaluate tokenisation")
     try:
         _ = tokenised.pieces
     except InputError as error:
-        raise InputError(str(error), where) from error
+        raise InputError(str(error), where, code="missing-ability") from error
     return tokenised
 
 

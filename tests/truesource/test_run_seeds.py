@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from held_command import stopped_in_training
 from tiny_run import prepare, run
 
 from truesource.experiment import load_config, plan
 from truesource.grammar.errors import InputError
+from truesource.report.finished_run import read_run
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
-NETWORK = "{name: net, preset: tiny, model: {dim: 8, heads: 1, layers: 1}, training: {max_steps: 4, batch_tokens: 64}}"
+TRAINING = "{max_steps: 4, batch_tokens: 64, eval_every: 1}"
+NETWORK = f"{{name: net, preset: tiny, model: {{dim: 8, heads: 1, layers: 1}}, training: {TRAINING}}}"
 COUNTS = "{name: counts, preset: tiny, model: {architecture: ngram}}"
 CONFIG = f"""\
 name: toy
@@ -34,6 +41,17 @@ def names(folder: Path, *overrides: str) -> list[str]:
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
     read = json.loads((folder / "runs" / "toy" / "results.json").read_text("utf-8"))
     return {row["model"]: row for row in read if row["model"] != "oracle"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """The last bit of a sum depends on the number of threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +111,44 @@ def test_without_seeds_no_record_mentions_them(finished: Path) -> None:
 
 def test_another_seed_leaves_the_finished_ones_alone(finished: Path) -> None:
     assert run(finished, "seeds=[3, 4, 5]") == ["train:net-seed5", "score:net-seed5", "report"]
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_a_replicate_goes_on(finished: Path, tmp_path: Path) -> None:
+    folder = prepare(tmp_path, CONFIG, GRAMMAR)
+    begun = "runs/toy/models/net-seed4.partial/metrics.jsonl"
+    code, err = stopped_in_training(signal.SIGKILL, begun, folder, "run", "toy.yaml", "--set", SEEDS)
+    assert code == -signal.SIGKILL, err
+    made = run(folder, SEEDS)
+    assert made[0] == "train:net-seed4" and "train:net-seed3" not in made
+    for name in ("net-seed3", "net-seed4"):
+        weights = [place / "runs/toy/models" / name / "model.safetensors" for place in (finished, folder)]
+        assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_the_mean_over_seeds_is_that_of_the_replicates(finished: Path) -> None:
+    folder = finished / "runs" / "toy"
+    records = json.loads((folder / "comparison.json").read_text("utf-8"))
+    compared = {(r["model"], r["name"]): r for r in records if "seed_of" not in r}
+    logs = [math.log(row["relative_ppl"]) for name, row in rows(finished).items() if name.startswith("net-")]
+    mean = compared["net", "relative_ppl"]
+    assert math.log(mean["value"]) == pytest.approx(fmean(logs), abs=1e-7)  # tables of tokens are in single precision
+    assert mean["low"] < mean["value"] < mean["high"] and mean["seeds"] == len(logs)
+    difference = compared["counts", "kl_difference"]
+    assert difference["baseline"] == "net"
+    gap = math.log(rows(finished)["counts"]["relative_ppl"]) - fmean(logs)
+    assert difference["value"] == pytest.approx(gap, abs=1e-7)
+
+
+def test_the_report_has_one_row_a_model(finished: Path) -> None:
+    run = read_run(finished / "runs" / "toy")
+    assert [row["model"] for row in run.models] == ["net", "counts"]
+    net = run.models[0]
+    values = [row["relative_ppl"] for row in net["replicates"]]
+    assert net["sd"]["relative_ppl"] == pytest.approx(stdev(values), rel=1e-9)
+    page = (finished / "runs" / "toy" / "report.html").read_text("utf-8")
+    assert "Each seed" in page and "Differences from net" in page and "networks with seeds 3, 4" in page
+    assert page.count('aria-label="Log probabilities of') == 2
 
 
 @pytest.mark.parametrize(

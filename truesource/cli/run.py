@@ -33,7 +33,12 @@ def show(report: Path) -> None:
     """Print the table of a run and where its report is."""
     from truesource.cli.table import print_results
     from truesource.grammar.records import read_record
-    from truesource.report.records import REMEDY, ResultRow
+    from truesource.report.finished_run import COMPARISON
+    from truesource.report.records import REMEDY, ComparedRow, ResultRow
+    from truesource.report.replicates import summarised
 
-    print_results(read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY))
+    rows = read_record(report.parent / "results.json", list[ResultRow], remedy=REMEDY)
+    compared = report.parent / COMPARISON
+    seeds = read_record(compared, list[ComparedRow], remedy=REMEDY) if compared.is_file() else []
+    print_results(summarised(rows, seeds))
     echo(f"Wrote {report}. Next: open it in a browser.")

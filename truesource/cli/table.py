@@ -20,7 +20,10 @@ def print_results(records: Sequence[Mapping[str, Any]]) -> None:
 
     from truesource.report.words import interval, left_out, too_few
 
-    table = Table(caption="intervals: 95%, sentences resampled; bound: the exact perplexity of the language itself")
+    over = " (and seeds, of a mean over seeds)" if any("replicates" in r for r in records) else ""
+    table = Table(
+        caption=f"intervals: 95%, sentences resampled{over}; bound: the exact perplexity of the language itself"
+    )
     for name in ("model", "objective"):
         table.add_column(name)
     for name in ("PPL", "bound", "relative PPL", "rho", "R2", "tokens"):
@@ -29,8 +32,9 @@ def print_results(records: Sequence[Mapping[str, Any]]) -> None:
         if r["relative_ppl"] is None:
             table.add_row(r["model"], r["objective"], *["-"] * 5, "0")
             continue
+        seeds = f" ({len(r['replicates'])} seeds)" if "replicates" in r else ""
         table.add_row(
-            r["model"],
+            f"{r['model']}{seeds}",
             r["objective"],
             _shown(r["ppl"], 2),
             _shown(r["bound"], 2),

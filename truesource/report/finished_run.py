@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,11 +21,13 @@ from truesource.lmtrain.times import training_seconds
 from truesource.lmtrain.training_record import MetricsRow
 from truesource.report.records import (
     REMEDY,
+    ComparedRow,
     ConfigRecord,
     ProvenanceRecord,
     ResultRow,
     StagesShown,
 )
+from truesource.report.replicates import summarised
 from truesource.report.svg import read_svg
 
 Record = Mapping[str, Any]
@@ -46,8 +49,9 @@ MEASURES = ("ppl", "bound", "relative_ppl", "rho", "r2_pearson", "r2_identity")
 OPTIONAL = (
     *(f"{name}_{end}" for name in (*MEASURES, "bound_unconditioned") for end in ("low", "high")),
     *("bound_unconditioned", "sentences", "excluded", "impossible_model", "impossible_oracle"),
-    *("parameters", "tokenizer", "replicate_of", "seed"),
+    *("parameters", "tokenizer", "replicate_of", "seed", "loaded"),
 )
+COMPARISON = "comparison.json"  #: in a run folder, where models have several seeds
 SENTENCES = 50_000  #: at most so many are read for the figures of the corpus
 
 
@@ -69,6 +73,7 @@ class FinishedRun:
     scores: Mapping[str, Mapping[str, np.ndarray]]  #: per-token log probabilities by model, nats
     names: Sequence[str]  #: of all models
     unscored: Sequence[Record]  #: results of models that can make no sentence
+    comparison: Sequence[Record] = ()  #: means over seeds and paired differences, where models have several seeds
 
     def figure(self, name: str) -> str | None:
         """A figure that a stage drew, as ``<svg>``; None where it is absent.
@@ -103,8 +108,13 @@ class FinishedRun:
 
     @property
     def models(self) -> list[Record]:
-        """The results without the rows of the oracle."""
-        return [row for row in self.results if row["model"] != "oracle"]
+        """The results without the rows of the oracle: one a model, see `truesource.report.replicates.summarised`."""
+        return [row for row in self.summaries if row["model"] != "oracle"]
+
+    @cached_property
+    def summaries(self) -> list[Record]:
+        """The results, with one row for all seeds of a model."""
+        return summarised(self.results, self.comparison)
 
 
 def read_run(path: Path) -> FinishedRun:
@@ -125,6 +135,7 @@ def read_run(path: Path) -> FinishedRun:
         )
     everyone = read_results(path)
     names = [row["model"] for row in everyone if row["model"] != "oracle"]
+    trained = [row["model"] for row in everyone if row["model"] != "oracle" and row["loaded"] is None]
     results = [row for row in everyone if row["relative_ppl"] is not None]
     stages = (_optional(path / "stages.json", StagesShown) or {"stages": {}})["stages"]
     diagnosis = path / "grammar" / "diagnosis.json"
@@ -139,10 +150,11 @@ def read_run(path: Path) -> FinishedRun:
         _lines(path / "grammar" / "trace.jsonl", TraceRow),
         corpus,
         results,
-        {name: rows for name in names if (rows := _lines(path / "models" / name / "metrics.jsonl", MetricsRow))},
+        {name: rows for name in trained if (rows := _lines(path / "models" / name / "metrics.jsonl", MetricsRow))},
         {name: table for name in names if (table := _scores(path / "scores" / f"{name}.parquet")) is not None},
         names,
         [row for row in everyone if row["relative_ppl"] is None],
+        _optional(path / COMPARISON, list[ComparedRow]) or (),
     )
 
 
@@ -196,7 +208,7 @@ def read_results(run: Path) -> Sequence[Record]:
 
 
 def _training_seconds(run: Path, row: ResultRow) -> float | None:
-    found = training_seconds(run / "models" / row["model"])
+    found = None if row.get("loaded") else training_seconds(run / "models" / row["model"])
     return row.get("training_seconds") if found is None else found
 
 

@@ -50,6 +50,36 @@ class ResultRow(TypedDict):
     tokenizer: NotRequired[str | None]
     replicate_of: NotRequired[FileName | None]  # the model of the configuration, trained with ``seed``
     seed: NotRequired[int | None]
+    loaded: NotRequired[str | None]  # the reference, of a model that was not trained here
+
+
+@with_config(STRICT)
+class LoadedRecord(TypedDict):
+    """``loaded/<model>.json``: what a model that was loaded says of itself."""
+
+    reference: str
+    name: str
+    objective: Literal["causal", "masked"]
+    parameters: Count | None
+    tokenizer: str | None
+
+
+@with_config(STRICT)
+class ComparedRow(TypedDict):
+    """A record of ``comparison.json``, see `truesource.evaluation.comparing.records`."""
+
+    model: str
+    objective: Literal["causal", "masked"]
+    name: str
+    value: float | None
+    signature: str
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    sd: NotRequired[float | None]
+    seeds: NotRequired[Count]
+    baseline: NotRequired[str]
+    p: NotRequired[float | None]
+    p_adjusted: NotRequired[float | None]
 
 
 @with_config(STRICT)

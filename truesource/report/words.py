@@ -28,6 +28,11 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:,.{min(places, 12)}f}"
 
 
+def p_value(p: float | None) -> str:
+    """A p-value with three places; a dash for None."""
+    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 def duration(seconds: float | None) -> str:
     """Seconds as ``41 s``, ``3 min 05 s`` or ``2 h 10 min``; a dash for None."""
     if seconds is None:

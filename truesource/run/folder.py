@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from truesource.generator.language_model import LanguageModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.pcfg import PCFG
+    from truesource.lmtrain.references import ModelReference
 
 S = TypeVar("S", bound=Settings)
 Note = dict[str, str]  #: why there was nothing to measure: ``code``, and ``reason``, a sentence
@@ -61,10 +62,29 @@ class RunFolder:
         return Corpus.load(self.folder / "corpus")
 
     def model(self, entry: ModelEntry) -> LanguageModel:
-        """The model of an entry, under the name that it has in the configuration; only after its stage."""
-        from truesource.lmtrain.models import load_trained
+        """The model of an entry; only after its stage.
 
-        return load_trained(self.model_folder(entry), entry.resolve(self.base)[0])
+        Raises:
+            InputError: as `truesource.lmtrain.models.load_model`.
+        """
+        from truesource.lmtrain.models import load_model
+
+        return load_model(self.reference(entry))
+
+    def reference(self, entry: ModelEntry) -> ModelReference:
+        """Where the model of an entry comes from.
+
+        Raises:
+            InputError: a model to load is none (code ``no-model``), or a variable in its path is not set.
+        """
+        from truesource.lmtrain.own.settings import OwnSettings
+        from truesource.lmtrain.references import ModelReference, code_of_architecture, model_reference
+
+        if entry.load is not None:
+            return model_reference(self.fill(entry.load), self.base)
+        folder, shape = self.model_folder(entry), entry.resolve(self.base)[0]
+        code = code_of_architecture(shape.architecture) if isinstance(shape, OwnSettings) else None
+        return ModelReference(entry.name, folder=folder, code=code, base=self.base)
 
     def model_folder(self, entry: ModelEntry) -> Path:
         """Where a model that is trained here stands."""
@@ -72,7 +92,7 @@ class RunFolder:
 
     def model_digest(self, entry: ModelEntry) -> str:
         """What the stages that use a model depend on; only after its stage."""
-        return self.outputs[f"train:{entry.name}"]
+        return self.outputs[f"{'load' if entry.loaded else 'train'}:{entry.name}"]
 
     def seed_of(self, entry: ModelEntry) -> int:
         """What a model is trained with: the seed of a replicate, or that of the run."""
@@ -88,9 +108,17 @@ class RunFolder:
         Raises:
             InputError: a variable is not set.
         """
+        return str(self.base / self.fill(name))
+
+    def fill(self, name: str) -> str:
+        """A path of the configuration with ``~`` and environment variables filled in.
+
+        Raises:
+            InputError: a variable is not set.
+        """
         filled = os.path.expanduser(os.path.expandvars(name))  # noqa: PTH111 (a glob pattern is no path)
         if unset := re.search(r"\$\{?(\w+)", filled):
             raise InputError(
                 f"the configuration names {name!r}, but the environment variable {unset[1]} is not set; set it"
             )
-        return str(self.base / filled)
+        return filled

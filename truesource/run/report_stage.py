@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.files import digest_file, write_json
 from truesource.grammar.records import read_record
+from truesource.report.finished_run import COMPARISON
 from truesource.report.page import write_page
 from truesource.report.records import REMEDY, ResultRow
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
+    from truesource.run.config import RunConfig
     from truesource.run.evaluator import Evaluator
     from truesource.run.folder import RunFolder
 
 
-def stages(evaluators: Sequence[Evaluator]) -> list[Stage]:
+def stages(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
     """The last one of every run."""
-    return [Stage("report", ("results.json", "report.html"), inputs, partial(make, evaluators=evaluators))]
+    compared = (COMPARISON,) if config.seeds is not None else ()
+    made = ("results.json", *compared, "report.html")
+    return [Stage("report", made, inputs, partial(make, evaluators=evaluators))]
 
 
 def inputs(run: RunFolder) -> Any:
@@ -33,4 +37,23 @@ def make(run: RunFolder, evaluators: Sequence[Evaluator]) -> str:
     files = [run.folder / "scores" / f"{name}.json" for name in names]
     records = [read_record(file, ResultRow, remedy=REMEDY) for file in files]
     write_json(run.folder / "results.json", sorted(records, key=lambda r: (r["objective"], r["model"] != "oracle")))
+    (run.folder / COMPARISON).unlink(missing_ok=True)  # of an earlier configuration
+    if run.config.seeds is not None:
+        write_json(run.folder / COMPARISON, compared(run))
     return digest_file(write_page(run.folder, evaluators))
+
+
+def compared(run: RunFolder) -> list[dict[str, Any]]:
+    """Means over seeds, and paired differences to the first model of the configuration."""
+    from truesource.comparing.runs import read_runs
+    from truesource.evaluation.comparing.comparison import compare_models
+    from truesource.evaluation.comparing.models import grouped
+    from truesource.evaluation.comparing.records import comparison_records
+
+    groups = grouped(read_runs([run.folder]).models)
+    return [
+        record
+        for models in groups
+        for record in comparison_records(compare_models(models, seed=run.config.seed))
+        if record["model"] != "oracle"
+    ]

@@ -19,11 +19,13 @@ from truesource.grammar.records import read_record
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
+from truesource.run.named_models import check_references
 from truesource.run.provenance import now, provenance
 from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
 
 log = logging.getLogger("truesource")
+MISSING = "missing-ability"  #: of errors of `truesource.generator.abilities`: a model cannot do what an evaluator needs
 
 
 def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
@@ -32,7 +34,7 @@ def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:
     for evaluator in evaluators:
         if config.evaluation.find(evaluator.settings) is not None:
             stages += [replace(stage, optional=True) for stage in evaluator.stages(config)]
-    return [*stages, *report_stages(evaluators)]
+    return [*stages, *report_stages(config, evaluators)]
 
 
 def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, runs: Path, force: bool = False) -> Path:
@@ -52,12 +54,13 @@ def execute(config: RunConfig, evaluators: Sequence[Evaluator], *, base: Path, r
         The report.
 
     Raises:
-        InputError: the run folder holds something else, another process is at work in it, or a stage
-            refuses its input, or the configuration leaves out the length range of the corpus that is there; code that
-            the configuration names cannot be used.
+        InputError: a model or code that the configuration names is not there or cannot be used, the run folder holds
+            something else, another process is at work in it, a stage refuses its input, or the configuration leaves out
+            the length range of the corpus that is there.
     """
-    check_code(config, base)
     folder = runs / config.name
+    check_references(RunFolder(config, folder, base))
+    check_code(config, base)
     state_file = folder / "stages.json"
     if folder.exists() and not force and not state_file.is_file() and _foreign(folder):
         raise InputError(f"{folder} exists and is not a run; choose another name or use --force")
@@ -135,8 +138,8 @@ def _make(run: RunFolder, stage: Stage) -> dict[str, Any]:
     if note is None:
         try:
             return {"output": stage.make(run)}
-        except NothingToMeasureError as error:
-            if not stage.optional:
+        except InputError as error:
+            if not stage.optional or not (isinstance(error, NothingToMeasureError) or error.code == MISSING):
                 raise
             note = {"code": error.code, "reason": error.reason}
             log.warning("%s: nothing to measure: %s", stage.name, error.reason)

@@ -63,25 +63,44 @@ class ModelEntry(Settings):
 
     @property
     def loaded(self) -> bool:
-        """Whether it is loaded; what it has and can do is then known to its stages alone."""
+        """Whether it is loaded; its stages then ask it what it can do."""
         return self.load is not None
 
     @property
     def needs_training(self) -> bool:
         """Whether it is a network that is trained here: neither loaded nor counted."""
-        return not self.loaded and not self.resolve()[0].counts
+        return not self.loaded and self.is_network
 
     @property
     def keeps_snapshots(self) -> bool:
-        """Whether models along the training are kept, see `truesource.lmtrain.snapshots`; of a trained model."""
+        """Whether models along the training are kept, see `lmtrain.snapshots`; of a loaded model: perhaps."""
+        if self.loaded:
+            return True
         training = self.resolve()[1]
         return training is not None and training.snapshots != "none"
 
     @property
     def of_pieces(self) -> bool:
-        """Whether a trained model gives a probability to every way to cut a text: it is causal, and of pieces."""
+        """Whether it gives a probability to every way to cut a text: causal, of pieces; of a loaded model: perhaps."""
+        if self.loaded:
+            return True
         shape = self.resolve()[0]
         return shape.tokenizer != "word" and shape.objective == "causal"
+
+    @property
+    def of_words(self) -> bool:
+        """Whether it predicts whole words; of a loaded model: perhaps."""
+        return self.loaded or self.resolve()[0].tokenizer == "word"
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether it is a distribution over sentences to draw from; of a loaded model: perhaps."""
+        return self.loaded or self.resolve()[0].objective == "causal"
+
+    @property
+    def is_network(self) -> bool:
+        """Whether it has layers; of a loaded model: perhaps."""
+        return self.loaded or not self.resolve()[0].counts
 
     def replicate(self, seed: int) -> Replicate:
         """The same model, trained with another seed."""

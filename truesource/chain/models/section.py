@@ -11,14 +11,16 @@ from truesource.report.part import Part
 
 def section(run: FinishedRun) -> Part:
     """The training curve of each model."""
-    content = {"curves": _curves(run), "bounded": whole_sentences(run)}
+    loaded = [(row["model"], row["loaded"]) for row in [*run.models, *run.unscored] if row["loaded"] is not None]
+    content = {"curves": _curves(run), "bounded": whole_sentences(run), "loaded": loaded}
     return Part("training", "Training", Path(__file__).with_name("section.html.j2"), content)
 
 
 def _curves(run: FinishedRun) -> list[tuple[Record, str]]:
     drawn = []
     for number, row in enumerate(run.models):
-        figure = figures.curve_figure(number, run.metrics.get(row["model"], ()), row, bounded=whole_sentences(run))
+        seeds = [run.metrics.get(seed["model"], ()) for seed in row.get("replicates", (row,))]
+        figure = figures.curve_figure(number, seeds, row, bounded=whole_sentences(run))
         if figure is not None:
             drawn.append((row, figure))
     return drawn

@@ -23,8 +23,8 @@ MADE = tuple(f"models/{{}}/{pattern}" for pattern in ("*.json", "metrics.jsonl",
 
 
 def stages(config: RunConfig) -> list[Stage]:
-    """Every model."""
-    return [Stage.of_model("train", model, MADE, inputs, make) for model in config.entries]
+    """Every model that is not loaded."""
+    return [Stage.of_model("train", model, MADE, inputs, make) for model in config.entries if not model.loaded]
 
 
 def resolved(run: RunFolder, model: ModelEntry) -> tuple[ModelConfig, TrainConfig | None]:

@@ -21,39 +21,38 @@ from truesource.report.finished_run import Record
 from truesource.report.words import partial
 
 
-def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, bounded: bool = True) -> str | None:
+def curve_figure(number: int, seeds: Sequence[Sequence[Record]], result: Record, *, bounded: bool = True) -> str | None:
     """Perplexity on train and dev sentences against tokens seen, with the exact bound; None where there is no curve.
 
+    ``seeds`` has the metrics of each seed of the model; the curves of several are thin lines of one colour.
     A model of pieces of words has a perplexity of pieces here, for which there is no bound; nor is there one where
     other positions were evaluated than those trained on (``bounded`` false). Where the training was
     compared with the truth, a second panel has relative perplexity.
     """
-    x_name = "tokens" if all(row.get("tokens") is not None for row in metrics) else "step"
-    train = [(row[x_name], math.exp(row["loss"])) for row in metrics if row.get("loss") is not None]
-    dev = [(row[x_name], math.exp(row["dev_loss"])) for row in metrics if row.get("dev_loss") is not None]
-    if max(len(train), len(dev)) < 2:
+    x_name = "tokens" if all(row.get("tokens") is not None for metrics in seeds for row in metrics) else "step"
+    train, dev = _points(seeds, x_name, "loss"), _points(seeds, x_name, "dev_loss")
+    if max(map(len, [*train, *dev]), default=0) < 2:
         return None
     pieces = (result.get("tokenizer") or "word") != "word"
-    values = [y for _, y in train + dev] + ([result["bound"]] if bounded and not pieces else [])
+    values = [math.exp(y) for curve in train + dev for _, y in curve]
+    values += [result["bound"]] if bounded and not pieces else []
     salt = f"curve{number}"
-    dot = "o" if len(values) <= 100 else None
-    relative = [(row[x_name], row["relative_ppl"]) for row in metrics if row.get("relative_ppl") is not None]
+    thin = 1.0 if len(seeds) == 1 else 0.6
+    dot = "o" if len(values) <= 100 and len(seeds) == 1 else None
+    relative = _points(seeds, x_name, "relative_ppl")
     with figure(4.8, 4.6 if relative else 3.2, salt) as drawn:
         axes, *below = drawn.subplots(
             1 + bool(relative), sharex=True, squeeze=False, height_ratios=[3, 1.6][: 1 + bool(relative)]
         )[:, 0]
-        if train:
-            axes.plot(
-                *zip(*train, strict=True),
-                color=MODEL,
-                alpha=0.55,
-                linewidth=1.4,
-                marker=dot,
-                markersize=2.4,
-                label="training batches",
-            )
-        if dev:
-            axes.plot(*zip(*dev, strict=True), color=SECOND, marker=dot, markersize=2.4, label="dev sentences")
+        of_training: dict[str, Any] = {"color": MODEL, "alpha": 0.55, "linewidth": 1.4 * thin}
+        for curves, style, label in (
+            (train, of_training, "training batches"),
+            (dev, {"color": SECOND, "linewidth": 1.8 * thin}, "dev sentences"),
+        ):
+            for i, curve in enumerate(curves):
+                x, y = zip(*curve, strict=True)
+                named = label if i == 0 else None  # once in the legend
+                axes.plot(x, [math.exp(loss) for loss in y], marker=dot, markersize=2.4, label=named, **style)
         if bounded and not pieces:
             bound = f"exact bound {result['bound']:.2f}"
             axes.axhline(result["bound"], color=TRUTH, linestyle="--", linewidth=1.5, label=bound)
@@ -62,7 +61,7 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, boun
         axes.set_ylim(low, high)
         plain_log_axis(axes.yaxis, round_ticks(low, high))
         for panel in below:
-            _relative_panel(panel, relative, dot)
+            _relative_panel(panel, relative, dot, thin)
         lowest = below[-1] if below else axes
         lowest.set_xlim(left=0)
         lowest.xaxis.set_major_locator(_few_ticks())
@@ -75,9 +74,17 @@ def curve_figure(number: int, metrics: Sequence[Record], result: Record, *, boun
         return to_svg(drawn, salt, f"Training curve of {result['model']}")
 
 
-def _relative_panel(axes: Any, points: Sequence[tuple[float, float]], dot: str | None) -> None:
-    low, high = 0.97 * min(1.0, *(y for _, y in points)), 1.1 * max(1.0, *(y for _, y in points))
-    axes.plot(*zip(*points, strict=True), color=SECOND, marker=dot, markersize=2.4)
+def _points(seeds: Sequence[Sequence[Record]], x_name: str, name: str) -> list[list[tuple[float, float]]]:
+    """The curve of each seed that has one."""
+    curves = [[(row[x_name], row[name]) for row in metrics if row.get(name) is not None] for metrics in seeds]
+    return [curve for curve in curves if curve]
+
+
+def _relative_panel(axes: Any, curves: Sequence[Sequence[tuple[float, float]]], dot: str | None, thin: float) -> None:
+    values = [y for curve in curves for _, y in curve]
+    low, high = 0.97 * min(1.0, *values), 1.1 * max(1.0, *values)
+    for curve in curves:
+        axes.plot(*zip(*curve, strict=True), color=SECOND, linewidth=1.8 * thin, marker=dot, markersize=2.4)
     axes.axhline(1.0, color=TRUTH, linestyle="--", linewidth=1.5)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
@@ -93,6 +100,7 @@ def forest_figure(results: Sequence[Record]) -> str:
         [float(row.get(f"relative_ppl_{end}") or row["relative_ppl"]) for end in ("low", "high")] for row in rows
     ]
     ends = [end for interval in intervals for end in interval]
+    ends += [seed["relative_ppl"] for row in rows for seed in row.get("replicates", ())]
     free = [row["bound_unconditioned"] / row["bound"] for row in rows if _has_free_bound(row)]
     low, high = min([1.0, *ends]), max([1.0, *ends, *free])
     with figure(9.4, 0.9 + 0.42 * len(rows), "forest") as drawn:
@@ -104,6 +112,9 @@ def forest_figure(results: Sequence[Record]) -> str:
             colour = TRUTH if oracle else MODEL
             axes.plot(intervals[y], [y, y], color=colour, linewidth=2.4, solid_capstyle="butt")
             axes.plot([value], [y], marker="D" if oracle else "o", markersize=6.5, color=colour, linestyle="none")
+            seeds = [seed["relative_ppl"] for seed in row.get("replicates", ())]
+            if seeds:
+                axes.plot(seeds, [y] * len(seeds), marker="|", markersize=11, color=QUIET, linestyle="none")
             if oracle and _has_free_bound(row):
                 at = row["bound_unconditioned"] / row["bound"]
                 axes.plot([at], [y], marker="|", markersize=13, markeredgewidth=2, color=QUIET, linestyle="none")
@@ -136,7 +147,8 @@ def forest_figure(results: Sequence[Record]) -> str:
 
 def _row_name(row: Record) -> str:
     few = f", {row['sentences']:,} sentences" if partial(row) else ""
-    return f"{row['model']} ({row['objective']}{few})"
+    seeds = f", {len(row['replicates'])} seeds" if "replicates" in row else ""
+    return f"{row['model']} ({row['objective']}{seeds}{few})"
 
 
 def scatter_figure(number: int, name: str, model: FloatArray, oracle: FloatArray) -> str:

@@ -11,6 +11,8 @@ from truesource.chain.scores import figures
 from truesource.report import words
 from truesource.report.finished_run import FinishedRun, Record
 from truesource.report.part import Part
+from truesource.report.replicates import differences
+from truesource.report.table import ReportTable, TableRow, score_cell
 
 
 def section(run: FinishedRun) -> Part:
@@ -22,6 +24,8 @@ def section(run: FinishedRun) -> Part:
         "other_words": _other_words(table),
         "left_out": words.left_out,
         "too_few": words.too_few,
+        "differences": {objective: _differences(run, objective) for objective, _ in table},
+        "replicated": any("replicates" in row for _, rows in table for row in rows),
         "forest": figures.forest_figure([row for _, rows in table for row in rows]) if run.models else None,
     }
     return Part("models", "Models against bounds", Path(__file__).with_name("section.html.j2"), content)
@@ -35,7 +39,8 @@ def tokens(run: FinishedRun) -> Part:
 
 def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
     drawn = []
-    for number, row in enumerate(run.models):
+    for number, model in enumerate(run.models):
+        row = model["replicates"][0] if "replicates" in model else model  # one figure a model
         table = run.scores.get(row["model"])
         if table is not None and len(table["model"]):
             gap = table["model"] - table["oracle"]
@@ -46,6 +51,21 @@ def _scatters(run: FinishedRun) -> list[tuple[Record, str, dict[str, float]]]:
             }
             drawn.append((row, figures.scatter_figure(number, row["model"], table["model"], table["oracle"]), note))
     return drawn
+
+
+def _differences(run: FinishedRun, objective: str) -> ReportTable | None:
+    """The models less the first of the configuration, paired sentence by sentence; None where nothing was compared."""
+    found = differences(run.comparison, objective)
+    if not found:
+        return None
+    rows = [
+        TableRow(
+            [r["model"], score_cell(r, "+.4f"), words.p_value(r["p"]), words.p_value(r["p_adjusted"])], r["signature"]
+        )
+        for r in found
+    ]
+    columns = ("model", f"KL less that of {found[0]['baseline']}\n(nats per token)", "p", "p (Holm)")
+    return ReportTable(columns=columns, rows=rows, title=f"Differences from {found[0]['baseline']}")
 
 
 def _other_words(table: Sequence[tuple[str, list[Record]]]) -> bool:
@@ -62,7 +82,7 @@ def result_table(run: FinishedRun) -> list[tuple[str, list[Record]]]:
     """Rows by objective, the oracle first, then by relative perplexity."""
     tables = []
     for objective in ("causal", "masked"):
-        rows = [row for row in run.results if row["objective"] == objective]
+        rows = [row for row in run.summaries if row["objective"] == objective]
         rows.sort(key=lambda row: (row["model"] != "oracle", words.partial(row), row["relative_ppl"]))
         if rows:
             tables.append((objective, rows))

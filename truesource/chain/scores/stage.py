@@ -13,7 +13,9 @@ from truesource.evaluation.core.transformed import of_sentences
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.generator.frame import preset_frame
 from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.records import read_record
 from truesource.report.finished_run import MEASURES
+from truesource.report.records import REMEDY, LoadedRecord
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -71,9 +73,12 @@ def make(run: RunFolder, model: ModelEntry) -> str:
 
 
 def _origin(run: RunFolder, model: ModelEntry) -> dict[str, Any]:
-    """What a model is made of, and which seed of which model it is."""
+    """What a model is made of, where it was loaded from, and which seed of which model it is."""
     from truesource.lmtrain.training_record import read_finished
 
+    if model.loaded:
+        record = read_record(run.folder / "loaded" / f"{model.name}.json", LoadedRecord, remedy=REMEDY)
+        return {"parameters": record["parameters"], "tokenizer": record["tokenizer"], "loaded": record["reference"]}
     training = read_finished(run.model_folder(model))
     made: dict[str, Any] = {"parameters": training.parameters, "tokenizer": training.model.tokenizer}
     if isinstance(model, Replicate):
@@ -100,6 +105,8 @@ def _compare(run: RunFolder, model: LanguageModel, name: str, extra: dict[str, A
     lengths = run.corpus.lengths
     result = compare(model, pcfg, sentences, lengths=lengths, frame=frame, seed=run.config.seed, transform=transform)
     record = {**result.as_record(), **extra}
+    if not name.startswith("oracle-"):
+        record["model"] = name  # what the configuration calls it
     table = run.folder / "scores" / f"{name}.parquet"
     if of_sentences(transform, model.objective):  # tokens have no truth
         table.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.divergence.measure import measure
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 def stages(config: RunConfig) -> list[Stage]:
     """One for each model of whole words; models of pieces have no probability for each word of a list."""
     made = ("divergence/{}.json", "divergence/{}.svg")
-    words = (model for model in config.entries if model.resolve()[0].tokenizer == "word")
-    return [Stage.of_model("divergence", model, made, inputs, make) for model in words]
+    return [Stage.of_model("divergence", model, made, inputs, make) for model in config.entries if model.of_words]
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -45,6 +45,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         seed=run.config.seed,
         transform=transform,
     )
+    found = replace(found, model=model.name)  # what the configuration calls it
     record = {
         "model": model.name,
         "objective": found.objective,

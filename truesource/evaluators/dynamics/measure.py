@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree
+    from truesource.lmtrain.references import ModelReference
 
 
 def measure(
-    reference: str | Path,
+    reference: str | Path | ModelReference,
     pcfg: PCFG,
     corpus: Path,
     split: str,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluators.dynamics.measure import measure, report_record
 from truesource.evaluators.dynamics.settings import DynamicsSettings
+from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_json, write_json
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
@@ -38,8 +39,14 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     settings, evaluation = run.settings(DynamicsSettings), run.config.evaluation
     pcfg, transform = run.text_grammar
     require_order(transform, "evaluation.dynamics")
+    reference = run.reference(model)
+    if model.loaded:
+        from truesource.lmtrain.checkpoints import has_checkpoints
+
+        if not has_checkpoints(reference, run.model(model)):
+            raise NothingToMeasureError(f"{model.name} has no snapshots of its training", "no-snapshots")
     found = measure(
-        run.model_folder(model),
+        reference,
         pcfg,
         run.corpus.path,
         evaluation.split,

@@ -15,6 +15,7 @@ from truesource.evaluators.pairs.measure import examples, pairs_of
 from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.files import digest_file, digest_json, write_json
 from truesource.run.inputs import of_settings
+from truesource.run.named_records import under_name
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -96,6 +97,6 @@ def _record(run: RunFolder, name: str, model: LanguageModel, pairs: Sequence[Pai
         "model": name,
         "objective": found.objective,
         "left_out": found.left_out,
-        "records": found.records(),
+        "records": under_name(found.records(), model.name, name),
         "points": found.points(),
     }

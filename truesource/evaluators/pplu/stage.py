@@ -10,6 +10,7 @@ from truesource.evaluators.pplu.measure import measure
 from truesource.evaluators.pplu.settings import PpluSettings
 from truesource.grammar.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_settings
+from truesource.run.named_records import under_name
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         record |= {
             "excluded": result.scores.excluded,
             "unigram": result.scores.unigram.source,
-            "records": result.records,
+            "records": under_name(result.records, trained.name, model.name),
         }
         if result.curves:
             write_text(figure, standalone(reduction_figure(result.curves, f"reduction-{model.name}")))

@@ -32,10 +32,11 @@ from truesource.grammar.pcfg import PCFG
 if TYPE_CHECKING:
     from truesource.evaluation.core.oracle import Oracle
     from truesource.generator.language_model import LanguageModel
+    from truesource.lmtrain.references import ModelReference
 
 
 def measure(
-    reference: str | Path,
+    reference: str | Path | ModelReference,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
     settings: ProbingSettings,
@@ -64,7 +65,7 @@ def measure(
 
 
 def probe_model(
-    reference: str | Path,
+    reference: str | Path | ModelReference,
     pcfg: PCFG,
     sentences: Sequence[Sequence[str]],
     settings: ProbingSettings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.transformed import require_order
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def stages(config: RunConfig) -> list[Stage]:
     """Every network."""
-    networks = (model for model in config.entries if not model.resolve()[0].counts)
+    networks = (model for model in config.entries if model.is_network)
     return [Stage.of_model("probing", model, ("probing/{}.json",), inputs, make) for model in networks]
 
 
@@ -33,7 +34,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     pcfg, transform = run.text_grammar
     require_order(transform, "evaluation.probing")
     found, missing = measure(
-        run.model_folder(model),
+        run.reference(model),
         pcfg,
         run.corpus.sentences(run.config.evaluation.split),
         run.settings(ProbingSettings),
@@ -42,7 +43,7 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     )
     record = {
         "model": model.name,
-        "targets": {target: probing.records() for target, probing in found.items()},
+        "targets": {target: replace(probing, model=model.name).records() for target, probing in found.items()},
         "missing": {target: {"code": error.code, "reason": error.reason} for target, error in missing.items()},
     }
     write_json(run.folder / "probing" / f"{model.name}.json", record)

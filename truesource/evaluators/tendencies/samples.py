@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.tendencies.settings import TendenciesSettings
-from truesource.grammar.errors import InputError
+from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.files import digest_json
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def applies(model: ModelEntry) -> bool:
-    """Whether a model has a distribution over sentences to draw from: it is causal."""
-    return model.resolve()[0].objective == "causal"
+    """Whether a model has a distribution over sentences to draw from: it is causal; of a loaded model: perhaps."""
+    return model.is_causal
 
 
 def inputs(run: RunFolder, model: ModelEntry) -> Any:
@@ -34,16 +34,18 @@ def inputs(run: RunFolder, model: ModelEntry) -> Any:
 
 def make(run: RunFolder, model: ModelEntry) -> str:
     """Write ``samples/<name>/<scheme>/``."""
-    from truesource.lmtrain.decoding.sample_builder import make_samples, model_digest
+    from truesource.lmtrain.decoding.sample_builder import make_samples, reference_digest
 
-    config, folder = run.settings(TendenciesSettings), run.model_folder(model)
-    digest = model_digest(folder)
+    config, reference = run.settings(TendenciesSettings), run.reference(model)
+    if model.loaded and run.model(model).objective != "causal":
+        raise NothingToMeasureError("text cannot be drawn from a masked model, which has no order of words", "masked")
+    digest = reference_digest(reference)
     found = {}
     for name, decoding in config.decodings().items():
         path = run.folder / "samples" / model.name / name
         samples = _standing(path, config.number, decoding, run.config.seed, digest)
         if samples is None:
-            samples = make_samples(folder, config.number, decoding, path, seed=run.config.seed, force=True)
+            samples = make_samples(reference, config.number, decoding, path, seed=run.config.seed, force=True)
         assert samples is not None
         found[name] = samples.digest
     return digest_json(found)

@@ -52,7 +52,7 @@ def make(run: RunFolder) -> str:
     from truesource.report.figures import standalone
 
     settings = run.settings(TendenciesSettings)
-    models = [model for model in run.config.entries if applies(model)]
+    models = [m for m in run.config.entries if applies(m) and f"samples:{m.name}" not in run.unmeasured]
     sampled = [_read(run, model.name, scheme) for scheme in settings.decodings() for model in models]
     kept = same_size([sample for sample in sampled if sample.sentences])
     if not kept:

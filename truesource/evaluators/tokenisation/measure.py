@@ -13,6 +13,7 @@ from truesource.evaluation.tokenisation.further_tables import Tables, check_tabl
 from truesource.evaluation.tokenisation.measure_sets import MeasuredSets, measure_sets
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import TextSet, Warn, possible_estimators, read_text
+from truesource.lmtrain.references import ModelReference
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -58,7 +59,7 @@ class Measurement:
         }
 
 
-def load(reference: str | Path, settings: TokenisationSettings) -> TokenisedModel:
+def load(reference: str | Path | ModelReference, settings: TokenisationSettings) -> TokenisedModel:
     """A model of pieces, with the tokens around a text that the settings ask for.
 
     Raises:
@@ -67,7 +68,7 @@ def load(reference: str | Path, settings: TokenisationSettings) -> TokenisedMode
     from truesource.lmtrain.models import load_model  # torch
 
     model = engine.with_marks(load_model(reference), settings.before, settings.end)
-    return engine.require_pieces(model, reference)
+    return engine.require_pieces(model, reference.text if isinstance(reference, ModelReference) else reference)
 
 
 def measure(

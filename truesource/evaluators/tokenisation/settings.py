@@ -100,7 +100,7 @@ def check(config: RunConfig) -> None:
     from truesource.evaluation.tokenisation.measure_sets import check_set_names
 
     asked = config.evaluation.of(TokenisationSettings)
-    counted = [model.name for model in config.models if model.of_pieces and model.resolve()[0].counts]
+    counted = [model.name for model in config.models if model.of_pieces and not model.is_network]
     if counted and (asked.before is not None or not asked.end):
         raise ValueError(
             f"evaluation.tokenisation.before and end are for networks, and {counted[0]} counts n-grams of pieces;"

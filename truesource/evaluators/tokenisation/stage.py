@@ -12,6 +12,7 @@ from truesource.evaluators.tokenisation.texts import TextSet
 from truesource.generator.text import read_documents
 from truesource.grammar.files import digest_json, write_json
 from truesource.run.inputs import of_model
+from truesource.run.named_records import under_name
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def make(run: RunFolder, model: ModelEntry) -> str:
     texts = [TextSet(split, run.folder / "corpus", sentences)]
     texts += [TextSet(name, path, read_documents(path)) for name, path in settings.also.items()]
     pcfg, transform = run.text_grammar
+    trained = load(run.reference(model), settings)
     *_, found = measure(
-        load(run.folder / "models" / model.name, settings),
+        trained,
         texts,
         settings,
         seed=run.config.seed,
@@ -52,7 +54,8 @@ def make(run: RunFolder, model: ModelEntry) -> str:
         transform=transform,
         warn=lambda warning: log.warning("%s: %s", model.name, warning),
     )
-    record = found.as_record()
-    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", found.rows())
+    record = under_name(found.as_record(), trained.name, model.name)
+    rows = under_name(found.rows(), trained.name, model.name)
+    write_rows(run.folder / "tokenisation" / f"{model.name}.parquet", rows)
     write_json(run.folder / "tokenisation" / f"{model.name}.json", record)
     return digest_json(record)

@@ -1,0 +1,1 @@
+"""Models that exist, loaded before anything is made."""
