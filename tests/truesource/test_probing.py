@@ -175,7 +175,7 @@ def test_options_change_what_is_measured(
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        ("counts", (), "counts has no hidden states, for it counts n-grams; probe a network"),
+        ("counts", (), "counts has no hidden_states"),
         ("kept", ("--layers", "0,9"), "has layers 0 to 1, there is no layer 9"),
         ("kept", ("--layers", "some"), "--layers"),
         ("kept", ("--layers", "1,1"), "--layers"),
