@@ -115,7 +115,10 @@ def assemble_scores(rows: Sequence[FloatArray], unknown: Sequence[BoolArray], fr
         unknown: for each sentence, (n,) true where the model reads ``<unk>``.
         frame: which positions count.
 
-    A sentence with any entry that is not finite (counted or not) goes to ``impossible`` as a whole.
+    A sentence with any entry that is infinite (counted or not) goes to ``impossible`` as a whole.
+
+    Raises:
+        InputError: as `framed_scores`.
     """
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     lengths = np.array([len(row) for row in unknown], dtype=np.int64)
@@ -137,11 +140,21 @@ def framed_scores(
         sizes: (S,) positions of each sentence, the end included if it is predicted.
         lengths: (S,) words of each sentence.
         frame: which positions count.
+
+    Raises:
+        InputError: an entry is NaN (code ``not-log-probabilities``).
     """
     sentence = np.repeat(np.arange(len(sizes)), sizes)
     position = np.arange(len(log_prob)) - (np.cumsum(sizes) - sizes)[sentence]
+    if np.isnan(log_prob).any():
+        first = int(np.isnan(log_prob).argmax())
+        raise InputError(
+            f"the log probability of token {position[first] + 1} of sentence {sentence[first] + 1} is NaN; give -inf to"
+            " what is impossible",
+            code="not-log-probabilities",
+        )
     impossible = np.zeros(len(sizes), dtype=bool)
-    impossible[sentence[~np.isfinite(log_prob)]] = True
+    impossible[sentence[np.isinf(log_prob)]] = True
     counted = frame.counts(position, lengths[sentence], unknown) & ~impossible[sentence]
     return TokenScores(
         log_prob[counted],

@@ -1,31 +1,21 @@
-"""Trained models as `LanguageModel`s: loading them, scoring, next-word probabilities, samples."""
+"""Loading any model, and trained networks as the kind of model they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import cast
 
-import numpy as np
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel, LogDistributions, Objective, TokenScores
+from truesource.generator.language_model import LanguageModel
 from truesource.grammar.errors import InputError
-from truesource.lmtrain.architectures.base import CountingArchitecture, NetworkArchitecture
+from truesource.lmtrain.architectures.base import CountingArchitecture
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.code import Code, load_code
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
-from truesource.lmtrain.decoding.network import NetworkStepper
-from truesource.lmtrain.decoding.settings import Decoding
-from truesource.lmtrain.distributions import causal_distributions, masked_distributions
 from truesource.lmtrain.loading import load_config, load_network, load_tokenizer, model_type_of, require_token_numbers
-from truesource.lmtrain.model_registry import architecture_of, network_names, network_of
-from truesource.lmtrain.network_size import token_count
-from truesource.lmtrain.next_token import NextTokenProbabilities
+from truesource.lmtrain.model_registry import architecture_of, network_of
 from truesource.lmtrain.own.factory import code_for
 from truesource.lmtrain.own.loading import code_of, load_own
 from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
@@ -33,211 +23,11 @@ from truesource.lmtrain.pieces.checkpoint import load_checkpoint, objective_of, 
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.ready import ready_model
 from truesource.lmtrain.references import ModelReference, model_reference
-from truesource.lmtrain.scoring import check_lengths, score_causal, score_masked
 from truesource.lmtrain.subwords import is_ours, is_subword
-from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary
+from truesource.lmtrain.tokenizer import WordVocabulary
 from truesource.lmtrain.training_record import model_name
 from truesource.lmtrain.whole_words import whole_words
-
-
-class _TrainedModel:
-    """What both kinds share."""
-
-    objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.abilities`
-    _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerFast,
-        name: str,
-        *,
-        encoder: WordVocabulary | None = None,
-    ) -> None:
-        """Join a network of an architecture known here and a tokeniser of whole words.
-
-        Args:
-            model: the network.
-            tokenizer: as saved beside it.
-            name: in tables.
-            encoder: the same tokeniser as scoring sees it; None: it was made here.
-
-        Raises:
-            InputError: the network is of another architecture, or has no positions.
-        """
-        architecture = _require_architecture(model.config, self.objective)
-        self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.encoder = WordVocabulary(tokenizer) if encoder is None else encoder
-        self._head = architecture.head
-        longest = architecture.longest(model.config)
-        if longest is not None and longest <= self._extra:
-            raise InputError(f"config.json gives the model {longest} positions, so it can read no word")
-        self._longest = None if longest is None else longest - self._extra
-        self._name = name
-
-    @classmethod
-    def load(cls, folder: str | Path, *, device: str | None = None) -> Self:
-        """Load a trained folder.
-
-        Args:
-            folder: made by `lmtrain.training.train`, or by ``save_pretrained`` of such a model and tokeniser.
-            device: such as ``"cpu"``; None: a GPU when there is one.
-
-        Raises:
-            InputError: the folder is absent, unfinished, damaged, or of the other kind; see `lmtrain.loading`.
-        """
-        folder = Path(folder)
-        config = load_config(folder)
-        architecture = _require_architecture(config, cls.objective, folder)
-        tokenizer = load_tokenizer(folder)
-        if is_subword(tokenizer):
-            raise InputError("this is a model of subword pieces; load it with load_model", folder)
-        network = load_network(folder, config, tokenizer, architecture.objective, device)
-        return cls(network, tokenizer, model_name(folder))
-
-    @property
-    def name(self) -> str:
-        """What the model is called in tables."""
-        return self._name
-
-    @property
-    def vocabulary(self) -> tuple[str, ...]:
-        """The words it knows, frequent ones first; all others are ``<unk>`` to it."""
-        return self.encoder.words
-
-    @property
-    def longest(self) -> int | None:
-        """The most words a sentence may have; None: any number."""
-        return self._longest
-
-    def _score(
-        self, sentences: Sequence[Sequence[str]], frame: ScoringFrame, score: Callable[..., TokenScores]
-    ) -> TokenScores:
-        """Score those sentences that the tokeniser can read; the others are impossible."""
-        check_lengths(sentences, self.longest)
-        known = [i for i, sentence in enumerate(sentences) if not self.encoder.unreadable(sentence)]
-        found = score(self.model, self._head, self.encoder, [sentences[i] for i in known], frame)
-        numbers = np.array(known, dtype=np.int32)
-        return TokenScores(
-            found.log_prob,
-            numbers[found.sentence],
-            found.position,
-            np.setdiff1d(np.arange(len(sentences), dtype=np.int32), numbers),
-            len(sentences),
-            frame,
-        )
-
-    def check_readable(self, sentences: Sequence[Sequence[str]]) -> None:
-        """Stop before a sentence that the model cannot read.
-
-        Raises:
-            InputError: it is longer than the model's positions, or has an unknown word and there is no token for these.
-        """
-        check_lengths(sentences, self.longest)
-        for sentence in sentences:
-            for word in self.encoder.unreadable(sentence):
-                raise InputError(
-                    f"{self.name} has no token for the word {word!r} and none for unknown words, so what follows it has"
-                    " no distribution; leave such sentences out, or give the tokeniser an unknown token"
-                )
-
-
-class CausalModel(_TrainedModel):
-    """A model of each word given those before it; implements `truesource.generator.language_model.LanguageModel`."""
-
-    objective: Objective = "causal"
-    _extra = 1
-
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probability of every word and sentence end that ``frame`` counts.
-
-        The softmax is over all the model emits, special tokens included: what it gives to them is lost
-        to it, as for any reader of its probabilities. The last position of a sentence is its end.
-
-        Raises:
-            InputError: a sentence is longer than the model's positions.
-        """
-        return self._score(sentences, frame, score_causal)
-
-    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word and the end of the sentence at every position; see `DistributionModel.distributions`.
-
-        Raises:
-            InputError: the sentences differ in length, one is empty or longer than the model's positions.
-        """
-        self.check_readable(sentences)
-        yield from causal_distributions(self.model, self._head, self.encoder, sentences)
-
-    def next_token(self, prefix: Sequence[str]) -> NextTokenProbabilities:
-        """Probabilities of what follows ``prefix`` (words; may be empty).
-
-        Raises:
-            InputError: the prefix is longer than the model's positions.
-        """
-        self.check_readable([prefix])
-        v = self.encoder
-        ids = torch.tensor([[v.bos, *v.encode([prefix])[0].tolist()]], device=self.model.device)
-        with torch.inference_mode():
-            logits = self.model(input_ids=ids, use_cache=False).logits[0, -1].double()
-        p = torch.softmax(logits, dim=0).cpu().numpy()
-        unk = float(p[v.unk]) if v.unk != NO_TOKEN else 0.0
-        return NextTokenProbabilities(p[v.word_ids], unk, float(p[v.eos]), float(p[[*self.alphabet.never]].sum()))
-
-    def sample(self, n: int, *, seed: int, max_tokens: int | None = None, batch_size: int = 512) -> Samples:
-        """Draw sentences word by word from the model's own distribution (ancestral sampling).
-
-        ``<pad>``, ``<bos>`` and ``<mask>`` are never drawn: their small probability goes to the rest in
-        proportion.
-
-        Args:
-            n: how many.
-            seed: equal seeds give equal sentences on the same machine, for one ``batch_size``.
-            max_tokens: a sentence not ended after so many words is returned as it is and flagged; None:
-                as many as the model takes, or 200 if it takes any number.
-            batch_size: sentences drawn at once.
-        """
-        drawn = draw(self, n, Decoding(max_tokens=max_tokens), seed=seed, rows=batch_size)
-        return Samples(drawn.sentences, drawn.finished)
-
-    @property
-    def alphabet(self) -> Alphabet:
-        """Its tokens, for `truesource.lmtrain.decoding`."""
-        size = token_count(self.model)
-        return Alphabet.of_words(self.encoder, size, self.longest)
-
-    def stepper(self) -> NetworkStepper:
-        """Its next-token log probabilities, for one batch of text at a time."""
-        return NetworkStepper(self.model, self.encoder.bos)
-
-
-class MaskedModel(_TrainedModel):
-    """A model of each word given all others; implements `truesource.generator.language_model.LanguageModel`."""
-
-    objective: Objective = "masked"
-    _extra = 2
-
-    def score(self, sentences: Sequence[Sequence[str]], frame: ScoringFrame) -> TokenScores:
-        """Log probability of every word that ``frame`` counts, with that word alone masked.
-
-        A pseudo-log-likelihood: the network runs once per word. There is no end-of-sentence position. The
-        softmax is over all the model emits, special tokens included.
-
-        Raises:
-            InputError: a sentence is longer than the model's positions.
-        """
-        return self._score(sentences, frame, score_masked)
-
-    def distributions(self, sentences: Sequence[Sequence[str]]) -> Iterator[LogDistributions]:
-        """Every word at every position, with that word alone masked; see `DistributionModel.distributions`.
-
-        Raises:
-            InputError: the sentences differ in length, one is empty or longer than the model's positions.
-        """
-        self.check_readable(sentences)
-        yield from masked_distributions(self.model, self._head, self.encoder, sentences)
-
+from truesource.lmtrain.word_models import CausalModel, MaskedModel
 
 TrainedModel = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel | NgramModel | NgramPieceModel
 
@@ -342,14 +132,3 @@ def load_own_model(folder: Path, code: Code, *, device: str | None = None) -> Tr
     """
     network, tokenizer = load_own(folder, code, device=device)
     return as_language_model(network, tokenizer, model_name(folder))
-
-
-def _require_architecture(config: Any, objective: Objective, folder: Path | None = None) -> NetworkArchitecture[Any]:
-    architecture = network_of(config)
-    if architecture is None or architecture.objective != objective:
-        raise InputError(
-            f"a model of type {config.model_type!r} is not a {objective} architecture known here;"
-            f" there are {', '.join(network_names())}",
-            folder,
-        )
-    return architecture

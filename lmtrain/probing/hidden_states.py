@@ -19,11 +19,11 @@ from truesource.grammar.errors import InputError
 from truesource.grammar.progress import meter
 from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import by_length, pack
-from truesource.lmtrain.models import CausalModel, MaskedModel
 from truesource.lmtrain.pieces.models import CausalPieceModel, MaskedPieceModel
 from truesource.lmtrain.pieces.prediction_slots import check_piece_counts
 from truesource.lmtrain.pieces.word_aligner import Marks
 from truesource.lmtrain.scoring import batch_budget
+from truesource.lmtrain.word_models import CausalModel, MaskedModel
 
 Pooling = Literal["last", "mean"]
 Network = CausalModel | MaskedModel | CausalPieceModel | MaskedPieceModel

@@ -10,6 +10,7 @@ import pytest
 
 from truesource.generator.frame import ScoringFrame
 from truesource.generator.language_model import assemble_scores
+from truesource.grammar.errors import InputError
 
 YES_NO, UNKNOWN = (True, False), ("token", "skip")
 FRAMES: list[ScoringFrame] = [ScoringFrame(*values) for values in itertools.product(YES_NO, YES_NO, UNKNOWN)]
@@ -44,3 +45,10 @@ def test_nothing_to_score() -> None:
     found: Any = assemble_scores([], [], ScoringFrame())
     assert (len(found.log_prob), found.n_sentences) == (0, 0)
     assert (found.sentence.dtype, found.position.dtype, found.impossible.dtype) == (np.int32,) * 3
+
+
+def test_a_log_probability_that_is_nan_is_refused() -> None:
+    rows = [np.array([-1.0, -2.0]), np.array([-1.0, np.nan, -1.0])]
+    with pytest.raises(InputError, match="token 2 of sentence 2") as refused:
+        assemble_scores(rows, [np.zeros(1, dtype=bool), np.zeros(2, dtype=bool)], ScoringFrame())
+    assert refused.value.code == "not-log-probabilities"

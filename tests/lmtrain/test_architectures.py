@@ -28,8 +28,9 @@ from truesource.lmtrain.model_registry import (
     network_of,
     settings_class,
 )
-from truesource.lmtrain.models import CausalModel, MaskedModel, load_model
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
+from truesource.lmtrain.word_models import CausalModel, MaskedModel
 
 CAUSAL = [name for name in network_names() if settings_class(name).objective == "causal"]
 MASKED = [name for name in network_names() if settings_class(name).objective == "masked"]

@@ -25,7 +25,7 @@ from truesource.lmtrain.decoding import sample_builder
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 from truesource.lmtrain.decoding.sample_builder import make_samples
 from truesource.lmtrain.decoding.settings import Decoding
-from truesource.lmtrain.models import CausalModel
+from truesource.lmtrain.word_models import CausalModel
 
 NUCLEUS = Decoding(scheme="nucleus", top_p=0.9)
 

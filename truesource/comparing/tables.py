@@ -23,7 +23,7 @@ HEADINGS = {
     "exact_kl": "exact KL",
     "difference": "difference\nto baseline",
     "p": "p",
-    "p_adjusted": "p (Holm)",
+    "p_adjusted": "p\n(Holm)",
     "sentences": "sentences",
     "tokens": "tokens",
 }

@@ -20,12 +20,13 @@ from truesource.generator.frame import ScoringFrame
 from truesource.grammar.errors import InputError
 from truesource.lmtrain.flops import training_cost
 from truesource.lmtrain.model_registry import completed, model_settings
-from truesource.lmtrain.models import MaskedModel, load_model
+from truesource.lmtrain.models import load_model
 from truesource.lmtrain.own.network import OwnNetwork
 from truesource.lmtrain.pieces.kv_cache import FixedStates, WholeTexts, memory_of
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.presets import preset
 from truesource.lmtrain.probing.hidden_states import hidden_states
+from truesource.lmtrain.word_models import MaskedModel
 
 CODE = '''
 import torch
