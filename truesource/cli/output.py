@@ -118,9 +118,12 @@ def latex_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
 def show(table: ReportTable, width: int = 120) -> None:
     """Print a table; signatures are left to the files. Where it is too wide, intervals stand below their values."""
     printer = console(width)
+    unbounded = printer.options.update_width(UNBOUNDED)
     made = _printable(table, " ")
-    if printer.measure(made, options=printer.options.update_width(UNBOUNDED)).maximum > printer.width:
+    if printer.measure(made, options=unbounded).maximum > printer.width:
         made = _printable(table, "\n")
+        if not printer.is_terminal:  # a file has room for all numbers
+            printer.width = max(printer.width, printer.measure(made, options=unbounded).minimum)
     printer.print(made)
 
 
