@@ -137,9 +137,21 @@ def test_runs_are_compared_as_they_were_scored(here: Path, command: Command, mon
 
 def test_runs_and_models_give_the_same_differences(here: Path, command: Command) -> None:
     assert command("compare", "toy", "--baseline", "counts_2", "--json", "run.json").code == 0
-    assert command("compare", "toy/models/counts_2", *NETS, *ON, "--json", "models.json").code == 0
+    drawn_as_in_the_run = ("--seed", json.loads(Path("toy/config.json").read_text("utf-8"))["seed"])
+    assert (
+        command("compare", "toy/models/counts_2", *NETS, *ON, "--json", "models.json", *drawn_as_in_the_run).code == 0
+    )
     first, second = (numbers(f"{name}.json")["net", "kl_difference"] for name in ("run", "models"))
     assert {**first, "signature": ""} == {**second, "signature": ""}
+
+
+def test_a_run_has_the_numbers_of_its_report(here: Path, command: Command) -> None:
+    assert command("compare", "toy", "--json", "out.json", "--force").code == 0
+    printed, reported = (json.loads(Path(file).read_text("utf-8")) for file in ("out.json", "toy/comparison.json"))
+    differences = [record for record in reported if record["name"] == "kl_difference"]
+    assert differences
+    assert [record for record in printed if record["name"] == "kl_difference"] == differences
+    assert {record["model"] for record in printed if record not in reported} == {"oracle"}
 
 
 def test_exact_divergences_stand_beside(here: Path, command: Command) -> None:

@@ -29,7 +29,12 @@ Exact = Annotated[
     int | None,
     typer.Option("--exact", metavar="N", min=2, help="Also compute the exact KL in all contexts of N sentences."),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Random seed of the intervals.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", min=0, max=2**32 - 1, help="Random seed of the intervals (default: that of the runs, else 0)."
+    ),
+]
 Columns = Annotated[
     str | None, typer.Option("--columns", help="Columns of the table, such as ppl,kl,difference,p,tokens.")
 ]
@@ -44,7 +49,7 @@ def command(
     lengths: Condition = None,
     longest: Longest = None,
     exact: Exact = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     columns: Columns = None,
     json: Json = None,
     csv: Csv = None,
@@ -84,10 +89,12 @@ def command(
             lengths=lengths,
             longest=longest,
             exact=exact,
-            seed=seed,
+            seed=seed or 0,
             baseline=baseline,
         )
-    found, said = comparisons(scored, baseline=baseline, seed=seed)
+    drawn = {scores.resampling for model in scored for scores in model.seeds}
+    own = drawn.pop() if len(drawn) == 1 else 0
+    found, said = comparisons(scored, baseline=baseline, seed=own if seed is None else seed)
     for sentence in said:
         echo(sentence, err=True)
     tables = [comparison_table(comparison, chosen) for comparison in found]
