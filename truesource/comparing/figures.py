@@ -7,9 +7,7 @@ from typing import Any
 
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.measures.bootstrap import Interval
-from truesource.report.figures import MODEL, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
-
-WIDE = 2.5  #: ratio of relative perplexities from which on their axis is logarithmic
+from truesource.report.figures import MODEL, SECOND, TRUTH, figure, ratio_axis, to_svg
 
 
 def comparison_figure(comparisons: Sequence[ModelComparison]) -> str:
@@ -41,14 +39,7 @@ def _relative_panel(axes: Any, comparison: ModelComparison) -> None:
         for row in comparison.rows
     ]
     axes.set_yticks(range(len(names)), names)
-    low, high = min(values), max(values)
-    if high / low > WIDE:
-        axes.set_xscale("log")
-        axes.set_xlim(0.95 * low, 1.08 * high)
-        plain_log_axis(axes.xaxis, round_ticks(0.95 * low, 1.08 * high))
-    else:
-        margin = 0.06 * max(high - low, 0.02)
-        axes.set_xlim(low - margin, high + margin)
+    ratio_axis(axes, min(values), max(values))
     dotted = " (small: seeds)" if any(row.by_seed for row in comparison.rows) else ""
     axes.set_xlabel(f"relative perplexity of {comparison.objective} models{dotted}")
 

@@ -26,6 +26,7 @@ PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": 
 
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis
 LONGEST_LABEL = 40  #: characters of a word in a figure
+FAR_APART = 2.5  #: ratio of ratios from which on their axis is logarithmic
 _SUPERSCRIPT = str.maketrans("0123456789-\N{MINUS SIGN}", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻")
 
 _STYLE = {
@@ -152,6 +153,17 @@ def plain_log_axis(axis: Any, ticks: list[float]) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FixedFormatter([f"{t:,.10g}" for t in ticks]))
     axis.set_minor_locator(NullLocator())
+
+
+def ratio_axis(axes: Any, low: float, high: float) -> None:
+    """Limits of a horizontal axis of ratios from ``low`` to ``high``, logarithmic where they are far apart."""
+    if high / low > FAR_APART:
+        axes.set_xscale("log")
+        axes.set_xlim(0.95 * low, 1.08 * high)
+        plain_log_axis(axes.xaxis, round_ticks(0.95 * low, 1.08 * high))
+    else:
+        margin = 0.06 * max(high - low, 0.02)
+        axes.set_xlim(low - margin, high + margin)
 
 
 def round_ticks(low: float, high: float, most: int = 8) -> list[float]:

@@ -14,6 +14,7 @@ from truesource.report.figures import (
     TRUTH,
     figure,
     plain_log_axis,
+    ratio_axis,
     round_ticks,
     to_svg,
 )
@@ -132,13 +133,7 @@ def forest_figure(results: Sequence[Record]) -> str:
         axes.set_yticks(range(len(rows)), [_row_name(row) for row in rows])
         axes.tick_params(axis="y", length=0, labelcolor="#1f2937")
         axes.set_ylim(len(rows) - 0.45, -0.55)
-        if high / low > 2.5:
-            axes.set_xscale("log")
-            axes.set_xlim(0.95 * low, 1.08 * high)
-            plain_log_axis(axes.xaxis, round_ticks(0.95 * low, 1.08 * high))
-        else:
-            margin = 0.06 * max(high - low, 0.02)
-            axes.set_xlim(low - margin, high + margin)
+        ratio_axis(axes, low, high)
         axes.set_xlabel("relative perplexity: model / truth, with 95% interval (1 is perfect)")
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
