@@ -109,7 +109,7 @@ def read_lines(
                     families.append([])
                     starts.append(number)
                     continue
-                node = preterminals.get(token)
+                node, start = preterminals.get(token), number
                 if node is None:
                     label, word = map(unescaped, _WORDS(token))
                     node = preterminals[token] = Tree(label, (word,))
@@ -129,18 +129,10 @@ def read_lines(
                 if hollow:
                     raise _childless("", source, hollow)
                 if not label and labels:
-                    raise InputError(
-                        f"a node without a label inside the tree that starts at line {starts[0]};"
-                        " a closing bracket may be missing before it",
-                        source,
-                        start,
-                    )
+                    raise _unlabelled(source, start, starts[0])
                 if isinstance(children[0], str) and len(children) > 1:
                     raise _beside(children[0], label, source, start)
                 node = Tree(label, tuple(children))
-                if not labels:
-                    yield start, node
-                    continue
             else:
                 if not labels:
                     raise InputError(f"text outside brackets: {token[:40]!r}{_hint(line)}", source, number)
@@ -154,14 +146,25 @@ def read_lines(
             if labels:
                 families[-1].append(node)
             else:
-                yield number, node
+                yield start, node
     if labels:
-        many = f"{len(labels)} brackets are" if len(labels) > 1 else "1 bracket is"
-        raise InputError(
-            f"{many} still open at the end of the file, in the tree that starts at line {starts[0]}",
-            source,
-            starts[0],
-        )
+        raise _unclosed(len(labels), source, starts[0])
+
+
+def _unlabelled(source: str | Path | None, line: int, start: int) -> InputError:
+    return InputError(
+        f"a node without a label inside the tree that starts at line {start}; a closing bracket may be missing before"
+        " it",
+        source,
+        line,
+    )
+
+
+def _unclosed(brackets: int, source: str | Path | None, start: int) -> InputError:
+    many = f"{brackets} brackets are" if brackets > 1 else "1 bracket is"
+    return InputError(
+        f"{many} still open at the end of the file, in the tree that starts at line {start}", source, start
+    )
 
 
 def _hint(line: str) -> str:
