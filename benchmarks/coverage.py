@@ -37,10 +37,10 @@ from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tokenisation.estimators.estimate import log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 Cell = tuple[Sequence[object], list[bool]]  #: source, size and measure; which intervals hold
 Part = Callable[[int, int, Sequence[int], str], Iterator[Cell]]

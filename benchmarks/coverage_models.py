@@ -27,9 +27,9 @@ from truesource.evaluation.comparing.contrast import SeedSums, difference
 from truesource.evaluation.measures.bootstrap import resampled_ratio, resampled_sums
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 METHODS = ("sentences", "clusters", "parts *")
 WANTED, LARGEST_SIZE = (0.93, 0.97), 0.07

@@ -34,7 +34,7 @@ from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from truesource.grammar.inference.batch import threads
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Treebank
 

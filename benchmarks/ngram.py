@@ -57,7 +57,7 @@ def ours(n: int, order: int, smoothing: Any) -> Row:
         trie = count_ngrams(stream, order, n_tokens=len(v), bos=v.bos, eos=v.eos)
         return NgramModel(adjust(trie, smoothing), smoothing, tokenizer, "ours")
 
-    from truesource.generator.frame import ScoringFrame
+    from truesource.generator.interface.frame import ScoringFrame
 
     text, held_out = sentences(n, 1), sentences(HELD_OUT, 2)
     make(text[:100]).score(held_out[:10], ScoringFrame())  # compiled before the clock runs

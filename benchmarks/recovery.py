@@ -19,7 +19,6 @@ import numpy as np
 from truesource.embedded import english
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate import SplitMerge
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
@@ -27,7 +26,8 @@ from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
 from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.progress import meter
 from truesource.grammar.treebank import Binarisation, Treebank
 
 SEED = 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 PUBLISHED = {"states": 718, "binary": 272_000, "unary": 13_000, "lexical": 2_220_000, "words": 54_497}
 PHRASES, TAGS = 26, 44  #: coarse labels of each kind

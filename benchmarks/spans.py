@@ -21,10 +21,10 @@ import numpy as np
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.exact import Exact
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
 
 DEEP, OTHERS = LengthRange(200, 600), LengthRange(6, 25)  #: tokens of the strings
 Scores = Callable[[Exact], Sequence[FloatArray]]

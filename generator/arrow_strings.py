@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.grammar.printable import markdown, markdown_code, yaml_string
+from truesource.grammar.support.printable import markdown, markdown_code, yaml_string
 
 _SIZES = {
     10**3: "n<1K",

@@ -19,12 +19,12 @@ from truesource.generator.sampler import Sampler
 from truesource.generator.shards import check_trees, read_columns, verify_shards
 from truesource.generator.transforms import Transform, parse_transform
 from truesource.generator.trees import Reading, read_brackets, read_tree
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.bracketing import escaped
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.parallel import Workers
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Workers
 from truesource.grammar.tree import Tree
 
 

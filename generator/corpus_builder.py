@@ -24,10 +24,10 @@ from truesource.generator.sampler import Sampler
 from truesource.generator.shard_writer import Drawing, Hashes
 from truesource.generator.split_overlap import EXACT_UP_TO, estimated, exact_mass, new_sentences, shares
 from truesource.generator.transforms import Transform
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json, write_json, write_text
-from truesource.grammar.parallel import Share, Workers
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, write_json, write_text
+from truesource.grammar.support.parallel import Share, Workers
 
 
 def make_corpus(

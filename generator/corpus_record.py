@@ -13,8 +13,16 @@ from typing_extensions import TypedDict
 from truesource.generator.plan import Overlap
 from truesource.generator.transforms import parse_transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import STRICT, Count, FileName, Positive, Probability, decode_record, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import (
+    STRICT,
+    Count,
+    FileName,
+    Positive,
+    Probability,
+    decode_record,
+    read_record,
+)
 
 FORMAT = "truesource corpus"
 FORMAT_VERSION = 2

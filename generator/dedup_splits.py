@@ -11,10 +11,10 @@ import numpy as np
 
 from truesource.generator.plan import Shard
 from truesource.generator.shard_writer import MOST_DRAWS, POOL, Drawing, Hashes, among
-from truesource.grammar.arrays import BoolArray, IntArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.parallel import Workers, run_each
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Workers, run_each
+from truesource.grammar.support.progress import meter
 
 AT_ONCE = 2**24  #: draws whose hashes are held at once
 

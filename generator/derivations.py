@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True)

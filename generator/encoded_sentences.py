@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import Int32Array, IntArray
+from truesource.grammar.support.arrays import Int32Array, IntArray
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,10 +18,10 @@ from truesource.generator.corpus_builder import make_corpus
 from truesource.generator.derivations import Derivations
 from truesource.generator.plan import Plan
 from truesource.generator.sampler import MAX_NODES, Sampler
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
-from truesource.grammar.parallel import Share, Workers
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
+from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.variants import Change, Variant, measure
 from truesource.grammar.variants.spec import file_names
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.transforms import Transform, parse_transform
-from truesource.grammar.arrays import BoolArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import capped_mean_length
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
 
 SHARD_SIZE = 50_000  #: sentences
 LONG = 1000  #: tokens; `truesource sample` warns of a longer mean length where no range of lengths is asked for

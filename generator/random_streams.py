@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def random_state(seed: int, *stream: int) -> NDArray[np.uint64]:

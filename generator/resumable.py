@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from truesource.generator.plan import Shard
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import refuse_existing, remove_leftovers, remove_leftovers_in, replace, write_json
-from truesource.grammar.locks import exclusive
-from truesource.grammar.parallel import Share, Workers, run_each
-from truesource.grammar.progress import meter
-from truesource.grammar.records import holds, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_existing, remove_leftovers, remove_leftovers_in, replace, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.progress import meter
+from truesource.grammar.support.records import holds, read_record
 
 Entries = list[dict[str, Any]]
 

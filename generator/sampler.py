@@ -15,12 +15,12 @@ from truesource.generator._kernels.rules import Choices, NumberedRules
 from truesource.generator.derivations import Derivations
 from truesource.generator.random_streams import random_state
 from truesource.generator.trees import Reading, read_tree
-from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import height_mass
 from truesource.grammar.inference.length import extent
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 MAX_NODES = 1_000_000  #: largest derivation drawn, in rules

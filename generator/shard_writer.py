@@ -19,10 +19,10 @@ from truesource.generator.plan import Columns, Shard
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.generator.transforms import Transform
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file, write_json
-from truesource.grammar.records import read_record
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file, write_json
+from truesource.grammar.support.records import read_record
 
 POOL = 0x900D  #: key of the stream that all splits of unique sentences are dealt from
 MOST_DRAWS = 1000  #: times the sentences wanted, until we give up finding new ones

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.tables import Kind, read_table
 
 if TYPE_CHECKING:

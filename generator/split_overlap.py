@@ -15,12 +15,12 @@ from scipy.stats import binomtest
 
 from truesource.generator.plan import Shard
 from truesource.generator.shard_writer import Drawing, Hashes, among
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
-from truesource.grammar.parallel import Workers, run_each
-from truesource.grammar.progress import meter
-from truesource.grammar.records import read_record
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
+from truesource.grammar.support.parallel import Workers, run_each
+from truesource.grammar.support.progress import meter
+from truesource.grammar.support.records import read_record
 
 EXACT_UP_TO = 20_000  #: different sentences whose probabilities are summed without being asked to
 

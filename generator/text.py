@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import read_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_text
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings, join_reference, split_reference
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings, join_reference, split_reference
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from truesource.grammar.arrays import IntArray
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import IntArray
 
 T = TypeVar("T")
 

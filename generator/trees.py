@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from truesource.generator.arrow_strings import strings
-from truesource.grammar.arrays import BoolArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.grammar.tree import Tree
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.bracketing import word_label
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

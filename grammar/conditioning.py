@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from numbers import Integral
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from truesource.grammar.arrays import Int32Array
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import Int32Array
 
 
 @dataclass(frozen=True)

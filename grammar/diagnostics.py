@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from truesource.grammar.cycles import left_recursion, unary_cycles
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy as derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 ProblemCode = Literal["unquoted", "growing", "leaking", "unproductive", "unreachable"]
 MASS_TOLERANCE = 1e-6  #: mass that may leak before a grammar is called inconsistent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def data_folder() -> Path:

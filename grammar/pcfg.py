@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange
@@ -58,9 +58,9 @@ class PCFG(GrammarRules):
         In place of a file, ``path`` may name a language such as ``dyck:k=2,depth=4``. Arguments and errors are those of
         `truesource.grammar.formats.load_rules` and of `language`; a language has a start symbol and no format.
         """
-        from truesource.grammar.errors import InputError
         from truesource.grammar.formats import load_rules, source_files
         from truesource.grammar.languages import is_reference, load_language, missing
+        from truesource.grammar.support.errors import InputError
 
         if is_reference(path):
             if format is not None or start is not None:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.inference.closure import reachable_from
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 
 
 class Restricted(NamedTuple):

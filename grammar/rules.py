@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import FloatArray, Int32Array
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 
 ROW_TOLERANCE = 1e-6  #: how far from one the rule probabilities of a symbol may sum
 ROUNDING = 1e-12  #: how far they sum from one by float64 alone; further away they are divided by their sum

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import check_unpacked_size
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import check_unpacked_size
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,7 +42,7 @@ def read_table(
     Raises:
         InputError: the file is missing or damaged, lacks a column, has one of another type or nulls in it, has another
             number of rows, or takes far more memory than its size warrants (see
-            `truesource.grammar.unpacking.check_unpacked_size`).
+            `truesource.grammar.support.unpacking.check_unpacked_size`).
     """
     import pyarrow as pa
 

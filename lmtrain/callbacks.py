@@ -23,10 +23,10 @@ from transformers import (
     TrainingArguments,
 )
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_text
-from truesource.grammar.progress import Meter
-from truesource.grammar.records import read_records
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_text
+from truesource.grammar.support.progress import Meter
+from truesource.grammar.support.records import read_records
 from truesource.lmtrain import snapshots
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.data import Batch, TrainingBatches, to_device

@@ -9,7 +9,7 @@ from typing import Any
 from transformers import GenerationConfig
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from truesource.grammar.printable import markdown, one_line
+from truesource.grammar.support.printable import markdown, one_line
 from truesource.lmtrain.config import RECORDED, ModelConfig
 from truesource.lmtrain.model_registry import settings_class
 from truesource.lmtrain.tokenizer import BOS, EOS, MASK, UNK, Encoder

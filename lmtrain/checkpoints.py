@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from truesource.generator.abilities import offers, require
-from truesource.generator.foreign_code import code_errors, file_of
-from truesource.generator.language_model import LanguageModel
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.abilities import offers, require
+from truesource.generator.interface.foreign_code import code_errors, file_of
+from truesource.generator.interface.language_model import LanguageModel
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.ready import require_model
 from truesource.lmtrain.references import ModelReference, model_reference

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from truesource.generator.foreign_code import code_errors, said
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import code_errors, said
+from truesource.grammar.support.errors import InputError
 
 _NAMES = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _CODE = re.compile(rf".+:{_NAMES}")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import read_bytes
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_bytes
 
 LARGEST = 2**40  #: no size of a network is larger
 LIMIT = 2**26  #: bytes of the file

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from truesource.generator.encoded_sentences import Rows
-from truesource.generator.language_model import Objective
-from truesource.grammar.arrays import BoolArray, IntArray
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import BoolArray, IntArray
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.tokenizer import Encoder
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import distributed
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 T = TypeVar("T")
 

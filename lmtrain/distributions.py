@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from truesource.generator.language_model import LogDistributions
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import LogDistributions
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.tokenizer import NO_TOKEN, WordVocabulary

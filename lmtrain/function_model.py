@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from truesource.generator.foreign_code import code_errors, file_of
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import (
+from truesource.generator.interface.foreign_code import code_errors, file_of
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import (
     LogDistributions,
     Objective,
     TokenScores,
     assemble_scores,
     check_sentences,
 )
-from truesource.generator.model_checks import checked_table, require_log_probability, shape_of
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.model_checks import checked_table, require_log_probability, shape_of
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.ready import require_words
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class FunctionModel:
     array([-1.1, -1.1, -1.1])
     """
 
-    of_ones_own = True  #: for refusals, see `truesource.generator.abilities`
+    of_ones_own = True  #: for refusals, see `truesource.generator.interface.abilities`
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class FunctionModel:
 
     @property
     def has_distributions(self) -> bool:
-        """Whether it was given a function for them; see `truesource.generator.abilities`."""
+        """Whether it was given a function for them; see `truesource.generator.interface.abilities`."""
         return self._distributions is not None
 
     @property

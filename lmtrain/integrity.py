@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.training_record import FILE, read_training
 

@@ -27,8 +27,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from truesource.generator.language_model import Objective
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.integrity import require_unchanged
 from truesource.lmtrain.model_registry import architecture_of

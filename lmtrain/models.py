@@ -7,8 +7,8 @@ from typing import cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.language_model import LanguageModel
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import LanguageModel
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import CountingArchitecture
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel

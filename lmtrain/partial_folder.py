@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import discard
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import discard
+from truesource.grammar.support.records import read_record
 from truesource.lmtrain.training_record import FILE
 
 REQUEST = "request.json"  #: what is trained, in the partial folder

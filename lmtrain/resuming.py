@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from pydantic import BaseModel
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
-from truesource.grammar.records import STRICT, Count, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
+from truesource.grammar.support.records import STRICT, Count, read_record
 from truesource.lmtrain.loading import library_errors
 
 STATE = "trainer_state.json"  #: written last

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import TokenScores, framed_scores
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import TokenScores, framed_scores
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.lmtrain.data import Batch, by_length, causal_batch, one_mask_batch, to_device
 from truesource.lmtrain.heads import predictor
 from truesource.lmtrain.tokenizer import WordVocabulary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerFast
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.loading import load_tokenizer
 from truesource.lmtrain.subwords import is_ours, is_subword

@@ -11,8 +11,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, write_json
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, write_json
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.saving import save_model

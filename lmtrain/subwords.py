@@ -19,9 +19,9 @@ from tokenizers.pre_tokenizers import Sequence as InOrder
 from tokenizers.trainers import BpeTrainer, Trainer, UnigramTrainer
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import Objective
-from truesource.grammar.arrays import BoolArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.files import write_text
-from truesource.grammar.records import STRICT, Count, read_record, read_records
+from truesource.grammar.support.files import write_text
+from truesource.grammar.support.records import STRICT, Count, read_record, read_records
 from truesource.lmtrain.training_record import FILE, REMEDY, WHAT
 
 TIMES = "times.jsonl"

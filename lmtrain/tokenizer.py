@@ -18,9 +18,9 @@ from tokenizers.processors import TemplateProcessing
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.language_model import Objective
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 
 NO_TOKEN = -1  #: number of a special token that a tokeniser of others does not have
 PAD, UNK, BOS, EOS, MASK = SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")

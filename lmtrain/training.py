@@ -24,8 +24,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import (
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import (
     atomic_path,
     digest_json,
     discard,
@@ -35,8 +35,8 @@ from truesource.grammar.files import (
     write_json,
     write_text,
 )
-from truesource.grammar.locks import exclusive
-from truesource.grammar.records import holds
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.records import holds
 from truesource.lmtrain.architectures.base import CountingArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor
 from truesource.lmtrain.card import model_card, versions

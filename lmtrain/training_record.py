@@ -10,7 +10,7 @@ from typing import Annotated, Any, NotRequired
 from pydantic import BaseModel, Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.records import STRICT, Count, FileName, read_record
+from truesource.grammar.support.records import STRICT, Count, FileName, read_record
 
 FILE = "training.json"
 WHAT = "the record of the training"

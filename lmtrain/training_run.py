@@ -19,8 +19,8 @@ from transformers import (
 )
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.callbacks import ModelMonitor, Watch
 from truesource.lmtrain.card import generation_config

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as registration
 from transformers import PreTrainedConfig
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective, TokenScores
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.network import NetworkStepper
@@ -32,7 +32,7 @@ class _TrainedModel:
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.abilities`
+    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
     _extra: ClassVar[int]  #: positions taken by <bos> and <eos>
 
     def __init__(
@@ -133,7 +133,10 @@ class _TrainedModel:
 
 
 class CausalModel(_TrainedModel):
-    """A model of each word given those before it; implements `truesource.generator.language_model.LanguageModel`."""
+    """A model of each word given those before it.
+
+    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    """
 
     objective: Objective = "causal"
     _extra = 1
@@ -201,7 +204,10 @@ class CausalModel(_TrainedModel):
 
 
 class MaskedModel(_TrainedModel):
-    """A model of each word given all others; implements `truesource.generator.language_model.LanguageModel`."""
+    """A model of each word given all others.
+
+    It implements `truesource.generator.interface.language_model.LanguageModel`.
+    """
 
     objective: Objective = "masked"
     _extra = 2

@@ -47,7 +47,7 @@ def test_array_types_have_one_file(house: ModuleType) -> None:
         for module in code(house, ROOT)
         if re.search(r"^\w+ = NDArray\[np\.(float64|int64|int32|bool_)\]$", module.path.read_text(), re.MULTILINE)
     ]
-    assert defined == ["grammar.arrays"]
+    assert defined == ["grammar.support.arrays"]
 
 
 def test_no_class_name_is_used_twice(house: ModuleType, every: list[Any]) -> None:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.oracle import Oracle
     from truesource.evaluation.core.score import Score
     from truesource.generator.corpus import Corpus
-    from truesource.generator.frame import ScoringFrame
+    from truesource.generator.interface.frame import ScoringFrame
     from truesource.grammar.conditioning import LengthRange
-    from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG, language
+    from truesource.grammar.support.errors import InputError
     from truesource.grammar.tree import Tree
     from truesource.grammar.treebank import Binarisation, Normalisation, Treebank
     from truesource.lmtrain.function_model import FunctionModel
@@ -35,13 +35,13 @@ _HOMES = {
     "Comparison": "truesource.evaluation.core.comparison",
     "Corpus": "truesource.generator.corpus",
     "FunctionModel": "truesource.lmtrain.function_model",
-    "InputError": "truesource.grammar.errors",
+    "InputError": "truesource.grammar.support.errors",
     "LengthRange": "truesource.grammar.conditioning",
     "Normalisation": "truesource.grammar.treebank",
     "Oracle": "truesource.evaluation.core.oracle",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
-    "ScoringFrame": "truesource.generator.frame",
+    "ScoringFrame": "truesource.generator.interface.frame",
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
     "compare": "truesource.evaluation.core.comparison",

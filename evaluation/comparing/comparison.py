@@ -14,8 +14,8 @@ from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ci_part, 
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
 
 MEASURES = ("ppl", "bound", "relative_ppl", "kl")
 

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval, resampled_ratio
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.comparing.contrast import SeedSums
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.arrays import BoolArray, FloatArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 
 #: parts of signatures that say what is predicted, of which text, and with which truth; models that differ in one of
 #: them do not compare

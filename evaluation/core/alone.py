@@ -12,10 +12,10 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import digest_sentences, frame_parts, signature
 from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.perplexity import perplexity_interval
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel, TokenScores, check_sentences
-from truesource.generator.model_checks import checked_scores
-from truesource.grammar.errors import NothingToMeasureError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LanguageModel, TokenScores, check_sentences
+from truesource.generator.interface.model_checks import checked_scores
+from truesource.grammar.support.errors import NothingToMeasureError
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def score_by_model(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
     """What a model scores, checked.
 
     Raises:
-        InputError: a sentence is a string; or as `truesource.generator.model_checks.checked_scores`.
+        InputError: a sentence is a string; or as `truesource.generator.interface.model_checks.checked_scores`.
     """
     check_sentences(sentences)
     return checked_scores(model, sentences, frame)

@@ -18,8 +18,8 @@ from truesource.evaluation.measures.bootstrap import Interval, ci_part
 from truesource.evaluation.measures.correlation import CORRELATIONS, correlations
 from truesource.evaluation.measures.paired import Paired, at_positions_of, pair, unknown_words
 from truesource.evaluation.measures.perplexity import perplexities
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel, TokenScores
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LanguageModel, TokenScores
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import has_endings

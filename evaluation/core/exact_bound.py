@@ -15,16 +15,16 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole, transform_parts
 from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ratio
 from truesource.evaluation.measures.paired import unknown_words, words_missing
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import Objective, assemble_scores, check_sentences
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import Objective, assemble_scores, check_sentences
 from truesource.generator.transforms import Transform, order
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.distributions import Distributions, next_token_distributions
 from truesource.grammar.inference.exact import Variant
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 MOST_PROBABILITIES = 5_000_000  #: of full distributions in records, which are for small inputs
 
@@ -155,7 +155,8 @@ def bound_records(
         lengths: the length condition of the causal scores.
         seed: of the bootstrap.
         excluded: as `sentence_records` had it.
-        frame: name of the frame, see `generator.frame.preset_frame`; the default one counts all words, and the end.
+        frame: name of the frame, see `truesource.generator.interface.frame.preset_frame`; the default one counts all
+            words, and the end.
         vocabulary: words outside it are unknown; None: none is.
         variant: as `sentence_records` had it.
         left_out: entries of the signature that say which sentences were not scored, and how many.

@@ -24,9 +24,9 @@ import numpy as np
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.evaluation.core.transformed import original_digest
 from truesource.generator.corpus import Corpus
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
 
 Words = tuple[str, ...]
 Read = Callable[[Sequence[str]], Sequence[str]]

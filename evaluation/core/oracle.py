@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truesource.evaluation.core.transformed import of_sentences, require_tokens, require_whole
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 from truesource.generator.transforms import Transform, order
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import require_endings
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.exact import NextToken
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion

@@ -9,7 +9,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.records import STRICT
+from truesource.grammar.support.records import STRICT
 
 
 @with_config(STRICT)

@@ -14,14 +14,14 @@ from truesource.evaluation.core.exclusion import Exclusion, disjoint_part
 from truesource.evaluation.core.signature import digest_sentences
 from truesource.generator.transforms import Transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, remove_leftovers, write_json
 from truesource.grammar.inference.exact import Variant
-from truesource.grammar.locks import exclusive
-from truesource.grammar.parallel import Share, Workers, run_each
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
-from truesource.grammar.records import holds
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, remove_leftovers, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.progress import meter
+from truesource.grammar.support.records import holds
 from truesource.grammar.tables import Kind, read_table
 
 PART_SIZE = 5000  #: sentences a file
@@ -105,7 +105,7 @@ def score_in_parts(
 
     Raises:
         InputError: ``folder`` holds parts of other sentences, another grammar or other settings, or cannot be
-            written; parts that workers wrote do not appear here; or as `truesource.grammar.parallel.run_each`.
+            written; parts that workers wrote do not appear here; or as `truesource.grammar.support.parallel.run_each`.
     """
     plan = {
         "grammar": pcfg.digest,

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 
 #: Keys and their meanings, each with one meaning only.
 KEYS: dict[str, str] = {

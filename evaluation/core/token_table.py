@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.files import atomic_path
+from truesource.grammar.support.files import atomic_path
 from truesource.grammar.tables import Kind, read_table
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import Objective
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import Objective
 from truesource.generator.transforms import Transform
-from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import NothingToMeasureError
 
 
 def text_grammar(pcfg: PCFG, transform: Transform | None) -> tuple[PCFG, Transform | None]:

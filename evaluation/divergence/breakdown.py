@@ -12,7 +12,7 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.divergence.contexts import Contexts, DividedDivergence
 from truesource.evaluation.divergence.estimate import few
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratios
-from truesource.grammar.arrays import IntArray
+from truesource.grammar.support.arrays import IntArray
 
 MEASURES = ("kl", "js", "tv", "entropy_truth", "agreement")
 SHARES = ("tv", "agreement")  #: those that are at most 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 LOW = -24.0  #: ln Q below which all events share the first bin
 BINS = 96  #: a quarter of a nat each

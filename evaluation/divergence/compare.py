@@ -22,13 +22,13 @@ from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.divergence.settings import BY, By
 from truesource.evaluation.measures.bootstrap import ci_part
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel, check_sentences
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import DistributionModel, check_sentences
 from truesource.generator.transforms import Transform
-from truesource.grammar.arrays import IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 
 _PLAIN = ("js", "tv", "entropy_truth", "entropy_model", "agreement", "special_mass", "impossible_mass")
 

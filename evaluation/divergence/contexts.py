@@ -13,9 +13,9 @@ from truesource.evaluation.divergence.blocks import TruthBlock, events_of, paire
 from truesource.evaluation.divergence.calibration import Reliability
 from truesource.evaluation.divergence.groups import frequency_bands, word_classes
 from truesource.evaluation.divergence.measures import NAMES, measure_rows
-from truesource.generator.language_model import DistributionModel
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import NothingToMeasureError
+from truesource.generator.interface.language_model import DistributionModel
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_ratios
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ import numpy as np
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.core.tag_classes import PENN, TagClasses, tags_of
 from truesource.evaluation.divergence.blocks import Events, TruthBlock
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 END = "(end)"
 RAREST = -7  #: power of ten; rarer words are in one band

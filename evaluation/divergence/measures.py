@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.evaluation.divergence.calibration import Reliability
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: Columns of `DivergenceRows.values`; P is the truth, Q the model. What a model gives to tokens that no sentence has
 #: (``special_mass``) counts against it in ``kl``, and is one more event in ``js`` and ``tv``, where the truth has

@@ -16,12 +16,12 @@ from truesource.evaluation.core.transformed import transform_parts
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.evaluation.divergence.estimate import Column, mean_scores, variance_ratio
 from truesource.evaluation.measures.bootstrap import FEWEST, ci_part, ends, resampled_measures, resampled_ratio
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel
-from truesource.grammar.arrays import FloatArray
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 def reverse_divergence(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, TAILS, ratio_draws, resampled_times, studentised
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 ENOUGH = 10  #: sentences; a group that stands in fewer has no interval
 CELLS = 2**20  #: numbers that an array of a resampling holds, unless a single resample has more

@@ -9,10 +9,10 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.tag_classes import tags_of
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, posterior
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 
 

@@ -10,7 +10,7 @@ from truesource.evaluation.core.oracle import UNKNOWN
 from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.measures.bootstrap import TAILS
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 SMALL = 0.02  #: groups with a smaller share of the tokens are passed over
 

@@ -14,7 +14,7 @@ from truesource.evaluation.divergence.groups import END
 from truesource.evaluation.dynamics.averages import Members
 from truesource.evaluation.dynamics.derivations import Structure
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.arrays import BoolArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, IntArray
 
 By = Literal["all", "class", "length", "position", "frequency", "depth"]
 BY: tuple[By, ...] = get_args(By)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import TAILS
-from truesource.grammar.arrays import BoolArray, FloatArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

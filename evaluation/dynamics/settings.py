@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 #: ``expected``: a word is shared out among tags by its exact posterior given the whole sentence. ``paper``: the tags
 #: of the derivation that the sentence was sampled with (Jumelet & Zuidema 2023). ``drawn``: of one drawn from the

@@ -13,7 +13,7 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.dynamics.groupings import By
 from truesource.evaluation.dynamics.milestones import Crossings, Milestone
 from truesource.evaluation.measures.bootstrap import ci_part
-from truesource.grammar.arrays import FloatArray, Int32Array
+from truesource.grammar.support.arrays import FloatArray, Int32Array
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +47,7 @@ class Dynamics:
     curves: Mapping[By, LearningCurves]
     level: float  #: the threshold, nats a token
     contexts: int  #: that the exact divergence is of; 0: there is none
-    frame: str  #: which positions count, see `truesource.generator.frame.preset_frame`
+    frame: str  #: which positions count, see `truesource.generator.interface.frame.preset_frame`
     tags: str  #: whose tags and depths, see `truesource.evaluation.dynamics.settings.Tags`
     tokens: int
     sentences: int

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 
 Measure = Callable[[NDArray[Any]], NDArray[Any]]  #: functions of sums (R, K), real or complex, to (R, M)
 REPLICATES = 1000

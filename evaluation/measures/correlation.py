@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import FEWEST, LARGE, TAILS, Interval, ends, resampled_measures
 from truesource.evaluation.measures.paired import Paired
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 CELLS = 2**20  #: numbers that an array of the jackknife holds, unless a single sample has more
 NEAR_ONE = 1.0 - 1e-12  #: where Fisher's z of a correlation is cut off

@@ -17,8 +17,8 @@ import numpy as np
 from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import ChanceTest, judged
 from truesource.evaluation.measures.repetitions import DRAWS
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 AT_ONCE = 2**22  #: most numbers held for draws
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def length_counts(lengths: IntArray, high: int) -> IntArray:

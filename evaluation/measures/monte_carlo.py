@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 Tail = Literal["upper", "both", "paper"]
 NEAR = 1e-12  #: relative; draws that differ less from the statistic are ties, which count as at least as far

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truesource.generator.language_model import TokenScores
-from truesource.grammar.arrays import FloatArray, Int32Array
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.generator.interface.language_model import TokenScores
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import numpy as np
 
 from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_ratio, resampled_ratios
 from truesource.evaluation.measures.paired import Paired
-from truesource.generator.language_model import TokenScores
-from truesource.grammar.arrays import FloatArray
+from truesource.generator.interface.language_model import TokenScores
+from truesource.grammar.support.arrays import FloatArray
 
 
 def perplexity(log_prob: FloatArray) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from truesource.grammar.arrays import IntArray
+from truesource.grammar.support.arrays import IntArray
 
 
 def expected_types(counts: IntArray, tokens: int) -> float:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 LEAST_TYPES = 3  #: words needed to tell two parameters
 ALPHA = (1e-6, 30.0)  #: where alpha is sought

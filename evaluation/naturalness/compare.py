@@ -18,9 +18,9 @@ from truesource.evaluation.measures.monte_carlo import ChanceTest
 from truesource.evaluation.measures.rarefaction import expected_types
 from truesource.evaluation.naturalness.ngrams import Agreement, agreement, ngrams
 from truesource.evaluation.naturalness.zipf_mandelbrot import ReleasedFit, ZipfFit, fit_corpus, fit_released
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.exact import Variant
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 SPLITS = 5  #: random draws of the sentences that n-grams are counted in
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.evaluation.measures.correlation import spearman
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.exact import Variant
+from truesource.grammar.support.arrays import IntArray
 
 HIGHEST = 4  #: longest n-grams counted
 

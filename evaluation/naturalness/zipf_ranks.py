@@ -19,7 +19,7 @@ from scipy.stats import t as student
 
 from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval
 from truesource.evaluation.measures.zipf_law import ALPHA, LEAST_TYPES, Law, log_pmf
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 Missing = Literal["no-power-law", "beta-at-bound", "few-sentences", "not-identified"]  #: why there is no true law
 ROUNDS = (24, 24, 80, 80, 80)  #: laws around the guess, a sample of each; the last ones only while the guess moves

@@ -18,11 +18,11 @@ from truesource.evaluation.measures.bootstrap import Interval, ends, resampled_r
 from truesource.evaluation.pairs.odds import model_log_odds, outside_vocabulary, truth_log_odds
 from truesource.evaluation.pairs.pair import ALL, Pair
 from truesource.evaluation.pairs.sums import by_source, measures, pair_sums, preferred
-from truesource.generator.language_model import LanguageModel
-from truesource.grammar.arrays import BoolArray, FloatArray
+from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 ODDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, np.inf)  #: edges of |log odds| of the truth, nats
 ODDS_BINS = tuple(f"{low:g}+" if high == np.inf else f"{low:g}-{high:g}" for low, high in pairwise(ODDS))

@@ -9,9 +9,9 @@ from typing import Any
 
 from truesource.evaluation.pairs.pair import ALL, Pair, Words, differing
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json_lines
-from truesource.grammar.records import read_records
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json_lines
+from truesource.grammar.support.records import read_records
 
 _LINE = '{"sentence_good": "...", "sentence_bad": "...", "phenomenon": "..."}'
 RESERVED = ("log_odds", "choice")  #: what pairs are grouped by of themselves, so no stratum has these names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 Number = Literal["singular", "plural"]
 Kind = Literal["verb", "determiner", "noun"]

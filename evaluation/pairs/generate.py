@@ -24,9 +24,9 @@ from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.progress import meter
 from truesource.grammar.surface import surface
 
 _STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from truesource.evaluation.pairs.forms import Forms, english_forms, read_forms
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

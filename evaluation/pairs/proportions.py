@@ -7,7 +7,7 @@ import math
 from scipy.stats import norm
 
 from truesource.evaluation.measures.bootstrap import TAILS, Interval
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 Z = float(norm.ppf(TAILS[1]))
 

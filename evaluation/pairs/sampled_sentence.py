@@ -10,8 +10,8 @@ import numpy as np
 
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Words
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference.posterior import Posterior, posterior
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 PHENOMENA = ("subject-verb", "determiner-noun", "subcategorisation", "attachment", "word-order")
 NUMBER = 200  #: pairs of each phenomenon, where no number is given

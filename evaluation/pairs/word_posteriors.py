@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import Posterior, tables
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 class WordPosteriors:

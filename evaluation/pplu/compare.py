@@ -25,13 +25,13 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.measures.bootstrap import ends, resampled_ratio
 from truesource.evaluation.pplu.unigrams import END, SMOOTHING, UnigramModel, counted_unigram, oracle_unigram
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LanguageModel
 from truesource.generator.transforms import Transform
-from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 
 UnigramSource = Literal["oracle", "train", "test", "model"]
 SOURCES: tuple[str, ...] = get_args(UnigramSource)

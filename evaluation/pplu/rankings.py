@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from truesource.evaluation.pplu.compare import UnigramPerplexity
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

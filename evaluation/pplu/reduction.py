@@ -17,11 +17,11 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import UNKNOWN, Oracle
 from truesource.evaluation.pplu.unigrams import END, UnigramModel
-from truesource.generator.language_model import DistributionModel, LogDistributions
-from truesource.generator.model_checks import checked_distributions
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.generator.interface.language_model import DistributionModel, LogDistributions
+from truesource.generator.interface.model_checks import checked_distributions
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 
 Protocol = Literal["skip", "merge", "renormalise"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

@@ -17,10 +17,10 @@ from truesource.evaluation.core.score import Score
 from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 Knowledge = Literal["true", "counts"]
 MARK = "/"  #: between a word and its sense

@@ -12,7 +12,7 @@ from truesource.evaluation.measures.bootstrap import Interval
 from truesource.evaluation.probing.measures import cross_entropies, mean_intervals
 from truesource.evaluation.probing.splits import ProbingSplit
 from truesource.evaluation.probing.trainer import ProbeTrainer, Vectors
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: shares of the train part after which a new probe is trained
 PORTIONS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.0625, 0.125, 0.25, 0.5, 1.0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def control_labels(keys: Sequence[str], truth: IntArray, seed: int) -> IntArray:

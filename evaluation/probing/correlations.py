@@ -6,7 +6,7 @@ import numpy as np
 
 from truesource.evaluation.measures.bootstrap import Interval, ends
 from truesource.evaluation.measures.correlation import spearman, spearman_ends
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def word_correlations(label: FloatArray, truth: FloatArray, model: FloatArray, group: IntArray) -> dict[str, Interval]:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from truesource.evaluation.measures.bootstrap import FEWEST, TAILS, Interval, ends, resampled_ratios, resampled_times
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 _NATS = (0.0, np.inf)
 #: between which values a mean lies; all others are shares

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 By = Literal["type", "position"]
 Kind = Literal["tag", "state", "span"]

@@ -9,11 +9,11 @@ import numpy as np
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.settings import Truth
 from truesource.evaluation.probing.targets import Targets, used_labels
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.posterior import Posterior, posterior, tables
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 

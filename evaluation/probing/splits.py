@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.probing.settings import By
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import NothingToMeasureError
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 SHARES = (0.8, 0.1, 0.1)  #: of the items: train, dev, test
 LARGEST = 0.01  #: of all items: more frequent word types are not measured on

@@ -10,12 +10,12 @@ import numpy as np
 
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.settings import Given, Kind, Truth
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.distributions import Distributions, class_posteriors, next_token_distributions
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.progress import meter
 
 SEPARATOR = " … "  #: between the two ends of a span in its key
 LEAST = 1e-12  #: a label with less than this, in all items together, is none

@@ -8,8 +8,8 @@ import numpy as np
 
 from truesource.evaluation.scaling.power_law import PowerLaw, check_points
 from truesource.evaluation.scaling.search import best_fit
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 LEAST = 4  #: different x: one more than parameters
 STARTS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  #: exponents that the search begins with

@@ -8,8 +8,8 @@ import numpy as np
 
 from truesource.evaluation.scaling.power_law import PowerLaw, check_points, explained
 from truesource.evaluation.scaling.search import best_fit
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 LEAST = 6  #: different pairs of N and D
 STARTS = (0.1, 0.3, 0.6, 1.2)  #: exponents that the search begins with

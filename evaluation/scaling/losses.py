@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.evaluation.measures.bootstrap import REPLICATES, resampled_sums
-from truesource.grammar.arrays import BoolArray, FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

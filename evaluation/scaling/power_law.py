@@ -14,8 +14,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import f as f_distribution
 
 from truesource.evaluation.scaling.losses import groups_of
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 LEAST = 3  #: different x that a power law needs, to be more than a line through its points
 LARGEST = 700.0  #: of the absolute logarithm of a coefficient; the exponential of more is no float64

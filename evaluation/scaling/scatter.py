@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.losses import groups_of
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 FURTHEST = 50.0  #: most that ln KL is moved: far outside of any 95% interval, and its exponential is a number
 

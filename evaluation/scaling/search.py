@@ -7,7 +7,7 @@ from typing import Any
 
 from scipy.optimize import least_squares
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 
 def best_fit(

@@ -25,8 +25,8 @@ from truesource.evaluation.tendencies.table import (
     classes_of,
 )
 from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 LABELS = {"tv": "unigram_tv", "linf": "unigram_linf", "rank_ks": "rank_ks"}  #: names in the table
 

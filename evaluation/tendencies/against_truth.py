@@ -29,9 +29,9 @@ from truesource.evaluation.tendencies.table import (
 )
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import HeapsLaw, TypeCounts, fit_means, pooled
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 
 MEASURED = 10_000  #: sentences of the truth that its numbers of known tokens are estimated on
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.tendencies.type_token import LEAST, HeapsLaw, TypeCounts, fit_heaps, pooled, to_laws
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 ENDS = (0.025, 0.975)
 

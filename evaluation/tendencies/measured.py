@@ -15,8 +15,8 @@ from truesource.evaluation.tendencies.rank_frequency import RankFrequency, by_ra
 from truesource.evaluation.tendencies.shares import shares
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import Heaps, TypeCounts, fit_heaps, pairs_of, type_counts
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

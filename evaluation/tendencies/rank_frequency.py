@@ -14,9 +14,9 @@ import numpy as np
 from scipy import optimize, special
 
 from truesource.evaluation.measures.zipf_law import fit_law
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import NothingToMeasureError
 from truesource.grammar.inference.exact import Variant
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import NothingToMeasureError
 
 PAPER_RANKS = 10_000
 _S = (1.0 + 1e-9, 50.0)  #: where the exponent of an infinite law is sought

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from truesource.evaluation.measures.integer_corpus import Encoded
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: tokens that treebanks and tokenisers write for a symbol
 ESCAPED: Mapping[str, str] = {

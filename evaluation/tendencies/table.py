@@ -14,8 +14,8 @@ from truesource.evaluation.measures.discrete_tests import MeanDifference
 from truesource.evaluation.measures.monte_carlo import ChanceTest, Tail
 from truesource.evaluation.tendencies.findings import Finding, Null, SampleCurves, Tendencies, TruthCurves
 from truesource.evaluation.tendencies.settings import TendencySettings
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 
 Sentences = Sequence[Sequence[str]]
 LEVEL = 0.05

@@ -13,9 +13,7 @@ from truesource.evaluation.tendencies.rank_frequency import exponent_of
 from truesource.evaluation.tendencies.same_tokens import differing_habits
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.inference.token_classes import token_class
 from truesource.grammar.inference.word_types import (
@@ -25,6 +23,8 @@ from truesource.grammar.inference.word_types import (
     types_per_length,
 )
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 TOLERANCE = 1e-3  #: relative, of the probability that a rare word occurs in a sentence
 COVERED = 1.0 - 1e-9  #: of sentences without a length range: share whose lengths are covered

@@ -18,8 +18,8 @@ from scipy import optimize, special, stats
 from truesource.evaluation.measures.discrete_tests import against_exact, between
 from truesource.evaluation.measures.integer_corpus import Encoded
 from truesource.evaluation.measures.monte_carlo import ChanceTest
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 LEAST = 20  #: sentences of one length that a distance is taken of
 _BETA = (-5.0, 5.0)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from truesource.evaluation.tokenisation._kernels import lattice as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import PieceInventory
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceInventory
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 class LatticeBuilder:

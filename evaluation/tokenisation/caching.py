@@ -20,10 +20,10 @@ from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
 from truesource.evaluation.tokenisation.window import window_part
-from truesource.generator.piece_model import TokenisedModel
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import track
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import track
 
 Words = Literal["all", "multi-token"]
 Case = Literal["first", "same", "other"]

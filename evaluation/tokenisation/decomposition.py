@@ -17,13 +17,13 @@ from truesource.evaluation.measures.bootstrap import ci_part, ends, resampled_ra
 from truesource.evaluation.tokenisation.bound_checks import below_bounds
 from truesource.evaluation.tokenisation.estimators.registry import ONE_BEST
 from truesource.evaluation.tokenisation.results import Evaluation, variance_of
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.generator.transforms import Transform
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 By = Literal["length", "rarest-word"]
 RAREST = -7  #: power of ten; rarer words are in one band

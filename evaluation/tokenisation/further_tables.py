@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.core.signature import signature
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.measure import Measured
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
     from truesource.evaluation.tokenisation.word_table import WordTable
-    from truesource.generator.piece_model import TokenisedModel
+    from truesource.generator.interface.piece_model import TokenisedModel
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
 

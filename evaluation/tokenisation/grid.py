@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.pooling import pool
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_runs
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.generator.piece_model import TokenisedModel
+from truesource.generator.interface.piece_model import TokenisedModel
 
 METHODS_OF_TABLE = ("wr", "wor", "wor1", "nbest")
 Consistency = Literal["consistent", "inconsistent"]

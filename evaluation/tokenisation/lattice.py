@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True)

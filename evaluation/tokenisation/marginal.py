@@ -14,8 +14,8 @@ import numpy as np
 
 from truesource.evaluation.tokenisation._kernels import sums as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 def forward(lattice: Lattice, b: float = 1.0) -> FloatArray:

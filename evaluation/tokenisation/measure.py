@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.generator.abilities import require
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.generator.interface.abilities import require
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.marginal_gap import MarginalGaps
     from truesource.evaluation.tokenisation.results import Evaluation
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Proposal
-    from truesource.generator.piece_model import PieceTokenizer, TokenisedModel
+    from truesource.generator.interface.piece_model import PieceTokenizer, TokenisedModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -364,7 +364,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    from truesource.grammar.files import atomic_path
+    from truesource.grammar.support.files import atomic_path
 
     with atomic_path(path) as temporary:
         parquet.write_table(pyarrow.Table.from_pylist(rows), temporary)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from truesource.evaluation.tokenisation.further_tables import make_tables
 from truesource.evaluation.tokenisation.measure import measure, measured_of
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.grid import Grid
     from truesource.evaluation.tokenisation.measure import Measured
     from truesource.evaluation.tokenisation.settings import EstimatorSettings, Wanted
-    from truesource.generator.piece_model import TokenisedModel
+    from truesource.generator.interface.piece_model import TokenisedModel
 
 POOLED = "pooled"  #: stands for all sets together where a set's name is expected
 _NAME = re.compile(r"[^\W_][\w.-]*")

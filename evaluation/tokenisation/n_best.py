@@ -13,7 +13,7 @@ from truesource.evaluation.tokenisation._kernels.paths import count_up_to
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.proposal import Proposal
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def n_best(lattice: Lattice, k: int) -> Paths:

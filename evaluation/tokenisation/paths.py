@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True)

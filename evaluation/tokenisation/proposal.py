@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import checked, log_partition
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 _NO_PATH = np.empty(0, dtype=np.int64)
 _NOTHING = np.empty(0)

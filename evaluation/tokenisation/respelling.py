@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TRIES = 10_000  #: draws for one new word
 

@@ -15,7 +15,7 @@ from truesource.evaluation.core.signature import signature
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document, Estimate, log_interval
 from truesource.evaluation.tokenisation.estimators.registry import ESTIMATORS, ONE_BEST
 from truesource.evaluation.tokenisation.settings import EstimatorRun
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: share of log P by which what is computed in single precision (networks) and double precision is off as a rule
 SINGLE, DOUBLE = 1e-7, 1e-14

@@ -12,7 +12,7 @@ from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import checked
 from truesource.evaluation.tokenisation.paths import Paths
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 _STREAM = 1
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from truesource.evaluation.tokenisation.window import WithinWindow, most_pieces
-from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def token_log_probs(model: TokenisedModel, rows: Sequence[IntArray]) -> list[FloatArray]:

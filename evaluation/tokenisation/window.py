@@ -15,9 +15,9 @@ import numpy as np
 
 from truesource.evaluation.tokenisation.estimators.estimate import Bound, Document
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import IncrementalScorer, TokenisedModel
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import IncrementalScorer, TokenisedModel
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 ADVICE = "divide the text"
 

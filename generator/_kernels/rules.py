@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+    from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 
 
 class NumberedRules(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+    from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class Cells(NamedTuple):

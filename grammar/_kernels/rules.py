@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+    from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class PairRules(NamedTuple):

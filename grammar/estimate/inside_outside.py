@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.archives import FLOATS, TEXT, integers, read_arrays
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.rule_counts import Brackets, RuleCounts, Sentences, Text
-from truesource.grammar.files import atomic_path, digest_json
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.records import STRICT, Count, decode_record
+from truesource.grammar.support.archives import FLOATS, TEXT, integers, read_arrays
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, digest_json
+from truesource.grammar.support.records import STRICT, Count, decode_record
 
 CHECKPOINT = "inside-outside.npz"
 _TABLES = tuple(f"arr_{i}" for i in range(6))  # in the checkpoint: rules and log probabilities of each kind

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import restrict
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 MASS_TOLERANCE = 1e-9  #: probability that may be missing from the sentences of the mended grammar
 

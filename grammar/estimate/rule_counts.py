@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.grammar._kernels.rules import UnaryRules
-from truesource.grammar.arrays import BoolArray, FloatArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json
 from truesource.grammar.inference.batch import BUDGET, Batch, require_memory, run
 from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.inference.rules import sparse_rows
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
 from truesource.grammar.tree import Tree
 
 Span = tuple[int, int]

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 #: ``(A, B, C)`` for A -> B C, ``(A, B)`` for A -> B, ``(A, None, w)`` for the preterminal A over the word w

@@ -10,7 +10,7 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.formats.shared.format import GrammarFormat
@@ -95,7 +95,7 @@ def save_grammar(
     Raises:
         InputError: a file exists and ``force`` is false, the format cannot hold the grammar, or it is unknown.
     """
-    from truesource.grammar.files import refuse_existing
+    from truesource.grammar.support.files import refuse_existing
 
     chosen = format_of(format or target_format(path))
     for target in chosen.targets(Path(path), pcfg):

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble, log
 from truesource.grammar.formats.shared.berkeley_files import START, source_files, split_name, target_files
 from truesource.grammar.formats.shared.berkeley_writer import save_berkeley
 from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource
 from truesource.grammar.formats.shared.unclose import base_rules, is_closed
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.unpacking import read_lines
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_lines
 
 _STATE = re.compile(r"(.+)_(0|[1-9][0-9]*)")
 _GRAMMAR_LINE = re.compile(r"\S+_\d+ -> \S+_\d+(?: \S+_\d+)? [0-9][0-9.eE+-]*")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble
 from truesource.grammar.formats.shared.format import GrammarFormat, text_writer
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.errors import InputError
 
 START = "ROOT"
 _SUBSTATE = re.compile(r"(\S+)_\d+")

@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.archives import BYTES, FLOATS, integers, read_arrays
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path
 from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions
-from truesource.grammar.records import STRICT, Count, Positive, decode_record
 from truesource.grammar.rules import GrammarRules, digest_rules
+from truesource.grammar.support.archives import BYTES, FLOATS, integers, read_arrays
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path
+from truesource.grammar.support.records import STRICT, Count, Positive, decode_record
 
 VERSION = 1
 ARRAYS = {

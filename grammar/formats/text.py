@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from truesource.grammar.bracketing import word_label
-from truesource.grammar.errors import InputError
 from truesource.grammar.formats.shared.assemble import Rules, assemble
 from truesource.grammar.formats.shared.format import GrammarFormat, GrammarSource, ReadOptions, text_writer
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.head_rules import HeadRules
 
 _TOKEN = re.compile(

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from truesource.grammar.arrays import Int32Array
-from truesource.grammar.errors import InputError
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.errors import InputError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  #: bytes of charts for one batch
@@ -116,7 +116,7 @@ def run(task: Callable[[Batch], T], work: Sequence[Batch], description: str, tot
     """Apply ``task`` to every batch in threads (kernels release the GIL); results in order."""
     from joblib import Parallel, delayed
 
-    from truesource.grammar.progress import meter
+    from truesource.grammar.support.progress import meter
 
     if len(work) == 1:
         yield work[0], task(work[0])

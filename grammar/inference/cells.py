@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from truesource.grammar._kernels.rules import CellPass, CellRules, OwedSteps, OwedWindow, SparseRows
-from truesource.grammar.arrays import BoolArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.length import extent
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, Int32Array
 
 SHARE = 300  #: of the operations of a chart without zeros, a sentence may need one in so many
 MANY = 2000  #: operations a word, with which no sentence is worth a try

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from truesource.grammar._kernels.rules import CausalPass, CellPass
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.closure import reachable
 from truesource.grammar.inference.rules import left_corner_matrix, unary_matrix
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.tables import GrammarTables

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from truesource.grammar._kernels.rules import CausalPass, CellPass, ChartRules, SparseRows
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.cells import CAP, CellCharts
 from truesource.grammar.inference.certificate import Certificate
 from truesource.grammar.inference.rules import rule_groups, sparse_rows
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import WideCharts
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 
 HIGHEST_LOG = 600.0  #: of a weight in float64 that still has room to be multiplied
 LONGEST_FLOAT32 = 30  #: words; few longer sentences of a treebank's grammar can be certified in float32

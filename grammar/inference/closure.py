@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity, linalg
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from truesource.grammar.arrays import BoolArray, FloatArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import left_corner_matrix, lexical_rules, mean_matrix, unary_matrix
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
 
 LARGE = 1000  #: rows of a matrix from which on `solve` adds up powers
 POWERS = 5000  #: how many of them it adds before it gives up

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run, threads
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.exact import Exact, Variant

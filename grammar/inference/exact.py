@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
-from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import Batch, run
 from truesource.grammar.inference.charts import Charts, Leaves
 from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.viterbi import BestChains

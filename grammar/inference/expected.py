@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from truesource.grammar._kernels.rules import LengthTable
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.length import extent
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 SMALLEST_MASS = 1e-290  #: below this probability of a length range, its inverse would overflow
 

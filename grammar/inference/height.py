@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.rules import unary_matrix
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 def height_masses(pcfg: PCFG, max_height: int) -> FloatArray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from truesource.grammar._kernels.rules import PairRules
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.inference._kernels import length as kernels
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def length_masses(high: int, pairs: PairRules, lexical_sums: FloatArray, unary_closure: FloatArray) -> FloatArray:

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.inference.closure import reachable, solve
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 LOWEST_LOG = -690.0  #: of the probability of a rule that float64 holds with all its digits
 

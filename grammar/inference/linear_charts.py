@@ -13,13 +13,13 @@ import numpy as np
 from scipy.sparse import block_diag, csc_matrix, csr_matrix
 
 from truesource.grammar._kernels.rules import LinearAutomaton, StateMoves, WideLexicon, WideRows, WideTable
-from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.batch import Batch, encoded_batches
 from truesource.grammar.inference.charts import CausalCharts, Leaves
 from truesource.grammar.inference.linear import LinearRules
 from truesource.grammar.inference.tables import GrammarTables
 from truesource.grammar.inference.wide import Weights
+from truesource.grammar.support.arrays import FloatArray, Int32Array
 
 ENDLESS = 2**62  #: tokens, more than any sentence has
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from truesource.grammar._kernels.rules import ChildRules, LexicalRules, SparseRows
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.linear import LinearRules
 from truesource.grammar.inference.viterbi import BestChains
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar._kernels.rules import CoarseRules
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.inference.posterior import Posterior, PosteriorTables, tables, tree_of
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from truesource.grammar._kernels.rules import LengthTable, LexicalRules
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure
 from truesource.grammar.inference.rules import mean_matrix, sparse_rows
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 WIDTH = 32  #: words a batch where lengths are told apart
 POOL = 128  #: words a batch where they are not
@@ -33,7 +33,7 @@ def tables_by_length(pcfg: PCFG, table: LengthTable, ids: IntArray) -> Iterator[
 
     from truesource.grammar.inference._kernels.types import occurrence
     from truesource.grammar.inference.batch import threads
-    from truesource.grammar.progress import meter
+    from truesource.grammar.support.progress import meter
 
     exact = pcfg.exact
     chains, emission = sparse_rows(exact.unary_closure), exact.emission.tocsc()
@@ -65,7 +65,7 @@ def total_masses(pcfg: PCFG, ids: IntArray) -> FloatArray:
     Raises:
         InputError: no derivation ends, or the spectral radius is 1.
     """
-    from truesource.grammar.progress import meter
+    from truesource.grammar.support.progress import meter
 
     exact = pcfg.exact
     if not exact.total_mass > 0.0:

@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar._kernels.rules import ChildRules, InsideChart, SparseRows
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
 from truesource.grammar.inference.rules import sparse_rows
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:

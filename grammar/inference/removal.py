@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 def removed_mass(pcfg: PCFG, sentences: Iterable[Sequence[str]], lengths: LengthRange | None = None) -> float:

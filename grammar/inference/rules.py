@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, RuleGroups, SparseRows
-from truesource.grammar.arrays import FloatArray, Int32Array
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray, Int32Array
 
 
 def _group_heads(keys: Int32Array) -> Int32Array:

@@ -8,9 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from truesource.grammar._kernels.rules import LexicalRules, PairRules, SparseRows
-from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference import closure
 from truesource.grammar.inference.length import length_masses
 from truesource.grammar.inference.linear import LinearRules
@@ -21,6 +19,8 @@ from truesource.grammar.inference.rules import (
     pair_rules,
 )
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import BoolArray, FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 class GrammarTables:

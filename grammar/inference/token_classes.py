@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts, length_table, range_table
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from truesource.grammar._kernels.rules import SparseRows
-from truesource.grammar.arrays import Int32Array, IntArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.support.arrays import Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from truesource.grammar._kernels.rules import WideLexicon, WidePairs, WideRows, WideSteps
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference._kernels import wide as kernels
 from truesource.grammar.inference.batch import require_memory
 from truesource.grammar.inference.rules import sparse_rows
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.tables import GrammarTables

@@ -13,13 +13,13 @@ from typing import Literal
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.closure import closure
 from truesource.grammar.inference.expected import outside_masses, range_table
 from truesource.grammar.inference.rules import left_corner_matrix, mean_matrix
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 Kind = Literal["first", "last", "any"]
 

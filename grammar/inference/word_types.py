@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts, length_table, range_table
 from truesource.grammar.inference.occurrence import masses_by_length, tables_by_length, total_masses
 from truesource.grammar.inference.word_pairs import emission_of, pair_weights
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 def occurrence_by_length(pcfg: PCFG, high: int, words: Sequence[str] | None = None) -> FloatArray:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.settings import join_reference, split_reference
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import join_reference, split_reference
 
 if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import Language, LanguageSettings
@@ -84,7 +84,7 @@ def parse(name: str, settings: Mapping[str, Any] | None = None) -> tuple[str, La
     Raises:
         InputError: there is no such language or setting, or a value is outside its range.
     """
-    from truesource.grammar.records import explain
+    from truesource.grammar.support.records import explain
 
     title, given = split_reference(name)
     values: dict[str, Any] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.languages.shared.language import Language, LanguageSettings
 from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray
 
 
 class HmmSettings(LanguageSettings):

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 from pydantic import Field
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.automaton import Automaton
 from truesource.grammar.languages.shared.language import Language, LanguageSettings
 from truesource.grammar.languages.shared.random import LARGEST_SEED, dirichlet, generator
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray
 
 
 class RandomNgramSettings(LanguageSettings):

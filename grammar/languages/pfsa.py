@@ -7,11 +7,11 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.automaton import Automaton
 from truesource.grammar.languages.shared.language import Language, LanguageSettings
 from truesource.grammar.languages.shared.random import LARGEST_SEED, generator, softmax
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 class PfsaSettings(LanguageSettings):

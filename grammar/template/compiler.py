@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
 from truesource.grammar.template.reader import Factor, RuleTemplate, Template, TemplateTable, read_template
 
 State = tuple[str, tuple[str, ...]]  #: a category and the values of its features

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 _TERM = re.compile(r"([^\s\[\]]+?)(?:\[([^\s\[\]]*)\])?")
 _FACTOR = re.compile(r"([A-Za-z_]\w*)\(([^()]*)\)")

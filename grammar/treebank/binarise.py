@@ -10,7 +10,7 @@ from operator import is_
 from typing import Literal
 
 from truesource.grammar.bracketing import is_word_label
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.heads import head_index
 from truesource.grammar.treebank.traverse import fold

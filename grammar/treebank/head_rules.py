@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truesource.grammar.bracketing import is_word_label, word_label
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import category
 from truesource.grammar.treebank.heads import known_head
 

@@ -12,7 +12,7 @@ from typing import Literal
 from truesource.grammar.bracketing import is_word_label
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.conventions import CONVENTIONS, NAMES, Ledger, Name, generalised
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.traverse import fold
 

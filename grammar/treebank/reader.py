@@ -9,9 +9,9 @@ from pathlib import Path
 
 from truesource.grammar.bracketing import unescaped
 from truesource.grammar.conventions import CONVENTIONS
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_lines as unpacked_lines
 from truesource.grammar.tree import Tree
-from truesource.grammar.unpacking import read_lines as unpacked_lines
 
 SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json
-from truesource.grammar.records import read_records
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.records import read_records
 from truesource.grammar.tables import read_texts
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import IntArray
+from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.tree import Tree
 
 

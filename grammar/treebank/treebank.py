@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from truesource.grammar.conventions import CONVENTIONS, Ledger, Name, signs_of_others
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, refuse_existing
-from truesource.grammar.progress import meter
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, refuse_existing
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import sources, statistics
 from truesource.grammar.treebank.binarise import Binarisation

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.restrict import restrict
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.grammar.variants.categories import near
 from truesource.grammar.variants.change import Change, Changed, require_ending

@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.variants.categories import categories, near
 from truesource.grammar.variants.change import Change, Changed

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import MASS_TOLERANCE, diagnose
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants.divergence import STRINGS, DerivationDivergence, divergence
 from truesource.grammar.variants.measures import GrammarMeasures, measure
 from truesource.grammar.variants.rule_map import RuleMap

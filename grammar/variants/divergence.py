@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.grammar.variants.measures import GrammarMeasures, measure
 from truesource.grammar.variants.rule_map import RuleMap
 

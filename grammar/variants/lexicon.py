@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
 from truesource.grammar.variants.change import Change, Changed
 from truesource.grammar.variants.rows import checked, log_sums, number, require_representable
 from truesource.grammar.variants.rule_map import RuleMap

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.treebank.binarise import INTERMEDIATE
 from truesource.grammar.treebank.head_rules import HeadRules, written_label
 from truesource.grammar.variants.categories import categories

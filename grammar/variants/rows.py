@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 
 SMALLEST_LOGP = -690.0  #: nats; below it a probability and its products leave float64
 

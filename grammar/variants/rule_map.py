@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, Int32Array, IntArray
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, Int32Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

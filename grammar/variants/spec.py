@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.variants.ablation import Ablation
 from truesource.grammar.variants.branching import Branching, Order

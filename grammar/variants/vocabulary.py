@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.variants.change import Change, Changed
 from truesource.grammar.variants.rows import log_sums
 from truesource.grammar.variants.rule_map import RuleMap, locate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truesource.generator.card import size_category
-from truesource.grammar.printable import markdown, yaml_string
+from truesource.grammar.support.printable import markdown, yaml_string
 from truesource.lmtrain.decoding.settings import Decoding
 
 _LOADING = """

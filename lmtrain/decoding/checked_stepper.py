@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.generator.abilities import require
-from truesource.generator.foreign_code import code_errors, file_of, is_foreign
-from truesource.generator.model_checks import ROUNDING, require_log_probability
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.abilities import require
+from truesource.generator.interface.foreign_code import code_errors, file_of, is_foreign
+from truesource.generator.interface.model_checks import ROUNDING, require_log_probability
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, StepwiseModel
 from truesource.lmtrain.decoding.stepper import Stepper
 

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.beam_sampling import beam_sampling
 from truesource.lmtrain.decoding.beam_search import beam_search
 from truesource.lmtrain.decoding.sampling import sample_each, sample_in_groups

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.generator.shards import read_columns, verify_shards
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import STRICT, Count, FileName, Positive, read_record
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.lmtrain.decoding.settings import Decoding
 
 FORMAT = "truesource samples"

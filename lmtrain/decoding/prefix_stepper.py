@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 from truesource.lmtrain.decoding.decode import Alphabet
 
 

@@ -14,10 +14,10 @@ import torch
 from truesource.generator.plan import Shard, plan_shards
 from truesource.generator.random_streams import random_state
 from truesource.generator.resumable import Entries, make_folder, place_of, refuse_occupied, settle, write_missing
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, digest_file, digest_json, write_json, write_text
-from truesource.grammar.parallel import Share, Workers
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json, write_text
+from truesource.grammar.support.parallel import Share, Workers
+from truesource.grammar.support.records import read_record
 from truesource.lmtrain.card import versions
 from truesource.lmtrain.code import load_code
 from truesource.lmtrain.decoding.card import samples_card

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings
 
 Sampling = Literal["ancestral", "nucleus", "top_k", "typical", "eta", "epsilon"]
 Beams = Literal["beam_sampling", "beam_sampling_fairseq", "beam_sampling_hf", "beam"]

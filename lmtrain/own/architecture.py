@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from truesource.generator.language_model import Objective
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.own.checks import check_longest, check_memory, check_reading, check_training
 from truesource.lmtrain.own.factory import Factory, find

@@ -7,8 +7,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from truesource.generator.foreign_code import code_errors
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import code_errors
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.own.network import FIRST_WORD, OwnNetwork, random_tokens
 
 LENGTH = 12  #: tokens of the texts that it is tried on

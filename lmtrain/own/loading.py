@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from safetensors.torch import load_file
 from transformers import PreTrainedTokenizerFast
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import STRICT, Count, Positive, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.code import Code
 from truesource.lmtrain.config_json import read_config_json
 from truesource.lmtrain.integrity import require_unchanged

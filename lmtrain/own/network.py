@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from truesource.generator.foreign_code import code_errors
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import code_errors
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.own.settings import MODEL_TYPE
 from truesource.lmtrain.own.states import GrowingStates, nest_like, tensors_of

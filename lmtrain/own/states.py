@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def tensors_of(state: Any) -> list[Tensor]:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import Batch, by_length, pack, to_device
 from truesource.lmtrain.pieces.word_aligner import Marks
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from tokenizers import Tokenizer
 
-from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceInventory, PieceKind, PieceText
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import (
     MARKER,
     PROBE,

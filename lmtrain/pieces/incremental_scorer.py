@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.data import by_length
 from truesource.lmtrain.pieces.batch_scorer import check_beginning, check_length
 from truesource.lmtrain.pieces.kv_cache import Memory, Store
@@ -29,7 +29,7 @@ class _Context:
 
 
 class NetworkScorer:
-    """A `truesource.generator.piece_model.IncrementalScorer` of a causal network.
+    """A `truesource.generator.interface.piece_model.IncrementalScorer` of a causal network.
 
     The network reads a token when something is asked that follows it, so the last piece of a text that is given up
     costs nothing, and equal texts are one context, read once. All texts that a question concerns are read in as

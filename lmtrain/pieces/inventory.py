@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from truesource.generator.piece_model import PieceTokenizer
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.grammar.support.errors import InputError
 
 
 def read_pieces(source: Any) -> PieceTokenizer:

@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
-from truesource.grammar.arrays import IntArray
+from truesource.grammar.support.arrays import IntArray
 from truesource.lmtrain.architectures.states import RecurrentStates
 from truesource.lmtrain.cache import cache_of_one_token, without_cache
 from truesource.lmtrain.data import pack

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from truesource.generator.piece_model import PieceInventory, PieceKind
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json
+from truesource.generator.interface.piece_model import PieceInventory, PieceKind
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
 
 PROBE = "a b"
 MARKER = "▁"  #: U+2581, which SentencePiece and the tokenisers trained here write for a space

@@ -12,11 +12,11 @@ from tokenizers.models import WordLevel
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import Objective, TokenScores
-from truesource.generator.piece_model import PieceTokenizer
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import Objective, TokenScores
+from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.cache import without_cache
 from truesource.lmtrain.data import Batch
 from truesource.lmtrain.decoding.decode import Alphabet
@@ -40,7 +40,7 @@ class _PieceModel(OpenVocabulary):
     """What both kinds share."""
 
     objective: Objective
-    has_hidden_states = True  #: see `truesource.generator.abilities`
+    has_hidden_states = True  #: see `truesource.generator.interface.abilities`
 
     def __init__(
         self,

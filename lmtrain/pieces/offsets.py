@@ -16,9 +16,9 @@ from tokenizers.decoders import WordPiece
 from tokenizers.models import WordLevel
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import Objective
-from truesource.grammar.arrays import BoolArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import BoolArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.pieces.word_aligner import Marks, Pieces
 from truesource.lmtrain.whole_words import parts_of

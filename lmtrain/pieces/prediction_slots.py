@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import TokenScores, assemble_scores
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.word_aligner import Pieces, WordAligner
 
 

@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import TokenScores, assemble_scores
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.lmtrain.data import by_length, pack
 from truesource.lmtrain.pieces.batch_scorer import OpenPredictor, log_probs_at, slot_log_probs
 from truesource.lmtrain.pieces.prediction_slots import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from truesource.generator.piece_model import PieceInventory, PieceText
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceInventory, PieceText
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.pieces.marking import PROBE, Entry, Marking, added_score, check_text, make_inventory, no_joining
 from truesource.lmtrain.pieces.sentencepiece_model import Algorithm, PieceType, SentencePieceModel
 

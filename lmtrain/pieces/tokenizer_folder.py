@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import STRICT, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, read_record
 
 #: classes of `transformers` that take ``tokenizer.json`` as it is; others change parts of it
 PLAIN = {"TokenizersBackend", "PreTrainedTokenizerFast"}

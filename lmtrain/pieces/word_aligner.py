@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, IntArray
 
 
 @dataclass(frozen=True)

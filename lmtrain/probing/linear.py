@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 WEIGHT_DECAYS = (1e-1, 1e-2, 1e-3, 1e-4)  #: strongest first
 ITERATIONS = 10  #: of L-BFGS between two looks at the dev part

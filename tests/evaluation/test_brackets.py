@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from truesource.evaluation.measures.brackets import Brackets, brackets, compare_brackets, punctuation
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text
 

@@ -20,7 +20,7 @@ from truesource.evaluation.measures.discrete_tests import (
 )
 from truesource.evaluation.measures.distances import distances
 from truesource.evaluation.measures.monte_carlo import holm, judged, p_value
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=2, max_size=8)
 

@@ -24,11 +24,11 @@ from truesource.evaluation.divergence import blocks
 from truesource.evaluation.divergence.compare import ModelDivergence, compare_distributions
 from truesource.evaluation.divergence.estimate import variance_ratio
 from truesource.evaluation.divergence.settings import BY
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 TOY = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")

@@ -16,8 +16,8 @@ from truesource.evaluation.divergence.cached import cache_truth
 from truesource.evaluation.divergence.compare import compare_distributions
 from truesource.evaluation.divergence.reverse import reverse_divergence
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TRUTH = PCFG.from_text("S -> S S 0.25 | a 0.5 | b 0.25")
 OTHER = PCFG.from_text("S -> S S 0.5 | a 0.25 | b 0.25")  #: the same strings, other probabilities

@@ -23,11 +23,11 @@ from truesource.evaluation.dynamics.compare import CurveSettings, learning_dynam
 from truesource.evaluation.pplu.compare import compare_pplu
 from truesource.evaluation.pplu.unigrams import oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import Objective, TokenScores
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import Objective, TokenScores
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()
 LAW = PCFG.from_text("S -> W S 0.4 | W 0.6\nW -> a 0.4 | b 0.3 | c 0.2 | d 0.1")

@@ -15,9 +15,9 @@ from truesource.evaluation.core.signature import digest_sentences, signature
 from truesource.evaluation.measures.correlation import correlations, r2_identity, r2_pearson, r2_released, spearman
 from truesource.evaluation.measures.paired import NothingToCompareError, Paired, pair
 from truesource.evaluation.measures.perplexity import perplexities, perplexity
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import TokenScores, assemble_scores
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import TokenScores, assemble_scores
+from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()
 VALUES = st.lists(st.tuples(st.integers(-8, 0), st.integers(-8, 0)), min_size=3, max_size=30)

@@ -36,7 +36,7 @@ from truesource.evaluation.naturalness.zipf_ranks import (
     true_law,
 )
 from truesource.evaluation.naturalness.zipf_ranks import expected_types as expected_words
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=7), min_size=1, max_size=12)
 COUNTS = st.lists(st.integers(0, 40), min_size=3, max_size=30)

@@ -14,11 +14,11 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import Objective
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import Objective
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TOY = PCFG.from_text("S -> S S 0.25 | A S 0.2 | a 0.3 | b 0.25\nA -> A A 0.2 | S A 0.1 | a 0.4 | c 0.3")
 EVERY = [list(s) for m in (1, 2, 3) for s in itertools.product("abc", repeat=m)]

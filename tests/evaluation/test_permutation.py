@@ -14,7 +14,7 @@ from truesource.evaluation.measures._kernels import permutation as kernels
 from truesource.evaluation.measures.integer_corpus import encode
 from truesource.evaluation.measures.monte_carlo import p_value
 from truesource.evaluation.measures.permutation import compare_words, permutation_tests, permuted_words
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 WORDS = st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=4), min_size=1, max_size=8)
 

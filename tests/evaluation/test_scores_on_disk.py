@@ -11,9 +11,9 @@ from truesource.evaluation.core import scores_on_disk as parts
 from truesource.evaluation.core.exact_bound import bound_records, sentence_records
 from truesource.evaluation.core.scores_on_disk import score_in_parts
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.parallel import Share
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Share
 
 GRAMMAR = PCFG.from_text("S -> S S 0.2 | a 0.5 | b 0.3")
 SENTENCES = [["a"], ["a", "b"], ["never-seen", "b"], ["b", "a", "a"], ["b"], ["a", "a"], ["b", "b", "a", "a"]]

@@ -26,12 +26,12 @@ from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.evaluation.pplu.compare import compare_pplu
 from truesource.evaluation.pplu.unigrams import oracle_unigram
 from truesource.generator.corpus import Corpus
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import Objective
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import Objective
 from truesource.generator.transforms import BlockShuffle, LengthShuffle, OddEven, Reversal, Transform
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 FRAME = ScoringFrame()
 LENGTHS = LengthRange(1, 4)

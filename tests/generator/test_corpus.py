@@ -21,9 +21,9 @@ from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.generator.shard_writer import Drawing
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
 
 RULES = [
     ("ROOT", ("NP-1", "@S-0"), 0.5),

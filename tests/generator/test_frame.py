@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import assemble_scores
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import assemble_scores
+from truesource.grammar.support.errors import InputError
 
 YES_NO, UNKNOWN = (True, False), ("token", "skip")
 FRAMES: list[ScoringFrame] = [ScoringFrame(*values) for values in itertools.product(YES_NO, YES_NO, UNKNOWN)]

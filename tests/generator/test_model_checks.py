@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.foreign_code import file_of
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, TokenScores, assemble_scores
-from truesource.generator.model_checks import checked_distributions, checked_scores
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import file_of
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, TokenScores, assemble_scores
+from truesource.generator.interface.model_checks import checked_distributions, checked_scores
+from truesource.grammar.support.errors import InputError
 
 FRAME = ScoringFrame()
 SENTENCES = [["a", "b"], ["a", "a"]]

@@ -15,8 +15,8 @@ from scipy import stats
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler, sample_treebank
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 # left recursion (S), a unary cycle of length two (S -> A -> S) and one of length one (B), ambiguity

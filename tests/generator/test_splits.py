@@ -21,10 +21,10 @@ from truesource.generator.plan import Columns, Plan, plan_shards, sentences_for
 from truesource.generator.sampler import Sampler
 from truesource.generator.shard_writer import Drawing
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
-from truesource.grammar.parallel import Share, Workers, run_each
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.parallel import Share, Workers, run_each
 
 LENGTHS = LengthRange(1, 5)
 GRAMMAR = """\

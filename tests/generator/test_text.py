@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from truesource.generator.text import read_sentences
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

@@ -28,9 +28,9 @@ from truesource.generator.transforms import (
     text_order,
 )
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.parallel import Workers
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Workers
 
 SEEDS = st.integers(0, 99)
 EVERY = st.one_of(

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar import unpacking
-from truesource.grammar.archives import BYTES, FLOATS, TEXT, ArrayKind, integers, read_arrays
-from truesource.grammar.errors import InputError
+from truesource.grammar.support import unpacking
+from truesource.grammar.support.archives import BYTES, FLOATS, TEXT, ArrayKind, integers, read_arrays
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_bytes, read_lines
 from truesource.grammar.tables import Kind, read_table, read_texts
-from truesource.grammar.unpacking import read_bytes, read_lines
 
 KINDS = {"rules": integers(3), "logp": FLOATS, "head": BYTES, "state": TEXT}
 ARRAYS: dict[str, Any] = {

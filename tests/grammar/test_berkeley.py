@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from random_grammars import WORDS, sentences, small_pcfgs
 from reference_inference import rules_of
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.formats import save_grammar
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 

@@ -14,10 +14,10 @@ from reference_inference import all_strings, conditioned_prefix, joint, length_m
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.cells import CellCharts
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.arrays import FloatArray
 
 Case = tuple[PCFG, list[list[str]]]
 SUIT, LIMIT = CellCharts.suit, CellCharts._limit

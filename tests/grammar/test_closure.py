@@ -12,10 +12,10 @@ from reference_inference import all_strings, derivations, expected, rules_of, sp
 from scipy.sparse import csr_matrix
 
 from truesource.grammar.diagnostics import derivational_entropy
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference import closure as module
 from truesource.grammar.inference.closure import closure, perron, reachable, solve
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 @given(small_pcfgs())

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.grammar.conventions import CONVENTIONS, NAMES, Name, without_headers
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import relative_frequency
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, Treebank
 

@@ -17,8 +17,8 @@ from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.coverage import coverage
 from truesource.grammar.cycles import left_recursion, unary_cycles
 from truesource.grammar.diagnostics import diagnose, require_consistent
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 HEALTHY = PCFG.from_text("S -> S S 0.3 | a 0.7")
 

@@ -12,7 +12,6 @@ from random_grammars import cases, length_ranges
 from reference_inference import derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.distributions import (
     Distributions,
     class_posteriors,
@@ -22,6 +21,7 @@ from truesource.grammar.inference.distributions import (
     next_token_summaries,
 )
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 Case = tuple[PCFG, list[list[str]]]

@@ -11,9 +11,9 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, derivations, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 def tempered_mass(pcfg: PCFG, power: complex, lengths: LengthRange) -> complex:

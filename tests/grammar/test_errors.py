@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import refuse_existing
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.locks import BusyError, exclusive
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.records import read_record
-from truesource.grammar.unpacking import read_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import refuse_existing
+from truesource.grammar.support.locks import BusyError, exclusive
+from truesource.grammar.support.records import read_record
+from truesource.grammar.support.unpacking import read_text
 
 
 def code_of(call: Any) -> str:

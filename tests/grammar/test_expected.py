@@ -14,11 +14,11 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, expected, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference import bigrams as bigrams_module
 from truesource.grammar.inference.bigrams import bigrams
 from truesource.grammar.inference.expected import expected_counts, unigram
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 LEAKING = PCFG.from_text("S -> S S 0.6 | A 0.1 | a 0.3\nA -> S 0.5 | b 0.5")
 KINDS = ("binary", "unary", "lexical")

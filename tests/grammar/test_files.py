@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from truesource.grammar import files
-from truesource.grammar.files import round_floats
+from truesource.grammar.support import files
+from truesource.grammar.support.files import round_floats
 
 
 def test_floats_are_rounded_to_twelve_significant_digits() -> None:

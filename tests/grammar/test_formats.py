@@ -21,12 +21,12 @@ from random_grammars import small_pcfgs
 from reference_inference import rules_of
 
 from truesource.grammar import formats
-from truesource.grammar.errors import InputError
 from truesource.grammar.formats import names, save_grammar, source_files
 from truesource.grammar.formats.earleyx import format_earleyx, parse_earleyx
 from truesource.grammar.formats.nltk import format_nltk, parse_nltk
 from truesource.grammar.formats.npz import ARRAYS
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.surface import surface
 
 TOY = PCFG.from_text("%label S ROOT\nS -> S S 0.3 | A 0.2 | 'a' 0.5\nA -> 'b' 0.4 | 'ü' 0.6")

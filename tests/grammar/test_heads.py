@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.treebank.heads import head_index, known_head
 from truesource.grammar.variants import Branching, parse_variant

@@ -13,9 +13,9 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import Rules, String, all_strings, derivations, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.height import capped_length_masses, capped_length_pmf, capped_log_prob, height_masses
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 def low_trees(rules: Rules, cap: int, longest: int) -> dict[str, dict[String, float]]:

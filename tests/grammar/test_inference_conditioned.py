@@ -13,8 +13,8 @@ from random_grammars import cases, length_ranges, small_pcfgs
 from reference_inference import all_strings, conditioned_prefix, joint, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")

@@ -25,8 +25,8 @@ from reference_inference import (
     total_mass,
 )
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 BRACKETS = PCFG.from_text("S -> S S 0.3 | a 0.7")

@@ -12,8 +12,8 @@ from random_grammars import cases
 from reference_inference import joint, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import SplitMerge, split_merge
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
@@ -19,6 +18,7 @@ from truesource.grammar.estimate.split_merge.lexicon import NEW_FORM, with_words
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.unknown import ANY, put_words, read_words, word_class, word_forms

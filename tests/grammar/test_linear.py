@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from random_grammars import cases, length_ranges, linear_pcfgs, small_pcfgs
 from reference_inference import all_strings, rules_of
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.rule_counts import expected_rule_counts
 from truesource.grammar.inference.charts import Leaves
 from truesource.grammar.inference.distributions import class_posteriors, masked_summaries, next_token_summaries
 from truesource.grammar.inference.linear_charts import LinearCharts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 LINEAR = cases(max_size=5, most=3, grammars=linear_pcfgs())

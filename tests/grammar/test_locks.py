@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from other_process import locked_elsewhere
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.locks import BusyError, exclusive, lock_file
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.locks import BusyError, exclusive, lock_file
 
 
 def names(folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Normalisation, signature
 from truesource.grammar.treebank.normalise import frequent_words, replace_unknown

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from other_process import locked_elsewhere
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import remove_leftovers, remove_leftovers_in, replace, write_text
-from truesource.grammar.outputs import claimed
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import remove_leftovers, remove_leftovers_in, replace, write_text
+from truesource.grammar.support.outputs import claimed
 
 
 def contents(folder: Path) -> dict[str, str]:

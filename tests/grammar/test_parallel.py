@@ -23,12 +23,12 @@ from distributed import Client
 
 from truesource.evaluation.core import scores_on_disk as parts
 from truesource.evaluation.core.scores_on_disk import score_in_parts
-from truesource.grammar import cluster
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
-from truesource.grammar.parallel import Share, Workers, run_each
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support import cluster
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.parallel import Share, Workers, run_each
 
 KINDS = ["processes", "dask"]
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ def test_ctrl_c_waits_for_no_item_and_leaves_nothing(kind: str, scheduler: Path,
     workers = "Workers(2)" if kind == "processes" else f"Workers(scheduler={str(scheduler)!r})"
     script = (
         "import parallel_tasks as tasks; from pathlib import Path\n"
-        "from truesource.grammar.parallel import run_each, Workers\n"
+        "from truesource.grammar.support.parallel import run_each, Workers\n"
         f"for _ in run_each(tasks.Held(Path.cwd()).call, range(60), {workers}): Path('begun').touch()"
     )
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from random_grammars import NAMES, WORDS, small_pcfgs
 from reference_inference import rules_of
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TOY = PCFG.from_text("S -> S S 0.3 | A 0.2 | a 0.5\nA -> b 0.4 | c 0.6")
 

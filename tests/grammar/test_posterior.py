@@ -14,9 +14,9 @@ from reference_inference import derivations, rules_of, tree_log_prob
 from reference_posterior import Reference, bottoms, nodes
 from scipy.stats import chisquare
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 CYCLES = PCFG.from_text(

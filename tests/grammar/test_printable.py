@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.printable import markdown, markdown_code, one_line, shortened, terminal, yaml_string
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import markdown, markdown_code, one_line, shortened, terminal, yaml_string
 
 ANY = st.text(st.characters(codec=None, categories=None))
 HOSTILE = ["\x1b[31m", "\x07", "\x9b31m", "a\u202eb", "\ud800", "\x00", "\r", "\ufffe", "\u2028"]

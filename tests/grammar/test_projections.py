@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.generator.sampler import sample_treebank
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
 from truesource.grammar.estimate.split_merge.project import n_levels, project
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 Rule = tuple[str, ...]

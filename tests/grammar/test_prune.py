@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from random_grammars import small_pcfgs
 
 from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import SplitMerge, split_merge
 from truesource.grammar.estimate.prune import prune
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 Rule = tuple[str, ...]

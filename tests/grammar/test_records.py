@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar import records, unpacking, yaml_nodes
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import (
+from truesource.grammar.support import records, unpacking, yaml_nodes
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import (
     STRICT,
     Count,
     FileName,

@@ -12,9 +12,9 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.removal import held_out_log_probs, removed_mass
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 @given(small_pcfgs(max_words=3), length_ranges(3), st.integers(0, 2**12))

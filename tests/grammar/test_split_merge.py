@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge import checkpoint, encode, trainer
@@ -29,7 +28,8 @@ from truesource.grammar.estimate.split_merge.smooth import smooth
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 from truesource.grammar.estimate.split_merge.split import split
 from truesource.grammar.pcfg import PCFG
-from truesource.grammar.progress import meter
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 
 QUICK = SplitMerge(cycles=2, em_split=6, em_merge=3, em_smooth=2)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.template.compiler import compile_template
 
 HEAD = """\

@@ -14,9 +14,9 @@ from random_grammars import WORDS, length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.token_classes import token_class
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 CLASSES = st.sets(st.sampled_from([*WORDS, "nothing"]))
 

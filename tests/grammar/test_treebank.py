@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank import Binarisation, Normalisation, Refusal, Treebank
 

@@ -17,9 +17,9 @@ from reference_inference import all_strings, length_mass, rules_of
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank.binarise import Binarisation, category
 from truesource.grammar.treebank.head_rules import HeadRules
 from truesource.grammar.variants import (

@@ -10,8 +10,8 @@ from hypothesis import given
 from random_grammars import cases, linear_pcfgs
 from reference_inference import best_log_prob, derivations, rules_of, tree_log_prob
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 Case = tuple[PCFG, list[list[str]]]
 CYCLES = PCFG.from_text(

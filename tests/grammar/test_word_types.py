@@ -13,7 +13,6 @@ from random_grammars import length_ranges, small_pcfgs
 from reference_inference import all_strings, length_mass, rules_of, total_mass
 
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference import occurrence
 from truesource.grammar.inference.word_types import (
     expected_types,
@@ -23,6 +22,7 @@ from truesource.grammar.inference.word_types import (
     types_per_length,
 )
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 LEAKING = PCFG.from_text("S -> S S 0.6 | A 0.1 | a 0.3\nA -> S 0.5 | b 0.5\nTRAP -> TRAP S 1.0")
 

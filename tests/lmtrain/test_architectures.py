@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures import names
 from truesource.lmtrain.architectures.adaptive.model import usual_cutoffs
 from truesource.lmtrain.architectures.states import RecurrentStates

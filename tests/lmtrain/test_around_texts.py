@@ -15,8 +15,8 @@ from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.unigram_em import uniform_scores
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.pieces.models import CausalPieceModel
 from truesource.lmtrain.quiet import no_bars

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.code import is_code, load_code
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.lmtrain.model_registry import model_settings, network_architecture
 from truesource.lmtrain.models import as_language_model
 from truesource.lmtrain.pieces.models import CausalPieceModel

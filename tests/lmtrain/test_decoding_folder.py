@@ -17,10 +17,10 @@ import pytest
 import yaml
 from saved_models import save_model
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
-from truesource.grammar.parallel import Share
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.parallel import Share
 from truesource.lmtrain.decoding import sample_builder
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 from truesource.lmtrain.decoding.sample_builder import make_samples

@@ -22,7 +22,7 @@ from enumerated_text import (
 )
 from scipy.stats import chisquare
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.decode import Alphabet, Samples, draw
 from truesource.lmtrain.decoding.settings import Decoding
 

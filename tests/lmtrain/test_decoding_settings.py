@@ -20,7 +20,7 @@ from transformers import (
     TypicalLogitsWarper,
 )
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding import truncation
 from truesource.lmtrain.decoding.settings import BEAMS, SAMPLING, Decoding
 from truesource.lmtrain.decoding.truncation import next_law, smallest_set

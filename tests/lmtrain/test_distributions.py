@@ -8,11 +8,11 @@ import torch
 
 from truesource.evaluation.divergence.cached import cache_truth
 from truesource.evaluation.divergence.compare import compare_distributions
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import DistributionModel
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names
 from truesource.lmtrain.tokenizer import WordVocabulary, build_tokenizer
 from truesource.lmtrain.word_models import CausalModel, MaskedModel

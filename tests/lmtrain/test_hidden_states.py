@@ -12,7 +12,7 @@ from saved_models import WORDS, save_model, save_piece_model
 from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings, network_architecture, settings_class
 from truesource.lmtrain.models import as_language_model, load_model
 from truesource.lmtrain.probing import hidden_states as module

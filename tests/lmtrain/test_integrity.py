@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.integrity import file_digests
 from truesource.lmtrain.model_registry import model_settings

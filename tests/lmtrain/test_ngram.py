@@ -15,9 +15,9 @@ from reference_ngrams import EOS, UNK, KneserNey, Mle, log_probs
 from scipy.stats import chisquare, ks_2samp
 
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel, assemble_scores
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import DistributionModel, assemble_scores
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, adjust, discounts
 from truesource.lmtrain.architectures.ngram.stream import read_stream
 from truesource.lmtrain.architectures.ngram.trie import count_ngrams

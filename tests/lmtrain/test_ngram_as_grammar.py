@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram import as_grammar as module
 from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
 from truesource.lmtrain.architectures.ngram.loading import make_ngram

@@ -24,11 +24,11 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.exact import exact_sum
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LanguageModel, assemble_scores
-from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LanguageModel, assemble_scores
+from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.loading import make_ngram
 from truesource.lmtrain.architectures.ngram.mass import log_mass
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel

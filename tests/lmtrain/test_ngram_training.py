@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.loading import load_ngram
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.config import ModelConfig, TrainConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.probing.linear import WEIGHT_DECAYS, LinearProbe, fit_linear
 
 pytestmark = pytest.mark.usefixtures("one_thread")

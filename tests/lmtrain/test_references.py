@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain import references
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.references import model_reference
 
 UNIFORM = """
 import numpy as np
-from truesource.generator.language_model import assemble_scores
+from truesource.generator.interface.language_model import assemble_scores
 
 class Uniform:
     name, objective, vocabulary = "uniform", "causal", ("a", "b")

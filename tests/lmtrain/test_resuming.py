@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings

@@ -17,7 +17,7 @@ import torch
 from stopping import contents
 from transformers import TrainerCallback
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.decoding.sample_builder import model_digest

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file
 from truesource.lmtrain.config import TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.lmtrain.model_registry import model_settings

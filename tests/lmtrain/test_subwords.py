@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import model_settings
 from truesource.lmtrain.pieces.marking import MARKER
 from truesource.lmtrain.subwords import SubwordVocabulary, build_subword_tokenizer, encoder_of, is_ours, make_tokenizer

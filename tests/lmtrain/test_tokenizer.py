@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.tokenizer import SPECIALS, WordVocabulary, build_tokenizer
 
 TEXT = [["b", "a", "b"], ["c", "a", "-LRB-"], ["``", "b"]]

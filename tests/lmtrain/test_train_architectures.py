@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.models import load_model

@@ -17,8 +17,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.loss_trainer import LossTrainer

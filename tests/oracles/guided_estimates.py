@@ -13,8 +13,8 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.estimators.estimate import Document, Estimate
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.piece_model import TokenisedModel
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 AB = toy_inventory(AB_PIECES)
 LONG_WORD = "abababa"  #: 80 cuts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 HOLD = """
 import sys
-from truesource.grammar.locks import exclusive
+from truesource.grammar.support.locks import exclusive
 with exclusive(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()

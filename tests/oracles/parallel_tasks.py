@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def square(x: int) -> int:

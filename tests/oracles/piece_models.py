@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from enumerated_cuts import log_sum
 
-from truesource.generator.piece_model import PieceInventory, PieceKind, PieceText
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceInventory, PieceKind, PieceText
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 MARKER = "▁"
 FIRST_NUMBER = 3  #: the model's number of the first piece; those below are special tokens

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective, TokenScores, assemble_scores
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores, assemble_scores
 
 END = "</s>"
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.generator.piece_model import IncrementalScorer
-from truesource.grammar.arrays import IntArray
+from truesource.generator.interface.piece_model import IncrementalScorer
+from truesource.grammar.support.arrays import IntArray
 
 
 def walked(scorer: IncrementalScorer, rows: Sequence[IntArray] | Sequence[Sequence[int]]) -> list[float]:

@@ -32,7 +32,7 @@ evaluation: {{divergence: {{sentences: 12, by: []}}}}
 """
 CODE = """
 import numpy as np
-from truesource.generator.language_model import assemble_scores
+from truesource.generator.interface.language_model import assemble_scores
 
 class Unigram:
     objective, vocabulary = "causal", None

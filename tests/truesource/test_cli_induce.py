@@ -11,8 +11,8 @@ import pytest
 from command_line import Command
 
 from truesource.chain.grammar.figures import spectrum_figure, substates_figure
-from truesource.grammar.files import round_floats
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.files import round_floats
 from truesource.grammar.treebank import Treebank
 
 TREES = """

@@ -11,8 +11,8 @@ from command_line import Command
 
 from truesource.chain.models.config import ModelEntry
 from truesource.experiment import execute, load_config
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TOY = """
 S -> NP VP 1.0

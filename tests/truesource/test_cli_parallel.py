@@ -14,8 +14,8 @@ from dask_cluster import PATIENT, dask_cluster
 
 from truesource.cli.main import main
 from truesource.generator.corpus import Corpus
-from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.files import digest_file
 
 ROOT = Path(__file__).parents[2]
 TRUESOURCE = [sys.executable, "-m", "truesource"]

@@ -14,8 +14,8 @@ import pytest
 from command_line import Command
 
 from truesource.evaluation.core.published import read_published, read_words
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 SHARED = os.environ.get("TRUESOURCE_SHARED_DATA")
 MASKED = "the <apostrophe>s dog\nToken: 0\n0.5\nToken: 1\n0.25\nToken: 2\n0.125\nno\nToken: 0\n1.0\n"

@@ -154,7 +154,7 @@ def test_parallel_corpora(here: Path, command: Command) -> None:
         ("mirror-VP+PP", True),
         ("zipf-1.5", False),
     ]
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     with pytest.raises(InputError, match="retells another"):
         Corpus.replay(mirrored.record, mirror, here / "again")

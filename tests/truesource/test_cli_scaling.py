@@ -23,8 +23,8 @@ from truesource.evaluation.scaling.cells import ScalingCell
 from truesource.evaluation.scaling.fits import fit_all
 from truesource.evaluation.scaling.losses import Losses
 from truesource.generator.corpus import Corpus
-from truesource.grammar.files import digest_file
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.files import digest_file
 from truesource.lmtrain.callbacks import Watch
 from truesource.lmtrain.loss_trainer import LossTrainer
 from truesource.sweep.config import load_sweep

@@ -13,7 +13,7 @@ import truesource
 from truesource.comparing.named import named_models
 from truesource.comparing.replicates import common_name, training_of
 from truesource.comparing.tables import comparison_table
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 TOY = truesource.PCFG.from_text("S -> a S 0.3 | b S 0.2 | a 0.3 | b 0.2")
 TEXT = [list(sentence) for sentence in ["a", "ba", "aab", "b", "ab", "aba", "bb", "abba", "aa", "bab", "a", "aaaa"]]

@@ -15,13 +15,13 @@ from tiny_run import BANK, prepare, run
 import truesource.evaluators
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import build_report, execute, load_config, plan
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 from truesource.run.evaluator import Evaluator
 
 TOY = {
     "settings.py": """
 from pydantic import Field
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 class CountSettings(Settings):
     sentences: int = Field(5, ge=1, description="Number of sentences to count.")
@@ -36,7 +36,7 @@ COUNT = Evaluator(
 """,
     "stage.py": """
 from toy_evaluator.settings import CountSettings
-from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 

@@ -13,9 +13,9 @@ from truesource.cli.sources import kind_of, named, read_source
 from truesource.experiment import execute, load_config
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.languages import languages
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.errors import InputError
 from truesource.run.config import RunConfig
 from truesource.sweep.config import load_sweep
 from truesource.sweep.run import grammar_of

@@ -15,8 +15,8 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
 from truesource.generator.corpus import Corpus
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.run.config import RunConfig
 

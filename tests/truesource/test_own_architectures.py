@@ -14,8 +14,8 @@ from tiny_run import prepare, run
 
 from truesource.chain.models.stage import inputs
 from truesource.experiment import load_config
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.run.folder import RunFolder
 from truesource.sweep.config import load_sweep

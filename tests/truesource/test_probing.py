@@ -18,8 +18,8 @@ from truesource.evaluation.probing.settings import Kind
 from truesource.evaluators.probing.measure import probe_model
 from truesource.evaluators.probing.settings import ProbingSettings
 from truesource.experiment import build_report, execute, load_config, plan
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

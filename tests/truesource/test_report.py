@@ -25,9 +25,9 @@ from truesource.generator.plan import Columns
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.diagnostics import diagnose
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
 from truesource.grammar.tree import Tree
 from truesource.lmtrain.times import write_times
 from truesource.report import figures, words

@@ -13,7 +13,7 @@ import pytest
 from tiny_run import BANK, run
 
 from truesource.experiment import build_report, load_config, plan
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 CONFIG = """\
 name: toy

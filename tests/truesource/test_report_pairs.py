@@ -15,8 +15,8 @@ from tiny_run import run
 
 from truesource.evaluators.pairs.figures import pairs_figure
 from truesource.experiment import build_report, load_config, plan
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
 
 CONFIG = """\
 name: toy

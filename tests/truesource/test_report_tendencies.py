@@ -29,8 +29,8 @@ from truesource.evaluators.tendencies.settings import TendenciesSettings
 from truesource.evaluators.tendencies.tables import MEASURES, starred
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -24,8 +24,8 @@ from truesource.evaluators.tokenisation.figures import (
 )
 from truesource.experiment import build_report, load_config, plan
 from truesource.grammar.embedded import data_folder
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_json
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,7 +12,7 @@ import pytest
 from tiny_run import prepare, run
 
 from truesource.experiment import load_config, plan
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"
 CONFIG = """\

@@ -15,7 +15,7 @@ from held_command import stopped_in_training
 from tiny_run import prepare, run
 
 from truesource.experiment import load_config, plan
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.report.finished_run import read_run
 
 GRAMMAR = "S -> 'a' S 0.3 | 'b' S 0.3 | 'a' 0.2 | 'c' 0.2\n"

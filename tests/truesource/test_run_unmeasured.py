@@ -10,7 +10,7 @@ import pytest
 
 from truesource.evaluators import EVALUATORS
 from truesource.experiment import execute, load_config
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.report.finished_run import read_run
 from truesource.report.unmeasured import unmeasured
 from truesource.run import runner

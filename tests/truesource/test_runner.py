@@ -21,9 +21,9 @@ from tiny_run import BANK
 from truesource.chain.treebank import stage as treebank
 from truesource.cli.main import main
 from truesource.experiment import execute, load_config
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import write_text
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_text
 from truesource.lmtrain.times import training_seconds
 from truesource.report.words import duration
 from truesource.run.folder import RunFolder

@@ -16,8 +16,8 @@ from truesource.chain.treebank.text import TreebankText
 from truesource.evaluators.treebank_baseline.budget import budget
 from truesource.evaluators.treebank_baseline.training import TextInMemory, best_state, equal_part
 from truesource.experiment import load_config, plan
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.treebank import Treebank
 from truesource.lmtrain.config import TrainConfig
 

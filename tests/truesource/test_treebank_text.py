@@ -16,8 +16,8 @@ from truesource.chain.treebank.text import TreebankText, text_of_file, write_tex
 from truesource.generator.sampler import sample_treebank
 from truesource.generator.text import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.treebank.splitting import hold_out
 

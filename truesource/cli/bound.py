@@ -13,8 +13,8 @@ from truesource.chain.lengths import length_condition
 from truesource.cli.console import echo
 from truesource.cli.options import Condition, Force, Json, Longest, Scheduler, Shard, SplitName, Workers
 from truesource.cli.settings import with_options
-from truesource.grammar.errors import InputError
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -120,7 +120,7 @@ def _bounds(
     from truesource.evaluation.core.exact_bound import bound_records
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluation.measures.bootstrap import FEWEST
-    from truesource.generator.frame import preset_frame
+    from truesource.generator.interface.frame import preset_frame
 
     pcfg, transform = grammar_of_text(corpus, grammar)
     if settings.causal:
@@ -163,8 +163,8 @@ def _scoring(
     from truesource.cli.claims import hold
     from truesource.evaluation.core.exact_bound import sentence_records
     from truesource.evaluation.core.scores_on_disk import score_in_parts
-    from truesource.grammar.parallel import Share
-    from truesource.grammar.parallel import Workers as Hands
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as Hands
 
     how: dict[str, Any] = {
         "causal": settings.causal,
@@ -186,7 +186,7 @@ def _scoring(
 def _say_impossible(pcfg: PCFG, records: Sequence[dict[str, Any]], condition: LengthRange | None) -> None:
     """Say on stderr which sentences have probability 0."""
     from truesource.evaluation.measures.paired import unknown_words, words_missing
-    from truesource.grammar.printable import list_lines
+    from truesource.grammar.support.printable import list_lines
 
     impossible = [number for number, record in enumerate(records, start=1) if not record["possible"]]
     if impossible:
@@ -204,7 +204,7 @@ def _published(path: Path, frame: str, vocabulary: frozenset[str] | None, files:
     """Print (and write) the perplexity of token scores that others have published."""
     from truesource.cli.output import json_of
     from truesource.evaluation.core.published import published_bound, read_published
-    from truesource.generator.frame import preset_frame
+    from truesource.generator.interface.frame import preset_frame
 
     scores = read_published(path)
     bound = published_bound(scores, frame=preset_frame(frame, scores.objective), vocabulary=vocabulary)

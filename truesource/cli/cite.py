@@ -80,9 +80,9 @@ def _source(subject: str) -> str:
     Raises:
         InputError: it is no grammar, language, corpus or run.
     """
-    from truesource.grammar.errors import InputError
     from truesource.grammar.languages import is_reference, languages, parse, reference
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
 
     if is_reference(subject):
         name, settings = parse(subject)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json, refuse_existing, remove_leftovers
-from truesource.grammar.locks import exclusive
-from truesource.grammar.outputs import Outputs, claimed
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, refuse_existing, remove_leftovers
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.outputs import Outputs, claimed
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus

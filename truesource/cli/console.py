@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from truesource.grammar.printable import shortened, terminal
+from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console

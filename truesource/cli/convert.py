@@ -12,7 +12,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Force, SplitName
 from truesource.cli.settings import option_name, with_options
 from truesource.grammar.formats import names
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.grammar.pcfg import PCFG
@@ -59,7 +59,7 @@ def command(
         convert_grammar(source, target, settings, force=force)
         return
     from truesource.cli.corpus_text import write_corpus
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     given = ", ".join(map(option_name, settings.model_dump(exclude_defaults=True)))
     if given:
@@ -98,8 +98,8 @@ def convert_grammar(source: Path, target: Path, settings: ConversionSettings, *,
 
 def _language_of_model(folder: Path, settings: ConversionSettings) -> PCFG:
     """The grammar of the n-gram model in a folder."""
-    from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
     from truesource.lmtrain.architectures.ngram.as_grammar import as_grammar
     from truesource.lmtrain.architectures.ngram.loading import NGRAM, load_ngram
     from truesource.lmtrain.loading import model_type_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from truesource.cli.console import echo
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binarised: bool, force: bool) -> None:
@@ -20,8 +20,8 @@ def write_corpus(source: Path, target: Path, split: str, *, symbols: bool, binar
     from truesource.cli.claims import claim_files
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import line_of
-    from truesource.grammar.files import atomic_path
-    from truesource.grammar.progress import meter
+    from truesource.grammar.support.files import atomic_path
+    from truesource.grammar.support.progress import meter
 
     claim_files(target, force=force)
     corpus = Corpus.load(source)

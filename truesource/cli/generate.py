@@ -35,7 +35,7 @@ def command(
     Example: truesource generate model/ -o samples/ -n 1000 --scheme nucleus --top-p 0.9
     """
     from truesource.cli.claims import claim_folder
-    from truesource.grammar.parallel import Share
+    from truesource.grammar.support.parallel import Share
 
     share = None if shard is None else Share.parse(shard)
     if share is None:

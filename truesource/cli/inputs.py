@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from truesource.chain.lengths import condition_text
 from truesource.cli.claims import opened
 from truesource.cli.console import echo
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion

@@ -40,9 +40,9 @@ def command(
     from truesource.cli.inputs import read_sentences
     from truesource.grammar.coverage import coverage
     from truesource.grammar.diagnostics import diagnose, is_serious
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import write_json
 
     claim_files(json, force=force)
     if text is None and lengths is not None:
@@ -91,7 +91,7 @@ def _cycles(what: str, symbols: int, groups: int, example: tuple[str, ...]) -> s
 
 
 def _show_coverage(seen: Coverage, lengths: LengthRange | None) -> None:
-    from truesource.grammar.printable import list_lines
+    from truesource.grammar.support.printable import list_lines
 
     words = ", ".join(f"{word} ({n:,})" for word, n in seen.unknown[:MOST])
     more = "" if seen.unknown_types <= MOST else ", ..."

@@ -10,7 +10,7 @@ import typer
 
 from truesource.cli.console import console, echo
 from truesource.cli.options import Force, Overrides
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.grammar.languages.shared.language import LanguageSettings

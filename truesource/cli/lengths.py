@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from truesource.cli.console import echo
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

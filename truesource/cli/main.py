@@ -9,8 +9,8 @@ from pathlib import Path
 
 from truesource.cli.failures import explain
 from truesource.cli.interrupts import INTERRUPTED, STOPPED, Interrupts, say
-from truesource.grammar.errors import InputError
-from truesource.grammar.printable import terminal
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import terminal
 
 FAILED = 2  #: exit code
 ExitCode = str | int | None  #: as `sys.exit` takes it

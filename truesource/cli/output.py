@@ -61,7 +61,7 @@ def json_of(records: object) -> Callable[[Path], None]:
     """Writes records as JSON."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.files import write_json
+        from truesource.grammar.support.files import write_json
 
         write_json(path, records)
 
@@ -72,7 +72,7 @@ def figure_of(draw: Callable[[], str]) -> Callable[[Path], None]:
     """Writes a figure, drawn only where it is asked for, as an SVG file."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.files import write_text
+        from truesource.grammar.support.files import write_text
         from truesource.report.figures import standalone
 
         write_text(path, standalone(draw()))
@@ -95,7 +95,7 @@ def csv_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
     """Writes tables of one kind as CSV."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.files import write_text
+        from truesource.grammar.support.files import write_text
         from truesource.report.table_files import csv_text
 
         write_text(path, csv_text(tables))
@@ -107,7 +107,7 @@ def latex_of(tables: Sequence[ReportTable]) -> Callable[[Path], None]:
     """Writes tables as LaTeX."""
 
     def write(path: Path) -> None:
-        from truesource.grammar.files import write_text
+        from truesource.grammar.support.files import write_text
         from truesource.report.table_files import latex_text
 
         write_text(path, latex_text(tables))

@@ -56,9 +56,9 @@ def command(
     from truesource.cli.claims import claim_files
     from truesource.evaluation.measures.brackets import compare_brackets
     from truesource.generator.text import read_sentences
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.files import write_text
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import write_text
 
     if gold is None and convention != "penn":
         raise InputError("--convention applies to the trees of --gold; add --gold or remove --convention")
@@ -86,7 +86,7 @@ class Parses:
 
     def report(self, longest: int | None) -> None:
         """Print which sentences have no tree."""
-        from truesource.grammar.printable import list_lines
+        from truesource.grammar.support.printable import list_lines
 
         for error in self.too_long:
             echo(f"{error}; its tree is ()", err=True)
@@ -99,10 +99,10 @@ class Parses:
 
 def parse_all(pcfg: PCFG, sentences: Sequence[list[str]], method: ParseMethod, longest: int | None) -> Parses:
     """The best trees of sentences of up to ``longest`` words."""
-    from truesource.grammar.errors import InputError
     from truesource.grammar.inference.batch import TooLongError
     from truesource.grammar.inference.posterior import tables
-    from truesource.grammar.progress import track
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.progress import track
 
     if method is not ParseMethod.VITERBI:
         tables(pcfg.exact)  # a grammar without unary closure fails here, not at every sentence
@@ -142,7 +142,7 @@ def best_tree(pcfg: PCFG, sentence: list[str], method: ParseMethod) -> Tree:
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
     from truesource.cli.inputs import show_reading
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
     from truesource.grammar.treebank import Normalisation, Treebank
 
     bank = Treebank.read(gold, Normalisation(convention=convention))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.cli.console import echo
-from truesource.grammar.outputs import Outputs
+from truesource.grammar.support.outputs import Outputs
 
 if TYPE_CHECKING:
     from truesource.grammar.conventions import Name
@@ -35,9 +35,9 @@ def reestimate(
 
     from truesource.grammar.diagnostics import require_consistent
     from truesource.grammar.estimate.inside_outside import inside_outside
-    from truesource.grammar.files import digest_json, write_json_lines
     from truesource.grammar.formats import save_grammar
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.files import digest_json, write_json_lines
 
     start = PCFG.load(start_from)
     known: Brackets | None = None

@@ -32,7 +32,7 @@ def command(
 def show(report: Path) -> None:
     """Print the table of a run and where its report is."""
     from truesource.cli.table import print_results
-    from truesource.grammar.records import read_record
+    from truesource.grammar.support.records import read_record
     from truesource.report.finished_run import COMPARISON
     from truesource.report.records import REMEDY, ComparedRow, ResultRow
     from truesource.report.replicates import summarised

@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from truesource.cli.sources import named
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., None])
 

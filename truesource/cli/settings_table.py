@@ -11,7 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.convert import ConversionSettings
 from truesource.cli.settings import option_name
 from truesource.evaluators import EVALUATORS
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding
 
 HEAD = """\

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from truesource.chain.lengths import condition_text, length_condition
 from truesource.cli.console import echo
 from truesource.grammar.conventions import without_headers
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import read_chunks
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_chunks
 
 if TYPE_CHECKING:
     from truesource.grammar.conditioning import LengthRange

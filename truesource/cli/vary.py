@@ -38,8 +38,8 @@ def command(
     """
     from truesource.cli.claims import claim_files
     from truesource.grammar.diagnostics import require_consistent
-    from truesource.grammar.files import write_json
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.files import write_json
     from truesource.grammar.variants import measure
     from truesource.grammar.variants.spec import file_names
 
@@ -80,7 +80,7 @@ def read_changes(texts: Sequence[str], heads: Path | None) -> list[Change]:
     Raises:
         InputError: a change or the file cannot be read, or none of the changes needs heads.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
     from truesource.grammar.treebank.head_rules import HeadRules
     from truesource.grammar.variants import parse_variant
 

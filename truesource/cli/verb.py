@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from truesource.grammar.printable import markdown
+from truesource.grammar.support.printable import markdown
 
 
 class Verb(TyperCommand):

@@ -12,7 +12,7 @@ from truesource.comparing.named import NamedModel, named_models
 from truesource.comparing.runs import is_run, read_runs
 from truesource.comparing.scoring import SharedText, score_models
 from truesource.evaluation.comparing.models import ModelScores
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.report.words import listed
 
 

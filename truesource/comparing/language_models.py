@@ -8,7 +8,7 @@ from truesource.comparing.compared import comparisons
 from truesource.comparing.scoring import SharedText
 from truesource.evaluation.comparing.comparison import ModelComparison
 from truesource.evaluation.comparing.models import ModelScores
-from truesource.generator.language_model import LanguageModel
+from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from truesource.comparing.replicates import Training, are_replicates, common_name, training_of
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.references import ModelReference, model_reference
 from truesource.lmtrain.training_record import model_name
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from truesource.grammar.files import digest_json
+from truesource.grammar.support.files import digest_json
 from truesource.lmtrain.training_record import FILE, read_training
 
 #: keys of ``training.json`` that say how the training went, or what it left, not what was asked for

@@ -17,8 +17,8 @@ from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.core.token_table import read_token_table
 from truesource.evaluation.measures.paired import Paired
 from truesource.evaluators.divergence.records import DivergenceRecord
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import Record, read_results
 from truesource.report.records import REMEDY
 

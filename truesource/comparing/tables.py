@@ -8,7 +8,7 @@ import numpy as np
 
 from truesource.evaluation.comparing.comparison import ModelComparison, ModelRow, PairedDifference
 from truesource.evaluation.core.signature import parts_of, signature
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.report.table import Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import count, listed
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.printable import terminal
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.printable import terminal
 from truesource.report import words
 
 FOLDER = Path(__file__).parent

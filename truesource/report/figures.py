@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.printable import shortened, terminal
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.printable import shortened, terminal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from truesource.chain.grammar.section import section as grammar
 from truesource.chain.models.section import section as training
 from truesource.chain.scores.section import result_table, tokens
 from truesource.chain.scores.section import section as scores
-from truesource.grammar.files import write_text
+from truesource.grammar.support.files import write_text
 from truesource.report import words
 from truesource.report.environment import FOLDER, render
 from truesource.report.finished_run import FinishedRun, read_run, whole_sentences

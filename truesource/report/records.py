@@ -7,7 +7,7 @@ from typing import Any, Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.records import STRICT, Count, FileName, InnerPath
+from truesource.grammar.support.records import STRICT, Count, FileName, InnerPath
 
 REMEDY = "delete it and run the experiment again"  #: a run passes over stages whose files are there
 

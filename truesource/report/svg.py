@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.report.records import REMEDY
 
 MOST_BYTES = 30_000_000

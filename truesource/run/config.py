@@ -14,9 +14,9 @@ from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.grammar.config import GrammarConfig
 from truesource.chain.models.config import ModelEntry
 from truesource.chain.treebank.config import TreebankConfig
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings
 from truesource.run.reading import read_settings
 
 S = TypeVar("S", bound=Settings)

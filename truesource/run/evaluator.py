@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.report.finished_run import FinishedRun

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from truesource.chain.models.config import ModelEntry, Replicate
-from truesource.grammar.errors import InputError
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import Settings
 from truesource.run.config import RunConfig
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
-    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.interface.language_model import LanguageModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.pcfg import PCFG
     from truesource.lmtrain.references import ModelReference

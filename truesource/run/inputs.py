@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.files import digest_file
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.files import digest_file
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

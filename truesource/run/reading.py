@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import parse_yaml, read_yaml
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import parse_yaml, read_yaml
 
 
 def read_settings(path: Path, overrides: list[str] | None = None) -> dict[str, Any]:

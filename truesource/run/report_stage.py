@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.files import digest_file, write_json
-from truesource.grammar.records import read_record
+from truesource.grammar.support.files import digest_file, write_json
+from truesource.grammar.support.records import read_record
 from truesource.report.finished_run import COMPARISON
 from truesource.report.page import write_page
 from truesource.report.records import REMEDY, ResultRow

@@ -12,10 +12,10 @@ from typing import Any
 
 from truesource.chain.models.stage import check_code
 from truesource.chain.stages import CHAIN
-from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.grammar.files import digest_json, remove_leftovers_in, write_json
-from truesource.grammar.locks import exclusive
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.files import digest_json, remove_leftovers_in, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.records import read_record
 from truesource.run.config import RunConfig
 from truesource.run.evaluator import Evaluator
 from truesource.run.folder import RunFolder
@@ -25,7 +25,7 @@ from truesource.run.report_stage import stages as report_stages
 from truesource.run.stage import Stage
 
 log = logging.getLogger("truesource")
-MISSING = "missing-ability"  #: of errors of `truesource.generator.abilities`: a model cannot do what an evaluator needs
+MISSING = "missing-ability"  #: code of errors of `generator.interface.abilities`
 
 
 def plan(config: RunConfig, evaluators: Sequence[Evaluator]) -> list[Stage]:

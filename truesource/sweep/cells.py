@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.locks import BusyError, exclusive
-from truesource.grammar.parallel import Share
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.locks import BusyError, exclusive
+from truesource.grammar.support.parallel import Share
+from truesource.grammar.support.records import read_record
 from truesource.report.words import duration
 from truesource.sweep.plan import Data, PlannedCell, cell_folder
 

@@ -13,7 +13,7 @@ from truesource.cli.options import Force, Json, Overrides, Runs, Shard
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from truesource.grammar.parallel import Share
+    from truesource.grammar.support.parallel import Share
     from truesource.sweep.cells import Failure
     from truesource.sweep.results import Sweep
 
@@ -39,8 +39,8 @@ def command(
     Example: truesource evaluate scaling data/scaling.yaml --set axes.seeds=[1,2,3]
     """
     from truesource.cli.claims import claim_files
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.parallel import Share
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.parallel import Share
 
     share = Share() if shard is None else Share.parse(shard)
     claim_files(json, force=force)
@@ -66,9 +66,9 @@ def command(
 
 def evaluated(folder: Path, json: Path | None, failures: Sequence[Failure], *, shared: bool) -> None:
     """Show and write the finished cells of a sweep; ``shared``: other jobs may be at work on the others."""
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.files import remove_leftovers_in, write_json
-    from truesource.grammar.locks import exclusive
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.files import remove_leftovers_in, write_json
+    from truesource.grammar.support.locks import exclusive
     from truesource.sweep.report import build_scaling_report
     from truesource.sweep.results import read_sweep
 

@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from truesource.chain.corpus.config import CorpusConfig
 from truesource.chain.models.config import ModelEntry
-from truesource.grammar.errors import InputError
-from truesource.grammar.records import explain, mistake
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import explain, mistake
+from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.run.named_grammar import LANGUAGE, reference_of
 from truesource.run.reading import read_settings

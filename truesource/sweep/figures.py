@@ -10,7 +10,7 @@ import numpy as np
 from truesource.evaluation.scaling.cells import TITLES, Axis
 from truesource.evaluation.scaling.fits import AxisFit
 from truesource.evaluation.scaling.losses import groups_of
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
 from truesource.report.words import listed
 from truesource.sweep.results import Sweep

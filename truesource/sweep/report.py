@@ -8,7 +8,7 @@ from pathlib import Path
 from truesource.evaluation.core.signature import signature
 from truesource.evaluation.scaling.cells import TITLES
 from truesource.evaluation.scaling.fits import AxisFit
-from truesource.grammar.files import write_text
+from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
 from truesource.report.figures import standalone
 from truesource.report.words import count, listed

@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import remove_leftovers_in, write_json
-from truesource.grammar.locks import exclusive
-from truesource.grammar.parallel import Share
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import remove_leftovers_in, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.parallel import Share
 from truesource.run.named_grammar import grammar_at
 from truesource.sweep.cells import Failure, strangers, train_cells
 from truesource.sweep.config import EmbeddedGrammar, SweepConfig
@@ -100,7 +100,7 @@ def _corpus(config: SweepConfig, base: Path, folder: Path, pcfg: PCFG) -> Corpus
     from truesource.generator.corpus_builder import make_corpus
     from truesource.generator.plan import Columns, Plan
     from truesource.grammar.diagnostics import require_consistent
-    from truesource.grammar.parallel import Workers
+    from truesource.grammar.support.parallel import Workers
 
     require_consistent(pcfg)
     asked = config.corpus

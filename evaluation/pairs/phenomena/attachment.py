@@ -14,8 +14,8 @@ from truesource.evaluation.pairs.phenomenon import Phenomenon
 from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence
 from truesource.evaluation.pairs.settings import MOVED, SURE, PairSettings
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
-from truesource.grammar.arrays import IntArray
 from truesource.grammar.inference.posterior import Posterior
+from truesource.grammar.support.arrays import IntArray
 
 VERBS = ("VB", "VBD", "VBZ", "VBP", "VBN", "VBG")
 NOUNS = ("NN", "NNS", "NNP", "NNPS")

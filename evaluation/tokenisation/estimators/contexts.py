@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Literal
 from scipy.stats import norm, t
 
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import PieceText
-from truesource.grammar.arrays import IntArray
+from truesource.generator.interface.piece_model import PieceText
+from truesource.grammar.support.arrays import IntArray
 
 TAIL = 0.025  #: beyond either end of an interval
 

@@ -18,9 +18,9 @@ from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import WithinWindow, check_window, reader
-from truesource.generator.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
-from truesource.grammar.arrays import IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import IncrementalScorer, LatticeScorer, TokenisedModel
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 
 CHUNK = 1024  #: pairs of a context and an arc in one call of the model
 FORGET = 1024  #: new contexts after which those no longer needed are forgotten

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.generator.piece_model import IncrementalScorer
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.piece_model import IncrementalScorer
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def unique_pairs(one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from truesource.evaluation.tokenisation.estimators.estimate import Document
 from truesource.evaluation.tokenisation.estimators.weights import log_sum
 from truesource.evaluation.tokenisation.window import check_window, most_pieces
-from truesource.generator.piece_model import TokenisedModel
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True)

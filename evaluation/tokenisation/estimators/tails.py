@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from truesource.evaluation.tokenisation.lattice import Lattice
 from truesource.evaluation.tokenisation.marginal import forward
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 LEAST_MASS = 1e-6  #: of unlisted segmentations; masses are found by subtraction, which leaves some ten digits of this
 ROUNDING = 1e-15  #: what subtraction may leave of a mass, as a share of all that leads to a position

@@ -13,8 +13,8 @@ from truesource.evaluation.tokenisation.estimators.rows import extend, unique_pa
 from truesource.evaluation.tokenisation.estimators.segmentations import check_numbers
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.window import reader
-from truesource.generator.piece_model import TokenisedModel
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.piece_model import TokenisedModel
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 
 
 @dataclass(frozen=True)

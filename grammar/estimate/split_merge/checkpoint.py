@@ -11,12 +11,12 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.archives import FLOATS, TEXT, read_arrays
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
-from truesource.grammar.files import atomic_path
-from truesource.grammar.records import STRICT, Count, Positive, decode_record
+from truesource.grammar.support.archives import FLOATS, TEXT, read_arrays
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path
+from truesource.grammar.support.records import STRICT, Count, Positive, decode_record
 
 NAME = "split-merge.npz"
 _WHAT, _REMEDY = "the checkpoint", "delete it to start again"

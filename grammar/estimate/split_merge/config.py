@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.estimate.rules import RuleTable, rule_key
 from truesource.grammar.estimate.split_merge.schedule import schedule
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree
 
 CHUNK_TOKENS = 100_000  #: tokens per forest; bounds the memory of the E-step, and what one thread takes at a time

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge._kernels.arrays import ForestNodes
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.support.arrays import FloatArray
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.estep import expected_entries
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
 from truesource.grammar.tree import Tree
 from truesource.grammar.unknown import ANY, word_class
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.estep import expected_entries, inside
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 
 def pair_shares(rules: SparseRules, counts: FloatArray) -> FloatArray:

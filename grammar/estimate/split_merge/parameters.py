@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.rules import RuleTable
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: Substates of a label: its number for a leaf, a pair for a split that was kept.
 SplitTree = int | list["SplitTree"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.split_merge.parameters import SplitTree
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 def n_levels(pcfg: PCFG) -> int:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from truesource.grammar.arrays import BoolArray, FloatArray, IntArray
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.prune import pruning_cost
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 from truesource.grammar.inference.closure import perron
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray, FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.parameters import Parameters, SplitTree
+from truesource.grammar.support.arrays import FloatArray
 
 
 def smooth(parameters: Parameters, rules: float, lexicon: float) -> Parameters:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.estimate.split_merge._kernels.arrays import Entries
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
 from truesource.grammar.estimate.split_merge.smooth import substates
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 #: Smaller probabilities are dormant after an M-step. Their expected counts, together, are below the number of
 #: rules times the number of tokens times this, so the passes over the trees leave them out of the likelihood; but

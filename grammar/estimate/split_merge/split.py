@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.parameters import Layout, Parameters, SplitTree
+from truesource.grammar.support.arrays import FloatArray
 
 
 def split(parameters: Parameters, noise: float, generator: np.random.Generator) -> Parameters:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate.rules import RuleTable, binary_trees
 from truesource.grammar.estimate.split_merge import checkpoint as checkpoints
 from truesource.grammar.estimate.split_merge.config import SplitMerge
@@ -23,8 +22,9 @@ from truesource.grammar.estimate.split_merge.result import Induced, filter_cost,
 from truesource.grammar.estimate.split_merge.sparse import SparseRules
 from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.estimate.split_merge.word_classes import RareWordClasses
-from truesource.grammar.files import digest_json, round_floats
-from truesource.grammar.progress import meter
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, round_floats
+from truesource.grammar.support.progress import meter
 from truesource.grammar.tree import Tree
 
 log = logging.getLogger("truesource.grammar")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray
 from truesource.grammar.estimate.split_merge.config import SplitMerge
 from truesource.grammar.estimate.split_merge.encode import Forest
 from truesource.grammar.estimate.split_merge.estep import Likelihood, expected_entries, likelihood
@@ -15,7 +14,8 @@ from truesource.grammar.estimate.split_merge.merge import merge
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.sparse import SparseRules, Weight
 from truesource.grammar.estimate.split_merge.split import split
-from truesource.grammar.progress import Meter
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.progress import Meter
 
 PHASES = ("split", "merge", "smooth")
 SMALLEST = 1e-36  #: probabilities below are taken as zero in training; those above may still grow

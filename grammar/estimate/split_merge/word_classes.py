@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.traverse import no_garbage_collection
 from truesource.grammar.unknown import ANY, SCHEME, map_words, word_class, word_forms

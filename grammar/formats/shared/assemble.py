@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array
-from truesource.grammar.errors import InputError
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import FloatArray, Int32Array
+from truesource.grammar.support.errors import InputError
 
 log = logging.getLogger("truesource.grammar")
 Tables = list[tuple[Int32Array, FloatArray]]

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.arrays import Int32Array
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path
 from truesource.grammar.formats.shared.berkeley_files import START, target_files
 from truesource.grammar.formats.shared.unclose import is_closed
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path
 
 
 def state_names(pcfg: GrammarRules) -> list[tuple[str, int]]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, write_text
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.unpacking import read_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, write_text
+from truesource.grammar.support.unpacking import read_text
 
 
 @dataclass

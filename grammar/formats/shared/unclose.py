@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 EXACT = 1e-9  #: relative difference between a rule and the chain that made it
 PROPER = 1e-6  #: how far from one a row may sum and count as right

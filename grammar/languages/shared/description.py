@@ -10,8 +10,8 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic.fields import FieldInfo
 
 from truesource.grammar.languages.shared.language import LanguageSettings
-from truesource.grammar.records import plain_number
-from truesource.grammar.settings import written
+from truesource.grammar.support.records import plain_number
+from truesource.grammar.support.settings import written
 
 _AUTHORS = re.compile(r"(?P<authors>[^()]+) \((?P<year>\d{4})\)")
 

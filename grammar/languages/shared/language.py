@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, PlainSerializer
 
 from truesource.grammar.rules import GrammarRules
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 LARGEST = 2_000_000  #: rules of a language; one of so many takes up to 3 GiB while it is built
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, Cache, GPT2Config, GPT2Model, GPT2PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.adaptive.settings import AdaptiveSettings
 from truesource.lmtrain.architectures.base import NetworkArchitecture
 from truesource.lmtrain.heads import TargetHead

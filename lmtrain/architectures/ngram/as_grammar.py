@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import IntArray
 from truesource.grammar.automaton import Automaton
-from truesource.grammar.errors import InputError
 from truesource.grammar.languages.shared.language import LARGEST
 from truesource.grammar.rules import GrammarRules
+from truesource.grammar.support.arrays import IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.word_model import NgramModel
 from truesource.lmtrain.tokenizer import UNK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from truesource.grammar.printable import markdown
+from truesource.grammar.support.printable import markdown
 from truesource.lmtrain.tokenizer import BOS, EOS, UNK
 
 _ESTIMATES = {

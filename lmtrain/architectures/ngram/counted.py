@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerFast
 
-from truesource.generator.language_model import Objective
-from truesource.grammar.arrays import FloatArray, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.reading import Reader
 from truesource.lmtrain.architectures.ngram.smoothing import Smoothing, estimate
 from truesource.lmtrain.architectures.ngram.stepper import NgramStepper

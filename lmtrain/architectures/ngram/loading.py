@@ -7,8 +7,8 @@ from typing import get_args
 
 from transformers import PreTrainedTokenizerFast
 
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.architectures.ngram.piece_model import NgramPieceModel
 from truesource.lmtrain.architectures.ngram.smoothing import Smoothing
 from truesource.lmtrain.architectures.ngram.storage import FILE as COUNTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from truesource.grammar.arrays import BoolArray, FloatArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray
 from truesource.lmtrain.architectures.ngram.smoothing import NgramEstimate
 
 

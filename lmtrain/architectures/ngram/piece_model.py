@@ -9,10 +9,10 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import Rows
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import TokenScores
-from truesource.generator.piece_model import PieceTokenizer
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import TokenScores
+from truesource.generator.interface.piece_model import PieceTokenizer
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.lmtrain.architectures.ngram.counted import CountedModel
 from truesource.lmtrain.architectures.ngram.incremental_scorer import NgramScorer
 from truesource.lmtrain.architectures.ngram.mass import log_mass
@@ -28,9 +28,10 @@ from truesource.lmtrain.tokenizer import SPECIALS
 
 
 class NgramPieceModel(CountedModel, OpenVocabulary):
-    """A model of each piece given the N - 1 tokens before it; a `truesource.generator.piece_model.TokenisedModel`.
+    """A model of each piece given the N - 1 tokens before it.
 
-    Nothing is given to ``<unk>`` or any other special token but the end.
+    It is a `truesource.generator.interface.piece_model.TokenisedModel`. Nothing is given to ``<unk>`` or any other
+    special token but the end.
 
     Args:
         trie: counts, as `truesource.lmtrain.architectures.ngram.smoothing.adjust` left them.

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
 from truesource.lmtrain.architectures.ngram.trie import Trie
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from truesource.grammar.arrays import IntArray
+from truesource.grammar.support.arrays import IntArray
 from truesource.lmtrain.architectures.ngram.reading import Reader
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.grammar.archives import ArrayKind, integers, read_arrays
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path
+from truesource.grammar.support.archives import ArrayKind, integers, read_arrays
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path
 from truesource.lmtrain.architectures.ngram.smoothing import NgramEstimate
 from truesource.lmtrain.architectures.ngram.trie import Trie
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from truesource.generator.encoded_sentences import CodedSentences, Rows
-from truesource.grammar.arrays import Int32Array, IntArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.encoding import encode_rows
 from truesource.lmtrain.tokenizer import Encoder
 

@@ -14,8 +14,8 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from truesource.generator.encoded_sentences import CodedSentences
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import atomic_path, write_json, write_text
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, write_json, write_text
 from truesource.lmtrain.architectures.ngram._kernels import estimate as kernels
 from truesource.lmtrain.architectures.ngram.card import model_card
 from truesource.lmtrain.architectures.ngram.counted import CountedModel

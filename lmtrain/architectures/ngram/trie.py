@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from truesource.grammar.arrays import Int32Array
-from truesource.grammar.errors import InputError
-from truesource.grammar.progress import meter
+from truesource.grammar.support.arrays import Int32Array
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.progress import meter
 from truesource.lmtrain.architectures.ngram._kernels import count as kernels
 from truesource.lmtrain.architectures.ngram.stream import Stream
 

@@ -13,10 +13,10 @@ import pytest
 from truesource.evaluation.baseline.compare import GRAMMAR, score_on_text
 from truesource.evaluation.core.alone import score_alone
 from truesource.evaluation.core.oracle import Oracle
-from truesource.generator.frame import ScoringFrame, preset_frame
-from truesource.generator.language_model import Objective, TokenScores, assemble_scores
-from truesource.grammar.errors import InputError, NothingToMeasureError
+from truesource.generator.interface.frame import ScoringFrame, preset_frame
+from truesource.generator.interface.language_model import Objective, TokenScores, assemble_scores
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 GRAMMAR_OF_TEXT = PCFG.from_text("S -> A S 0.5 | A 0.5\nA -> 'a' 0.5 | 'b' 0.3 | 'c' 0.2")
 

@@ -18,9 +18,9 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.core.signature import parts_of
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.evaluation.measures.paired import NothingToCompareError
-from truesource.generator.language_model import LanguageModel
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.language_model import LanguageModel
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 TOY = PCFG.from_text("S -> A S 0.3 | B S 0.2 | a 0.3 | b 0.2\nA -> a 1\nB -> b 1")  #: words are independent, and S ends
 TEXT = [list(sentence) for sentence in ["a", "ba", "aab", "b", "ab", "aba", "bb", "abba", "aa", "bab", "a", "aaaa"]]

@@ -33,11 +33,11 @@ from truesource.evaluation.dynamics.settings import CurveSettings
 from truesource.evaluation.dynamics.table import Dynamics, LearningCurves
 from truesource.evaluation.measures.bootstrap import REPLICATES
 from truesource.generator.corpus import Corpus
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import LogDistributions, Objective, TokenScores
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import LogDistributions, Objective, TokenScores
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 # words of several tags, a unary chain, and a symbol that binarisation made

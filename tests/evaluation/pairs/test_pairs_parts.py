@@ -31,7 +31,7 @@ from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSent
 from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluation.pairs.sums import COLUMNS, by_source, measures, pair_sums
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_text
 

@@ -16,9 +16,9 @@ from random_grammars import small_pcfgs
 from reference_inference import all_strings, derivations, rules_of
 
 from truesource.evaluation.pairs.word_posteriors import WordPosteriors
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 
 def check(pcfg: PCFG, words: Sequence[str], at: int, begin: int, end: int) -> None:

@@ -18,10 +18,10 @@ from truesource.evaluation.pplu.compare import UnigramPerplexity, compare_pplu
 from truesource.evaluation.pplu.rankings import rank_sentences
 from truesource.evaluation.pplu.splitting import random_split, sense_grammar, sense_split
 from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 RANGE = LengthRange(2, 5)
 SMALL = "S -> A S 0.5 | A 0.5\nA -> a 0.5 | b 0.25 | c 0.25"

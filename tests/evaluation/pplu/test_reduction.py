@@ -12,10 +12,10 @@ from toy_models import Table
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pplu.reduction import halving, reduce_vocabulary
 from truesource.evaluation.pplu.unigrams import END, UnigramModel, oracle_unigram
-from truesource.generator.frame import ScoringFrame
+from truesource.generator.interface.frame import ScoringFrame
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 MODEL = Table(
     {

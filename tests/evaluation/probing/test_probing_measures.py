@@ -32,7 +32,7 @@ from truesource.evaluation.probing.measures import (
     probe_measures,
 )
 from truesource.evaluation.probing.splits import ProbingSplit, split
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.probing.linear import fit_linear
 
 RNG = np.random.default_rng(8)

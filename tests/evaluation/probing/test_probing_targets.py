@@ -16,9 +16,9 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.probing.spans import NONE, constituents, span_posterior, span_targets
 from truesource.evaluation.probing.targets import word_targets
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 TOY = PCFG.from_text("""\

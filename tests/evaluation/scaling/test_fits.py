@@ -14,7 +14,7 @@ from truesource.evaluation.scaling.joint import fit_joint
 from truesource.evaluation.scaling.losses import Losses, resample
 from truesource.evaluation.scaling.power_law import fit_power_law, lack_of_fit
 from truesource.evaluation.scaling.scatter import draw, scatter_of
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 X = np.array([1e3, 3e3, 1e4, 3e4, 1e5])
 TRUTH = 4.2  #: nats a token

@@ -16,7 +16,7 @@ from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.shares import stopwords_among
 from truesource.evaluation.tendencies.two_samples import gap_at_equal_lengths, type_tests
 from truesource.evaluation.tendencies.type_token import fit_heaps, type_counts
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 FAST = TendencySettings({"stopwords": lambda words: stopwords_among(words, ["0", "1"])}, permutations=99, draws=199)
 

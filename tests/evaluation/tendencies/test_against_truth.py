@@ -16,8 +16,8 @@ from truesource.evaluation.tendencies.settings import TendencySettings
 from truesource.evaluation.tendencies.shares import stopwords_among, symbols
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 CLASSES = {"stopwords": lambda words: stopwords_among(words, ["the", "a", "in", "with"]), "symbols": symbols}
 FAST = TendencySettings(CLASSES, chance=39, draws=199)

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from truesource.evaluation.tendencies.rank_frequency import by_own_rank, by_rank_of, fit_infinite, rank_frequency
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def test_ranks() -> None:

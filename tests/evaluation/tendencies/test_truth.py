@@ -16,8 +16,8 @@ from truesource.evaluation.tendencies.shares import is_symbol, shares, stopwords
 from truesource.evaluation.tendencies.truth import Truth
 from truesource.evaluation.tendencies.type_token import types_by_sentence
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
 
 RANGE = LengthRange(3, 6)
 CLASS = ("the", "a", "with")

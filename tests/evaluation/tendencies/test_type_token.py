@@ -24,7 +24,7 @@ from truesource.evaluation.tendencies.type_token import (
     type_counts,
     types_by_sentence,
 )
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=10)
 

@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.marginal import (
     log_partition,
     partition_and_entropy,
 )
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def pieces_of(words: Counter[str], n: int, seed: int) -> dict[str, float]:

@@ -18,8 +18,8 @@ from truesource.evaluation.tokenisation.run_estimators import seed_of
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.token_scores import token_log_probs
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -16,7 +16,7 @@ from truesource.evaluation.tokenisation.documents import documents
 from truesource.evaluation.tokenisation.results import DOUBLE
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -17,8 +17,8 @@ from truesource.evaluation.tokenisation.equal_cost import cost_ladder, equal_cos
 from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -31,12 +31,12 @@ from truesource.evaluation.tokenisation.respelling import respell
 from truesource.evaluation.tokenisation.results import Evaluation
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.piece_model import IncrementalScorer, PieceInventory
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.piece_model import IncrementalScorer, PieceInventory
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import FloatArray, IntArray
+from truesource.grammar.support.errors import InputError
 
 GRAMMAR = PCFG.from_text(
     "S -> A B 0.5 | A S 0.25 | S B 0.25\nA -> ab 0.5 | cd 0.25 | ef 0.25\nB -> cd 0.75 | gh 0.25", start="S"

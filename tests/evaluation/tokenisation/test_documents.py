@@ -11,7 +11,7 @@ from piece_models import AB_PIECES, ToyPieceModel, toy_inventory
 
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Unreadable, documents, fitting
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -20,7 +20,7 @@ from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.sampling import sample
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.without_replacement import sample_distinct
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -26,7 +26,7 @@ from truesource.evaluation.tokenisation.estimators.exact import (
     remembers_all,
 )
 from truesource.evaluation.tokenisation.settings import EstimatorSettings
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from truesource.evaluation.tokenisation._kernels.lattice import _place
 from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.lattice import Lattice
-from truesource.generator.piece_model import PieceInventory
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.piece_model import PieceInventory
+from truesource.grammar.support.errors import InputError
 
 words = st.text("abc", min_size=1, max_size=4)
 vocabularies = st.dictionaries(words, st.floats(-20.0, 1.0), min_size=1, max_size=12)

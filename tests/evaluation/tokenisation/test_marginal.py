@@ -23,7 +23,7 @@ from truesource.evaluation.tokenisation.marginal import (
     log_partition,
     partition_and_entropy,
 )
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 TEMPERATURES = (0.0, 0.1, 0.3, 1.0, 2.0, 50.0)
 words = st.text("abc", min_size=2, max_size=4)

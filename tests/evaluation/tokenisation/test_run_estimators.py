@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation.builder import LatticeBuilder
 from truesource.evaluation.tokenisation.documents import Documents, documents, fitting
 from truesource.evaluation.tokenisation.run_estimators import evaluate_documents, evaluate_runs, seed_of
 from truesource.evaluation.tokenisation.settings import EstimatorRun, EstimatorSettings
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 TEXTS = ["abab ba", "a  b", "aba", "xyz", "bab ab"]

@@ -14,7 +14,7 @@ from truesource.evaluation.tokenisation._kernels import paths as kernels
 from truesource.evaluation.tokenisation.n_best import n_best
 from truesource.evaluation.tokenisation.proposal import Proposal, kernel_seed
 from truesource.evaluation.tokenisation.sampling import sample
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 AB = inventory(AB_SCORES)
 

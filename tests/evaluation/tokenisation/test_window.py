@@ -33,7 +33,7 @@ from truesource.evaluation.tokenisation.window import (
     longest_segmentation,
 )
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 INVENTORY = toy_inventory(AB_PIECES)
 BUILDER = LatticeBuilder(INVENTORY)

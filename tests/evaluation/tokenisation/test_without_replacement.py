@@ -22,7 +22,7 @@ from truesource.evaluation.tokenisation.without_replacement import (
     log_inclusion,
     sample_distinct,
 )
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 AB = inventory(AB_SCORES)
 METHODS: tuple[Method, Method] = ("top-down", "race")

@@ -22,8 +22,8 @@ from truesource.evaluation.tokenisation.settings import EstimatorSettings
 from truesource.evaluation.tokenisation.word_table import word_surprisals
 from truesource.evaluation.tokenisation.words import canonical_log_probs, word_log_probs
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
 
 ALL = EstimatorSettings(candidates=100, particles=10**4)
 NETWORK = ToyPieceModel(AB, order=None, seed=2)

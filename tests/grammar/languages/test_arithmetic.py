@@ -15,10 +15,10 @@ from reference_inference import all_strings, rules_of
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.languages.arithmetic import ArithmeticSettings
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 SETTINGS = ArithmeticSettings(add=0.25, multiply=0.35, bracket=0.2, digits=1, variables=1)

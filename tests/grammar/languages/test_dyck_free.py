@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.errors import InputError
 
 
 def nested_pairs(sentence: tuple[str, ...]) -> int | None:

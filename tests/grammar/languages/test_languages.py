@@ -8,11 +8,11 @@ import annotated_types
 import numpy as np
 import pytest
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.languages import is_reference, languages, parse, presets, reference
 from truesource.grammar.languages.shared.description import parameters
 from truesource.grammar.languages.shared.language import LARGEST
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.errors import InputError
 
 NAMES = [*languages(), *presets()]
 

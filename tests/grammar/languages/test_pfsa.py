@@ -12,9 +12,9 @@ from scipy.stats import chisquare, kstest, norm
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.errors import InputError
 from truesource.grammar.languages.pfsa import PfsaSettings, automaton
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.errors import InputError
 
 TOPOLOGY = st.sampled_from(["random", "ring", "banded"])
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of
 from scipy import stats
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.errors import InputError
 
 seeds = st.integers(0, 2**32 - 1)
 

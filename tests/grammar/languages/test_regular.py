@@ -11,9 +11,9 @@ import pytest
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.errors import InputError
 from truesource.grammar.languages.regular import RegularSettings
 from truesource.grammar.pcfg import language
+from truesource.grammar.support.errors import InputError
 
 
 def odd_ones_then_odd_zeros(x: str) -> bool:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.entropy import derivational_entropy
 from truesource.grammar.languages.switches import STEMS, SwitchesSettings, phrases, stem
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
 ALL = ["".join(digits) for digits in itertools.product("01", repeat=6)]

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, kstest
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.languages.zipf_pcfg import ZipfPcfgSettings
 from truesource.grammar.pcfg import PCFG, language
+from truesource.grammar.support.errors import InputError
 
 SHARES = st.sampled_from([0.0, 0.3, 1.0])
 CHOICES = st.fixed_dictionaries(

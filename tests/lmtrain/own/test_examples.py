@@ -11,8 +11,8 @@ import pytest
 import torch
 from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.code import load_code
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.probing.hidden_states import hidden_states

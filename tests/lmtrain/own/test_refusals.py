@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from own_code import EXAMPLES, SENTENCES, STEPS, trained
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.model_registry import completed, model_settings
 from truesource.lmtrain.models import load_folder, load_model
 from truesource.lmtrain.own.architecture import try_out

@@ -16,8 +16,8 @@ from own_code import EXAMPLES, SENTENCES, STEPS, Source, trained
 from safetensors.torch import load_file
 from walked_texts import walked
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.flops import training_cost
 from truesource.lmtrain.model_registry import completed, model_settings
 from truesource.lmtrain.models import load_model

@@ -16,9 +16,9 @@ from truesource.cli.settings import with_options
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
     from truesource.generator.plan import Plan
-    from truesource.grammar.parallel import Share
-    from truesource.grammar.parallel import Workers as AtWork
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
 
 
 @with_options(SampleSettings)
@@ -54,9 +54,9 @@ def command(
     from truesource.cli.claims import claim_files, claim_folder
     from truesource.generator.corpus import Corpus
     from truesource.generator.corpus_builder import make_corpus
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.parallel import Share
-    from truesource.grammar.parallel import Workers as AtWork
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
 
     if (number is None) == (tokens is None):
         raise InputError("give the size of the corpus: -n SENTENCES or --tokens TOKENS")
@@ -136,7 +136,7 @@ def _check_lengths(pcfg: PCFG, grammar: Path, max_height: int | None) -> None:
 def _changed(pcfg: PCFG, start: str | None, temperature: float) -> PCFG:
     from dataclasses import replace
 
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
     from truesource.grammar.variants import Temperature
 
     if start is not None:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from truesource.chain.lengths import Lengths
 from truesource.generator.transforms import Transform, parse_transform
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 SPLITS = {"train": 40_000, "dev": 1000, "test": 1000, "eval": 1000}
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.report.figures import QUIET, SAMPLE, TRUTH, figure, to_svg
 
 POINTS = 250  #: of a rank-frequency curve, at ranks evenly spread on the logarithmic axis

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from truesource.chain.corpus import figures
-from truesource.grammar.arrays import FloatArray, IntArray
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.expected import expected_counts
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.report.finished_run import FinishedRun, shown_split, some_sentences
 from truesource.report.part import Part
 

@@ -13,12 +13,12 @@ from truesource.cli.claims import claim_files
 from truesource.cli.console import echo
 from truesource.cli.inputs import show_reading
 from truesource.cli.options import Convention, Force, Overrides, Seed
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig
-    from truesource.grammar.outputs import Outputs
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.outputs import Outputs
 
 
 class Method(StrEnum):
@@ -117,7 +117,7 @@ def _config(
     from pydantic import ValidationError
 
     from truesource.chain.grammar.config import GrammarConfig
-    from truesource.grammar.records import explain
+    from truesource.grammar.support.records import explain
     from truesource.run.reading import override
 
     split_merge = {"cycles": cycles, "lexicon": lexicon}
@@ -150,8 +150,8 @@ def _from_trees(
 
     from truesource.chain.grammar.induce import induce
     from truesource.grammar.diagnostics import require_consistent
-    from truesource.grammar.files import digest_json, write_json_lines
     from truesource.grammar.formats import save_grammar
+    from truesource.grammar.support.files import digest_json, write_json_lines
     from truesource.grammar.treebank import Normalisation, Treebank
 
     normalise = Normalisation(convention=convention)

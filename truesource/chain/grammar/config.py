@@ -9,7 +9,7 @@ from pydantic import ConfigDict, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.grammar.estimate.split_merge.config import SplitMerge
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.binarise import Binarisation
 from truesource.run.named_grammar import LANGUAGE, reference_of
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.errors import InputError
 from truesource.grammar.estimate import relative_frequency, split_merge
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
     from truesource.chain.grammar.config import GrammarConfig

@@ -10,11 +10,11 @@ import numpy as np
 
 from truesource.chain.grammar.induce import Trace, induce
 from truesource.grammar.diagnostics import diagnose, require_consistent
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.formats import source_files
 from truesource.grammar.languages import is_reference, parse, reference
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_file, digest_json, write_json, write_json_lines
 from truesource.grammar.treebank import Treebank
 from truesource.run.named_grammar import grammar_at, language_at
 from truesource.run.stage import Stage

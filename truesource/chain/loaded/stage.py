@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.named_models import model_errors
 from truesource.run.stage import Stage
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry
-    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.interface.language_model import LanguageModel
     from truesource.lmtrain.references import ModelReference
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder

@@ -100,7 +100,7 @@ def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
     """What is trained on."""
     from truesource.generator.corpus import Corpus
     from truesource.generator.text import TextSplits
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     if dev is not None and not corpus.is_file():
         raise InputError("--dev goes with a text file; a corpus folder has its own split dev", corpus)
@@ -115,8 +115,8 @@ def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -
     from pydantic import ValidationError
 
     from truesource.chain.models.config import ModelEntry
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.records import explain
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.records import explain
     from truesource.lmtrain.own.factory import find
     from truesource.lmtrain.own.settings import OwnSettings
     from truesource.lmtrain.references import is_own
@@ -146,8 +146,8 @@ def _monitor(source: object, corpus: Path, oracle: Path, split: str, sentences: 
     from truesource.cli.inputs import explain_truth
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.generator.corpus import Corpus
-    from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
 
     if not isinstance(source, Corpus):
         raise InputError("--oracle needs a dev split, which a text file lacks; train on a corpus folder", corpus)

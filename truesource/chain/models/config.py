@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from truesource.grammar.records import explain
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.architectures import DEFAULT
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings
@@ -17,7 +17,7 @@ from truesource.lmtrain.own.settings import OwnSettings
 from truesource.lmtrain.presets import Preset, preset
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import Objective
+    from truesource.generator.interface.language_model import Objective
 
 
 def _unless_masked(shape: ModelConfig, settings: TrainConfig) -> str | None:

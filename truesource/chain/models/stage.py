@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from truesource.grammar.files import digest_file, digest_json
+from truesource.grammar.support.files import digest_file, digest_json
 from truesource.lmtrain.model_registry import completed
 from truesource.lmtrain.own.factory import find
 from truesource.lmtrain.own.settings import OwnSettings

@@ -14,8 +14,8 @@ from truesource.cli.options import Before, Condition, Force, Json, Longest, Mode
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.frame import ScoringFrame
-    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.interface.frame import ScoringFrame
+    from truesource.generator.interface.language_model import LanguageModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG
@@ -46,8 +46,8 @@ def command(
     Example: truesource score model/ corpus/ --oracle grammar.npz --json scores.json
     """
     from truesource.cli.claims import claim_files
-    from truesource.generator.frame import preset_frame
-    from truesource.grammar.files import write_json
+    from truesource.generator.interface.frame import preset_frame
+    from truesource.grammar.support.files import write_json
 
     preset_frame(frame, "causal")  # before anything is read
     claim_files(json, force=force)
@@ -96,7 +96,7 @@ class _TextToScore:
         from truesource.cli.inputs import read_sentences
         from truesource.cli.lengths import at_most
         from truesource.grammar.conditioning import LengthRange
-        from truesource.grammar.errors import InputError
+        from truesource.grammar.support.errors import InputError
 
         if oracle is None and lengths is not None:
             raise InputError("--lengths is the condition of the oracle; add --oracle GRAMMAR, or remove it")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from truesource.grammar.arrays import FloatArray
+from truesource.grammar.support.arrays import FloatArray
 from truesource.report.figures import (
     MODEL,
     QUIET,

@@ -71,7 +71,7 @@ def _share(held_out: str) -> float | None:
     Raises:
         InputError: it is not between 0 and 1.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     try:
         share = float(held_out)
@@ -85,7 +85,7 @@ def _share(held_out: str) -> float | None:
 def _parts(
     bank: Treebank, held_out: str, share: float | None, normalise: Normalisation, seed: int
 ) -> tuple[Treebank, Treebank]:
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
     from truesource.grammar.treebank import Treebank
     from truesource.grammar.treebank.splitting import hold_out
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass as checked
 
 from truesource.chain.lengths import Lengths
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 from truesource.grammar.treebank.normalise import Normalisation
 
 STRICT = ConfigDict(extra="forbid")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.chain.treebank.config import TreebankConfig
-from truesource.grammar.files import digest_file, write_json
+from truesource.grammar.support.files import digest_file, write_json
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.treebank.splitting import hold_out
 from truesource.run.stage import Stage

@@ -12,9 +12,9 @@ from typing_extensions import TypedDict
 
 from truesource.generator.text import line_of, read_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.grammar.files import atomic_path, digest_file, digest_json, write_json
-from truesource.grammar.records import STRICT, Count, FileName, Positive, read_record
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.files import atomic_path, digest_file, digest_json, write_json
+from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.grammar.treebank import Treebank
 from truesource.grammar.treebank.splitting import hold_out
 

@@ -45,7 +45,7 @@ def command(
     from truesource.evaluation.divergence.reverse import reverse_divergence
     from truesource.evaluators.divergence.measure import measure
     from truesource.evaluators.divergence.tables import OF_SAMPLES, measures_table
-    from truesource.generator.abilities import require
+    from truesource.generator.interface.abilities import require
 
     files = OutputFiles(json=json, figure=figure, force=force)
     text, drawn = read_sentences(corpus, split)
@@ -83,7 +83,7 @@ def read_samples(path: Path) -> list[list[str]]:
     Raises:
         InputError: the folder has no samples, no finished sentence, or samples by another decoding scheme.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     if not path.is_dir():
         from truesource.generator.text import read_sentences

@@ -6,7 +6,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.grammar.records import STRICT, Count
+from truesource.grammar.support.records import STRICT, Count
 
 
 @with_config(STRICT)

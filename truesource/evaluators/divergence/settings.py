@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from truesource.evaluation.divergence.settings import BY, By
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 
 class DivergenceSettings(Settings):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from truesource.evaluation.divergence.groups import END
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 from truesource.report.figures import MODEL, QUIET, TRUTH, figure, to_svg
 from truesource.report.finished_run import Record
 

@@ -7,7 +7,7 @@ from typing import Any, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.records import STRICT, Count
+from truesource.grammar.support.records import STRICT, Count
 
 
 @with_config(STRICT)

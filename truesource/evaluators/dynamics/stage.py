@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluators.dynamics.measure import measure, report_record
 from truesource.evaluators.dynamics.settings import DynamicsSettings
-from truesource.grammar.errors import NothingToMeasureError
-from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
 

@@ -54,7 +54,7 @@ def command(
     from truesource.cli.sources import first_condition, named, read_source
     from truesource.evaluators.naturalness.measure import measure
     from truesource.evaluators.naturalness.tables import measures_table
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     files = OutputFiles(json=json, figure=figure, force=force)
     given = (reference, *sources)

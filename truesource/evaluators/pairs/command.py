@@ -43,8 +43,8 @@ def command(
     from truesource.evaluators.pairs.figures import pairs_figure
     from truesource.evaluators.pairs.measure import examples, pairs_of
     from truesource.evaluators.pairs.tables import examples_table, measures_table, parts_table, phenomena_table
-    from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
 
     if model is None and output is None:
         raise InputError("name a model to score, or a file for the pairs with --output")

@@ -8,7 +8,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.evaluation.core.score import ScoreRecord
-from truesource.grammar.records import STRICT
+from truesource.grammar.support.records import STRICT
 
 
 @with_config(STRICT)

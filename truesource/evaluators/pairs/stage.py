@@ -12,8 +12,8 @@ from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.settings import PairSettings
 from truesource.evaluators.pairs.measure import examples, pairs_of
-from truesource.grammar.errors import NothingToMeasureError
-from truesource.grammar.files import digest_file, digest_json, write_json
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.files import digest_file, digest_json, write_json
 from truesource.run.inputs import of_settings
 from truesource.run.named_records import under_name
 from truesource.run.stage import Stage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from truesource.chain.models.config import ModelEntry
     from truesource.evaluation.pairs.pair import Pair
-    from truesource.generator.language_model import LanguageModel
+    from truesource.generator.interface.language_model import LanguageModel
     from truesource.run.config import RunConfig
     from truesource.run.folder import RunFolder
 

@@ -56,8 +56,8 @@ def command(
     from truesource.cli.output import OutputFiles, figure_of, json_of
     from truesource.evaluation.core.transformed import require_tokens, require_whole
     from truesource.evaluators.pplu.measure import measure
-    from truesource.generator.abilities import require
-    from truesource.generator.frame import preset_frame
+    from truesource.generator.interface.abilities import require
+    from truesource.generator.interface.frame import preset_frame
 
     _check(settings, oracle=oracle is not None, frame=frame, figure=figure is not None)
     files = OutputFiles(json=json, figure=figure, force=force)
@@ -103,7 +103,7 @@ def _check(settings: PpluSettings, *, oracle: bool, frame: str, figure: bool) ->
     Raises:
         InputError: which.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     if settings.senses and not oracle:
         raise InputError("--senses needs the grammar: --oracle GRAMMAR")
@@ -120,7 +120,7 @@ def _counted(settings: PpluSettings, corpus: Path) -> list[list[str]]:
         InputError: that of training is to be counted, and the corpus is a text file.
     """
     from truesource.cli.inputs import read_sentences
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     if settings.unigram == "train" and settings.reference is None and not corpus.is_dir():
         raise InputError("--unigram train counts a text of training; name it: --reference TEXT")

@@ -16,12 +16,12 @@ from truesource.evaluation.pplu.reduction import ReducedVocabulary, halving, red
 from truesource.evaluation.pplu.splitting import Knowledge, SenseSplit, random_split, sense_split
 from truesource.evaluation.pplu.unigrams import END
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.generator.abilities import offers
-from truesource.generator.frame import preset_frame
+from truesource.generator.interface.abilities import offers
+from truesource.generator.interface.frame import preset_frame
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.language_model import DistributionModel, LanguageModel
+    from truesource.generator.interface.language_model import DistributionModel, LanguageModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig

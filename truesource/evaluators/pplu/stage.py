@@ -8,7 +8,7 @@ from truesource.chain.scores import stage as score
 from truesource.evaluation.measures.paired import NothingToCompareError
 from truesource.evaluators.pplu.measure import measure
 from truesource.evaluators.pplu.settings import PpluSettings
-from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_settings
 from truesource.run.named_records import under_name
 from truesource.run.stage import Stage

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.records import STRICT
+from truesource.grammar.support.records import STRICT
 
 
 @with_config(STRICT)

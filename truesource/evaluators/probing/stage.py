@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from truesource.evaluation.core.transformed import require_order
 from truesource.evaluators.probing.measure import measure
 from truesource.evaluators.probing.settings import ProbingSettings
-from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.inputs import of_model
 from truesource.run.stage import Stage
 

@@ -88,7 +88,7 @@ def _check(
     Raises:
         InputError: which.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     if (oracle is None) == (reference is None):
         raise InputError("give either --oracle GRAMMAR, for the exact truth, or --reference TEXT")
@@ -124,8 +124,8 @@ def _against_truth(
     from truesource.evaluation.core.oracle import UNKNOWN
     from truesource.evaluation.tendencies.against_truth import against_truth
     from truesource.evaluation.tendencies.truth import Truth
-    from truesource.grammar.errors import InputError
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.errors import InputError
 
     words = set.intersection(*map(set, known)) if known else None
     if words is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from truesource.evaluation.tendencies.findings import SampleCurves, Tendencies
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.report.figures import MODEL, QUIET, SAMPLE, SECOND, TRUTH, binned, figure, to_svg
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from truesource.cli.console import echo
 from truesource.cli.sources import kind_of, named, read_source, recorded_condition
-from truesource.generator.abilities import require
+from truesource.generator.interface.abilities import require
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 
 def condition_of(sources: Sequence[str], lengths: str | None) -> LengthRange | None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from truesource.evaluators.tendencies.settings import TendenciesSettings
-from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.grammar.files import digest_json
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.files import digest_json
 
 if TYPE_CHECKING:
     from truesource.chain.models.config import ModelEntry

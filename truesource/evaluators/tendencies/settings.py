@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from truesource.evaluation.tendencies.settings import TendencySettings as Engine
-from truesource.grammar.errors import InputError
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import Settings
 from truesource.lmtrain.decoding.settings import Decoding
 
 if TYPE_CHECKING:

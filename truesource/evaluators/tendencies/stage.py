@@ -10,8 +10,8 @@ from truesource.evaluators.tendencies import samples
 from truesource.evaluators.tendencies.measure import engine_settings
 from truesource.evaluators.tendencies.samples import applies
 from truesource.evaluators.tendencies.settings import TendenciesSettings
-from truesource.grammar.errors import NothingToMeasureError
-from truesource.grammar.files import digest_json, write_json, write_text
+from truesource.grammar.support.errors import NothingToMeasureError
+from truesource.grammar.support.files import digest_json, write_json, write_text
 from truesource.run.inputs import of_settings
 from truesource.run.stage import Stage
 

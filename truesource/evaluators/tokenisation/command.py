@@ -53,7 +53,7 @@ def command(
     from truesource.cli.inputs import grammar_of_text, truth_of
     from truesource.cli.output import OutputFiles, figure_of, json_of, rows_of
     from truesource.evaluators.tokenisation.measure import load, measure
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     files = OutputFiles(json=json, table=table, words=words, figure=figure, force=force)
     _check(settings, truth=oracle is not None, words=words is not None)
@@ -98,7 +98,7 @@ def _check(settings: TokenisationSettings, *, truth: bool, words: bool) -> None:
     Raises:
         InputError: which.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     needs = {"--out-of-domain": bool(settings.out_of_domain), "--per-document": settings.per_document > 1}
     for option, asked in needs.items():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from truesource.evaluation.tokenisation.ambiguity import Ambiguity
-    from truesource.generator.piece_model import PieceText, PieceTokenizer
+    from truesource.generator.interface.piece_model import PieceText, PieceTokenizer
     from truesource.report.table import ReportTable
 
 NAME = "lattice"
@@ -109,8 +109,8 @@ def _read(pieces: PieceTokenizer, documents: Sequence[str], path: Path) -> list[
     """
     from truesource.evaluation.tokenisation.documents import Unreadable
     from truesource.evaluators.tokenisation.texts import warn_of_altered
-    from truesource.grammar.errors import InputError
-    from truesource.grammar.progress import track
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.progress import track
 
     read = []
     for number, document in enumerate(track(documents, "reading", len(documents))):

@@ -17,7 +17,7 @@ from truesource.lmtrain.references import ModelReference
 
 if TYPE_CHECKING:
     from truesource.evaluation.core.exclusion import Exclusion
-    from truesource.generator.piece_model import TokenisedModel
+    from truesource.generator.interface.piece_model import TokenisedModel
     from truesource.generator.transforms import Transform
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG

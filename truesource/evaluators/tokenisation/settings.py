@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from truesource.evaluation.tokenisation.settings import EstimatorSettings as Engine
 from truesource.evaluation.tokenisation.settings import Proposal, Wanted
-from truesource.grammar.errors import InputError
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig

@@ -10,7 +10,7 @@ from truesource.evaluators.tokenisation.measure import load, measure
 from truesource.evaluators.tokenisation.settings import TokenisationSettings
 from truesource.evaluators.tokenisation.texts import TextSet
 from truesource.generator.text import read_documents
-from truesource.grammar.files import digest_json, write_json
+from truesource.grammar.support.files import digest_json, write_json
 from truesource.run.inputs import of_model
 from truesource.run.named_records import under_name
 from truesource.run.stage import Stage

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from truesource.evaluation.tokenisation.documents import Documents, Unreadable, documents
 from truesource.evaluation.tokenisation.measure import fitting_documents, impossible_exact, partly_read
-from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.grammar.printable import list_lines
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.printable import list_lines
 
 if TYPE_CHECKING:
     from truesource.evaluation.tokenisation.builder import LatticeBuilder
     from truesource.evaluation.tokenisation.settings import EstimatorSettings
     from truesource.evaluators.tokenisation.settings import TokenisationSettings
-    from truesource.generator.piece_model import PieceText, TokenisedModel
+    from truesource.generator.interface.piece_model import PieceText, TokenisedModel
 
 Warn = Callable[[str], None]  #: says one sentence to the user
 

@@ -71,7 +71,7 @@ def _named(given: list[str]) -> dict[str, str]:
     Raises:
         InputError: two have one name.
     """
-    from truesource.grammar.errors import InputError
+    from truesource.grammar.support.errors import InputError
 
     found: dict[str, str] = {}
     for text in given:

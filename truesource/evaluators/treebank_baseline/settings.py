@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from truesource.grammar.settings import Settings
+from truesource.grammar.support.settings import Settings
 
 if TYPE_CHECKING:
     from truesource.run.config import RunConfig

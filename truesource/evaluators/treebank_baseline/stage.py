@@ -10,9 +10,9 @@ from truesource.evaluators.treebank_baseline.measure import TextToMeasure, measu
 from truesource.evaluators.treebank_baseline.records import SAMPLED, Trained
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.errors import InputError, NothingToMeasureError
-from truesource.grammar.files import digest_json, write_json
-from truesource.grammar.records import read_record
+from truesource.grammar.support.errors import InputError, NothingToMeasureError
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.records import read_record
 from truesource.grammar.treebank import Treebank
 from truesource.run.inputs import of_model, of_settings
 from truesource.run.stage import Stage

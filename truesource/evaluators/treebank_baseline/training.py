@@ -14,8 +14,8 @@ from truesource.chain.treebank.text import TreebankText
 from truesource.evaluators.treebank_baseline.budget import budget
 from truesource.evaluators.treebank_baseline.records import EQUAL, REAL, Trained
 from truesource.evaluators.treebank_baseline.settings import TreebankBaselineSettings
-from truesource.grammar.files import digest_file, digest_json, write_json
-from truesource.grammar.records import read_records
+from truesource.grammar.support.files import digest_file, digest_json, write_json
+from truesource.grammar.support.records import read_records
 from truesource.lmtrain.training_record import MetricsRow
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from truesource.grammar.arrays import Int32Array, IntArray
+    from truesource.grammar.support.arrays import Int32Array, IntArray
 
 
 class ForestNodes(NamedTuple):

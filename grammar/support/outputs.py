@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.files import all_at_once, refuse_existing, remove_leftovers, remove_leftovers_in
-from truesource.grammar.locks import exclusive, place_of
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import all_at_once, refuse_existing, remove_leftovers, remove_leftovers_in
+from truesource.grammar.support.locks import exclusive, place_of
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,9 @@ class Outputs:
     resumed: bool  #: whether an earlier process of the same call was stopped before its end
 
     def together(self, *more: Path) -> AbstractContextManager[None]:
-        """The files that the block writes appear when it ends, all or none; see `truesource.grammar.files.all_at_once`.
+        """The files that the block writes appear when it ends, all or none.
+
+        See `truesource.grammar.support.files.all_at_once`.
 
         Args:
             more: files besides the targets, such as those in a folder that is one.

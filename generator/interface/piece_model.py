@@ -1,7 +1,8 @@
 """Protocols of a tokeniser of pieces and of a causal model of pieces, for sums over segmentations.
 
-The protocols stand here, beside `generator.language_model`, because this is the lowest package that both model
-training and evaluation see. They speak of plain strings and arrays, so an evaluator needs no tokeniser library.
+The protocols stand here, beside `truesource.generator.interface.language_model`, because this is the lowest package
+that both model training and evaluation see. They speak of plain strings and arrays, so an evaluator needs no tokeniser
+library.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from truesource.grammar.arrays import FloatArray, IntArray
+from truesource.grammar.support.arrays import FloatArray, IntArray
 
 PieceKind = Literal["unigram", "bpe", "wordpiece"]
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 LINE_LIMIT = 64 * 2**20  #: bytes of a line of text
 ALWAYS_ALLOWED = 256 * 2**20  #: bytes that any packed file may unpack to

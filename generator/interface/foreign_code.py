@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
-#: what a module of ours is called; models of all others are checked, see `truesource.generator.model_checks`
+#: what a module of ours is called; models of all others are checked, see `truesource.generator.interface.model_checks`
 _OURS = "truesource."
 
 

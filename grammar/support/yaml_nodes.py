@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 MOST_VALUES = 1_000_000  #: in a document, where each alias counts for all that it repeats
 DEEPEST = 100  #: levels

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import check_unpacked_size
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import check_unpacked_size
 
 #: what a damaged archive raises; the last two where a bit of a header says "encrypted" or "another method"
 _UNREADABLE = (
@@ -75,7 +75,7 @@ def read_arrays(
 
     Raises:
         InputError: the file is missing or damaged, lacks an array, has one of another kind or shape, or unpacks to far
-            more than its size (see `truesource.grammar.unpacking.check_unpacked_size`).
+            more than its size (see `truesource.grammar.support.unpacking.check_unpacked_size`).
     """
     path = Path(path)
     try:

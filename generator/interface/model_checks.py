@@ -9,11 +9,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from truesource.generator.foreign_code import code_errors, file_of, is_foreign
-from truesource.generator.frame import ScoringFrame
-from truesource.generator.language_model import DistributionModel, LanguageModel, LogDistributions, TokenScores
-from truesource.grammar.arrays import FloatArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import code_errors, file_of, is_foreign
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.generator.interface.language_model import (
+    DistributionModel,
+    LanguageModel,
+    LogDistributions,
+    TokenScores,
+)
+from truesource.grammar.support.arrays import FloatArray
+from truesource.grammar.support.errors import InputError
 
 ROUNDING = 1e-6  #: by which a log probability, or the sum of a row of probabilities, may exceed its maximum
 
@@ -32,8 +37,8 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
         scores = model.score(sentences, frame)
     if not isinstance(scores, TokenScores):
         raise InputError(
-            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
-            " generator.language_model.assemble_scores makes of one array of log probabilities per sentence",
+            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which assemble_scores"
+            " of truesource.generator.interface.language_model makes of one array of log probabilities per sentence",
             source,
             code="not-scores",
         )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.joblib_results import quiet_end
-from truesource.grammar.records import STRICT, read_record
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.joblib_results import quiet_end
+from truesource.grammar.support.records import STRICT, read_record
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -45,13 +45,13 @@ class _Carrier:
 
 
 def run_on_cluster(function: Callable[[Item], Result], items: Sequence[Item], scheduler: str) -> Iterator[Result]:
-    """`truesource.grammar.parallel.run_each` by the workers of a scheduler.
+    """`truesource.grammar.support.parallel.run_each` by the workers of a scheduler.
 
     Dask gives the items of a worker that died to another. Where all died, and the function with them, the items that
     are left are sent again to those that come next.
 
     Raises:
-        InputError: as `truesource.grammar.parallel.run_each`.
+        InputError: as `truesource.grammar.support.parallel.run_each`.
     """
     left = dict(enumerate(items))
     failures = 0

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.joblib_results import quiet_end
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.joblib_results import quiet_end
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ class Workers:
         if self.scheduler is not None and self.n > 1:
             raise InputError("a Dask cluster brings its own workers; give --workers or --scheduler, not both")
         if self.scheduler is not None:
-            from truesource.grammar.cluster import scheduler_address
+            from truesource.grammar.support.cluster import scheduler_address
 
             scheduler_address(self.scheduler)
 
@@ -91,7 +91,7 @@ def run_each(
     """
     workers = workers or Workers()
     if workers.scheduler is not None:
-        from truesource.grammar.cluster import run_on_cluster
+        from truesource.grammar.support.cluster import run_on_cluster
 
         yield from run_on_cluster(function, items, workers.scheduler)
     elif min(workers.n, len(items)) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from truesource.grammar.printable import one_line
+from truesource.grammar.support.printable import one_line
 
 
 class InputError(ValueError):
@@ -22,12 +22,12 @@ class InputError(ValueError):
     * ``damaged``: a file exists and is not what it should be;
     * ``unreadable``, ``unwritable``: the system refuses to read or to write;
     * ``exists``: a file or folder exists and must not be replaced;
-    * ``busy``: another process writes the same file or folder (`truesource.grammar.locks.BusyError`);
+    * ``busy``: another process writes the same file or folder (`truesource.grammar.support.locks.BusyError`);
     * ``inconsistent``: derivations of a grammar may not end, and no range of lengths is asked for;
     * ``too-long``, ``too-many-contexts``: more memory or work than allowed; of classes of their own;
     * those of `NothingToMeasureError`: what is missing for a measure;
-    * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.abilities`; those of numbers
-      that are no probabilities, see `truesource.generator.model_checks`;
+    * ``missing-ability``: a model lacks a method that is needed, see `truesource.generator.interface.abilities`; those
+      of numbers that are no probabilities, see `truesource.generator.interface.model_checks`;
     * those of code that a person names, see `truesource.lmtrain.code.load_code` and
       `truesource.lmtrain.ready.require_model`; ``no-model``: a reference names no model;
     * those of architectures of one's own, see `truesource.lmtrain.own.checks` and the modules beside it;

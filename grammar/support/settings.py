@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 log = logging.getLogger("truesource")
 

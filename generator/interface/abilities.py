@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from truesource.generator.foreign_code import is_foreign
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.foreign_code import is_foreign
+from truesource.grammar.support.errors import InputError
 
 if TYPE_CHECKING:
-    from truesource.generator.language_model import DistributionModel
-    from truesource.generator.piece_model import TokenisedModel
+    from truesource.generator.interface.language_model import DistributionModel
+    from truesource.generator.interface.piece_model import TokenisedModel
 
 Name = Literal["distributions", "words", "stepping", "hidden-states", "pieces", "marks", "snapshots"]
 

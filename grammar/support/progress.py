@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
-from truesource.grammar.printable import one_line
+from truesource.grammar.support.printable import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -20,8 +20,8 @@ import pydantic_core
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from truesource.grammar.errors import InputError
-from truesource.grammar.unpacking import read_bytes, read_lines
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.unpacking import read_bytes, read_lines
 
 RECORD_LIMIT = 256 * 2**20  #: bytes of a JSON or YAML file
 #: configuration of all models: no number for a text, no text for a number, no infinite numbers; unknown keys are kept
@@ -177,7 +177,7 @@ def parse_yaml(text: str, *, what: str, remedy: str, path: str | Path | None = N
         InputError: it is not YAML, is nested too deeply, repeats a key, expands to too many values, or has a value that
             cannot be converted, such as an integer of thousands of digits.
     """
-    from truesource.grammar.yaml_nodes import construct
+    from truesource.grammar.support.yaml_nodes import construct
 
     try:
         return construct(text)

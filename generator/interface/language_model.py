@@ -11,9 +11,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from truesource.generator.frame import ScoringFrame
-from truesource.grammar.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from truesource.grammar.errors import InputError
+from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from truesource.grammar.support.errors import InputError
 
 Objective = Literal["causal", "masked"]
 

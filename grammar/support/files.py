@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from truesource.grammar.errors import InputError
+from truesource.grammar.support.errors import InputError
 
 #: targets whose new content waits beside them until all of a set is there, and where each waits
 _waiting: ContextVar[dict[Path, Path | None] | None] = ContextVar("waiting", default=None)

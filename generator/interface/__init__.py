@@ -1,0 +1,1 @@
+"""What every language model offers, which models and evaluators share: protocols, frames, scores, their checks."""

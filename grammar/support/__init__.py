@@ -1,0 +1,1 @@
+"""What every part uses and no part is about: files, locks, records, settings, errors, progress, processes."""
