@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from truesource.evaluation.core.score import Score
     from truesource.generator.corpus import Corpus
     from truesource.generator.interface.frame import ScoringFrame
+    from truesource.generator.interface.language_model import LanguageModel, TokenScores, assemble_scores
     from truesource.grammar.conditioning import LengthRange
     from truesource.grammar.pcfg import PCFG, language
     from truesource.grammar.support.errors import InputError
@@ -36,14 +37,17 @@ _HOMES = {
     "Corpus": "truesource.generator.corpus",
     "FunctionModel": "truesource.lmtrain.function_model",
     "InputError": "truesource.grammar.support.errors",
+    "LanguageModel": "truesource.generator.interface.language_model",
     "LengthRange": "truesource.grammar.conditioning",
     "Normalisation": "truesource.grammar.treebank",
     "Oracle": "truesource.evaluation.core.oracle",
     "PCFG": "truesource.grammar.pcfg",
     "Score": "truesource.evaluation.core.score",
     "ScoringFrame": "truesource.generator.interface.frame",
+    "TokenScores": "truesource.generator.interface.language_model",
     "Tree": "truesource.grammar.tree",
     "Treebank": "truesource.grammar.treebank",
+    "assemble_scores": "truesource.generator.interface.language_model",
     "compare": "truesource.evaluation.core.comparison",
     "compare_models": "truesource.comparing.language_models",
     "english": "truesource.embedded",
@@ -59,14 +63,17 @@ __all__ = [
     "Corpus",
     "FunctionModel",
     "InputError",
+    "LanguageModel",
     "LengthRange",
     "Normalisation",
     "Oracle",
     "Score",
     "ScoringFrame",
+    "TokenScores",
     "Tree",
     "Treebank",
     "__version__",
+    "assemble_scores",
     "compare",
     "compare_models",
     "english",

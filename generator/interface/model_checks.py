@@ -37,8 +37,8 @@ def checked_scores(model: LanguageModel, sentences: Sequence[Sequence[str]], fra
         scores = model.score(sentences, frame)
     if not isinstance(scores, TokenScores):
         raise InputError(
-            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which assemble_scores"
-            " of truesource.generator.interface.language_model makes of one array of log probabilities per sentence",
+            f"{model.name}.score returned {type(scores).__name__}; it has to return TokenScores, which"
+            " truesource.assemble_scores makes of one array of log probabilities per sentence",
             source,
             code="not-scores",
         )
