@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from truesource.lmtrain import architectures
 from truesource.lmtrain.architectures import DEFAULT, names
 from truesource.lmtrain.config import ModelConfig
-from truesource.lmtrain.own.factory import completed as completed_by_code
 from truesource.lmtrain.own.settings import MODEL_TYPE, OwnSettings
 from truesource.lmtrain.references import is_own
 
@@ -53,7 +52,9 @@ def completed(config: ModelConfig) -> ModelConfig:
     Raises:
         InputError: the code cannot be imported, or does not take the settings.
     """
-    return completed_by_code(config) if isinstance(config, OwnSettings) else config
+    from truesource.lmtrain.own import factory
+
+    return factory.completed(config) if isinstance(config, OwnSettings) else config
 
 
 def architecture_for(config: ModelConfig) -> AnyArchitecture:

@@ -71,6 +71,8 @@ class TrainingRun:
         )
         set_seed(seed)
         self.model: PreTrainedModel = self.architecture.build(model, self.vocabulary)
+        if training.precision == "bf16":
+            _require_half_precision(self.model, model.label)
         _start_at_unigram(self.model, rows, self.vocabulary.eos if objective == "causal" else None)
         if objective == "causal":
             self.model.generation_config = generation_config(model, self.vocabulary)
@@ -163,6 +165,25 @@ def _check_precision(training: TrainConfig) -> None:
 def _optimizer(model: PreTrainedModel) -> dict[str, Any]:
     """AdamW; the fused one does not take complex weights."""
     return {"optim": "adamw_torch"} if any(parameter.is_complex() for parameter in model.parameters()) else {}
+
+
+def _require_half_precision(network: PreTrainedModel, name: str) -> None:
+    """Stop where the CPU has no bf16 arithmetic for a layer of a network, as for LSTMs without AVX-512.
+
+    Raises:
+        InputError: it cannot be run (code ``no-bf16``).
+    """
+    if torch.cuda.is_available():
+        return
+    try:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+            network.eval()(input_ids=torch.zeros((1, 2), dtype=torch.long))
+    except RuntimeError as error:
+        raise InputError(
+            f"{name} cannot be run in bf16 on this CPU ({str(error).partition('.')[0]}); set training.precision to"
+            " fp32",
+            code="no-bf16",
+        ) from error
 
 
 def _only(batches: list[Batch]) -> Batch:

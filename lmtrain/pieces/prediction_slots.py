@@ -82,8 +82,9 @@ def assemble_words(
     opening = boundary[slots.segments]
     sums -= opening
     sums[slots.words] += opening[slots.words + 1]
+    sums[np.isnan(sums)] = -np.inf  # both of a difference are impossible
     if frame.unk == "token":
-        sums[slots.words[pieces.unreadable]] = np.nan  # the whole sentence has no score
+        sums[slots.words[pieces.unreadable]] = -np.inf  # the whole sentence has no score
     stops = np.cumsum(pieces.words + 1)
     found = [sums[b - n - 1 : b if ends else b - 1] for b, n in zip(stops, pieces.words, strict=True)]
     return assemble_scores(found, by_sentence(pieces.unreadable, pieces), frame)

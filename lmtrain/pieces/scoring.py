@@ -129,5 +129,5 @@ def score_masked_words(
             bar.advance(len(some))
     sums = np.add.reduceat(values, starts[:-1]) if len(word) else values
     if frame.unk == "token":
-        sums[pieces.unreadable] = np.nan
+        sums[pieces.unreadable] = -np.inf
     return assemble_scores(by_sentence(sums, pieces), by_sentence(pieces.unreadable, pieces), frame)

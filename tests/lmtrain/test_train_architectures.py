@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from truesource.generator.interface.frame import ScoringFrame
+from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import model_settings, network_architecture, network_names, settings_class
 from truesource.lmtrain.models import load_model
@@ -100,9 +101,27 @@ def test_its_card_says_how_to_load_it(name: str, trained: Callable[[str], tuple[
 @pytest.mark.parametrize("name", network_names())
 def test_it_trains_in_half_precision(name: str, tmp_path: Path) -> None:
     some = STEPS.model_copy(update={"max_steps": 24, "eval_every": 12, "precision": "bf16"})
-    train(Source(), small(name), some, tmp_path / "model", seed=2)
+    try:
+        train(Source(), small(name), some, tmp_path / "model", seed=2)
+    except InputError as error:
+        assert (name, error.code) == ("lstm", "no-bf16")
+        pytest.skip("this CPU has no bf16 arithmetic for LSTMs")
     rows = [json.loads(line) for line in (tmp_path / "model" / "metrics.jsonl").read_text().splitlines()]
     assert rows[-1]["dev_loss"] < rows[0]["dev_loss"] - 0.05
+
+
+def test_a_cpu_without_half_precision_is_said_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forward(*_: Any, **__: Any) -> None:
+        raise RuntimeError("could not create a primitive descriptor. Run with more")
+
+    monkeypatch.setattr("truesource.lmtrain.architectures.lstm.model.LSTMForCausalLM.forward", forward)
+    half = STEPS.model_copy(update={"precision": "bf16"})
+    with pytest.raises(
+        InputError, match="could not create a primitive descriptor\\); set training.precision"
+    ) as refused:
+        train(Source(), small("lstm"), half, tmp_path / "model", seed=2)
+    assert refused.value.code == "no-bf16"
+    assert not (tmp_path / "model").exists()
 
 
 LOADER = """

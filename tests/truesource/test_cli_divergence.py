@@ -80,7 +80,7 @@ def test_a_model_is_compared_and_everything_is_written(name: str, here: Path, co
     kl = records["kl"]
     assert kl["low"] < kl["value"] < kl["high"]  # type: ignore[operator]
     assert f"kl|{kl['signature']}" in found.out
-    assert f"{kl['value']:.4f} [" in found.out
+    assert f"{kl['value']:.4f} " in found.out
     given = "2..8" if name == "gpt2" else "length"
     assert f"given:{given}" in str(kl["signature"]).split("|")
     assert kl["objective"] == ("causal" if name == "gpt2" else "masked")
