@@ -116,9 +116,7 @@ def test_a_cpu_without_half_precision_is_said_in_one_sentence(tmp_path: Path, mo
 
     monkeypatch.setattr("truesource.lmtrain.architectures.lstm.model.LSTMForCausalLM.forward", forward)
     half = STEPS.model_copy(update={"precision": "bf16"})
-    with pytest.raises(
-        InputError, match="could not create a primitive descriptor\\); set training.precision"
-    ) as refused:
+    with pytest.raises(InputError, match=r"primitive descriptor\); set training.precision") as refused:
         train(Source(), small("lstm"), half, tmp_path / "model", seed=2)
     assert refused.value.code == "no-bf16"
     assert not (tmp_path / "model").exists()
