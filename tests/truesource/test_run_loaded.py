@@ -209,3 +209,37 @@ def test_a_wrong_setting_of_ones_own_architecture_stops_the_run_before_the_gramm
     with pytest.raises(InputError, match="takes no setting hiden"):
         run(folder)
     assert not (folder / "runs").exists()
+
+
+BIGRAM = """\
+from torch import nn
+
+class Bigram(nn.Module):
+    def __init__(self, vocabulary_size):
+        super().__init__()
+        self.logits = nn.Embedding(vocabulary_size, vocabulary_size)
+
+    def forward(self, input_ids, attention_mask):
+        return self.logits(input_ids)
+"""
+
+
+def test_an_architecture_of_ones_own_that_was_trained_before(tmp_path: Path) -> None:
+    net = "{name: net, preset: tiny, model: {architecture: 'bigram.py:Bigram'}, training: {max_steps: 5}}"
+    folder = written(tmp_path, f"[{net}]")
+    (folder / "bigram.py").write_text(BIGRAM, encoding="utf-8")
+    run(folder, "evaluation={}")
+    (trained,) = (row for row in results(folder) if row["model"] == "net")
+    (folder / "runs/toy/models/net").rename(folder / "kept")
+    shutil.rmtree(folder / "runs")
+    with pytest.raises(InputError) as refused:
+        run(folder, "evaluation={}", "models=[{name: net, load: kept}]")
+    assert refused.value.code == "needs-code"
+    run(folder, "evaluation={}", "models=[{name: net, load: 'bigram.py:Bigram@kept'}]")
+    (loaded,) = (row for row in results(folder) if row["model"] == "net")
+    assert loaded == {**trained, "loaded": "bigram.py:Bigram@kept"}
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "runs/toy/results.json").read_text("utf-8"))
+    return found
