@@ -155,7 +155,7 @@ def test_the_distance_to_the_truth_is_divided(here: Path, command: Command) -> N
     )
     assert f"given:{LENGTHS}" in records["distance"]["signature"].split("|")
     for name in ("tokenisation_gap_per_word", "true_nll_per_word"):
-        assert f"{value[name]:.4f} [" in found.out or f"{value[name]:.6f} [" in found.out
+        assert f" {value[name]:.4f} " in found.out or f" {value[name]:.6f} " in found.out
     drawn = "".join(ElementTree.parse(here / "t.svg").getroot().itertext())
     for text in ("true NLL", "tokenisation gap", "the gaps alone, with 95% interval"):
         assert text in drawn

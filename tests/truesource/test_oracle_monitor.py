@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.models import load_model
 from truesource.run.config import RunConfig
+from truesource.run.folder import RunFolder
 
 GRAMMAR = """\
 S -> A B 0.6
@@ -131,7 +131,7 @@ def test_a_stage_whose_model_has_a_monitor_depends_on_the_grammar() -> None:
     from truesource.chain.models import stage as train
 
     config = RunConfig(name="x", treebank={"embedded": "english"}, models=[{"name": "m", "preset": "tiny"}])
-    run: Any = SimpleNamespace(config=config, outputs={"corpus": "1", "grammar": "2"})
+    run: Any = RunFolder(config, Path(), Path(), outputs={"corpus": "1", "grammar": "2"})
     entry = config.models[0]
     assert "grammar" not in train.inputs(run, entry)
     monitored = train.inputs(run, entry.model_copy(update={"oracle_monitor": True}))
