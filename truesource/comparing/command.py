@@ -92,9 +92,7 @@ def command(
             seed=seed or 0,
             baseline=baseline,
         )
-    drawn = {scores.resampling for model in scored for scores in model.seeds}
-    own = drawn.pop() if len(drawn) == 1 else 0
-    found, said = comparisons(scored, baseline=baseline, seed=own if seed is None else seed)
+    found, said = comparisons(scored, baseline=baseline, seed=seed)
     for sentence in said:
         echo(sentence, err=True)
     tables = [comparison_table(comparison, chosen) for comparison in found]

@@ -20,14 +20,14 @@ REASONS = {
 
 
 def comparisons(
-    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int = 0
+    models: Sequence[ModelScores], *, baseline: str | None = None, seed: int | None = None
 ) -> tuple[list[ModelComparison], list[str]]:
     """A comparison for each objective, text and truth, causal models first; and a sentence on groups set apart.
 
     Args:
         models: of one call or of some runs.
         baseline: name of a model; in groups that lack it, and where it is None, it is the first model.
-        seed: of the resampling.
+        seed: of the resampling; None: that of the scores where all have the same, else 0.
 
     Raises:
         InputError: there are fewer than two models, no two of them compare, or none is called ``baseline``.
@@ -48,9 +48,15 @@ def comparisons(
         )
     found_in = [baseline if any(model.name == baseline for model in group) else None for group in groups]
     said = _apart(groups)
+    drawn = _seed_of_scores(models) if seed is None else seed
     return [
-        compare_models(group, baseline=against, seed=seed) for group, against in zip(groups, found_in, strict=True)
+        compare_models(group, baseline=against, seed=drawn) for group, against in zip(groups, found_in, strict=True)
     ], said
+
+
+def _seed_of_scores(models: Sequence[ModelScores]) -> int:
+    drawn = {scores.resampling for model in models for scores in model.seeds}
+    return drawn.pop() if len(drawn) == 1 else 0
 
 
 def _reason(groups: Sequence[Sequence[ModelScores]]) -> str:
