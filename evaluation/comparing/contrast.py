@@ -95,6 +95,27 @@ def difference(model: SeedSums, baseline: SeedSums, *, seed: int = 0) -> Contras
     return _contrast([(1.0, model), (-1.0, baseline)], seed)
 
 
+def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: int = 0) -> Contrast:
+    """The unweighted mean, over several texts, of what models or differences of two have there.
+
+    The texts are fixed: the interval is about other sentences of the same texts and other training seeds. Texts are
+    independent of each other, as are the seeds of one model on different texts, so that variances add up.
+
+    Args:
+        texts: of each, the sums of a model, and those of a baseline that is subtracted, or None.
+        seed: of the resampling.
+    """
+    found = [
+        _sides([(1.0, model), *([] if baseline is None else [(-1.0, baseline)])], seed) for model, baseline in texts
+    ]
+    value = math.fsum(each.value for each in found) / len(found)
+    if any(each.below is None or each.above is None for each in found):
+        return Contrast(value)
+    below = _Side.mean([each.below for each in found if each.below is not None])
+    above = _Side.mean([each.above for each in found if each.above is not None])
+    return Contrast(value, value - below.half, value + above.half, (below if value > 0.0 else above).p(value))
+
+
 def seed_part(model: SeedSums) -> SeedPart | None:
     """The part of the seeds of one model; None of a single seed."""
     k = model.seeds
@@ -107,6 +128,18 @@ def seed_part(model: SeedSums) -> SeedPart | None:
 
 
 def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
+    found = _sides(sides, seed)
+    if found.below is None or found.above is None:
+        return Contrast(found.value)
+    side = found.below if found.value > 0.0 else found.above
+    if found.replicated:
+        return Contrast(
+            found.value, found.value - found.below.half, found.value + found.above.half, side.p(found.value)
+        )
+    return Contrast(found.value, *found.ends, side.p(found.value))
+
+
+def _sides(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _Sides:
     value = math.fsum(sign * float(side.values.mean()) for sign, side in sides)
     influence = np.sum([sign * side.influence.mean(axis=0) for sign, side in sides], axis=0)
     # one ratio of this value and these influences: where all counts are equal, that of the differences of the totals
@@ -116,11 +149,20 @@ def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
     total = value * count + influence * count.sum()
     ends = resampled_ratio(total[counted], count[counted], seed=seed)
     if not np.isfinite(ends).all():
-        return Contrast(value)
+        return _Sides(value)
     parts = [part for _, side in sides if (part := seed_part(side)) is not None]
     below, above = (_Side.of(abs(float(end) - value), sentences, parts) for end in ends)
-    low, high = (value - below.half, value + above.half) if parts else map(float, ends)
-    return Contrast(value, low, high, (below if value > 0.0 else above).p(value))
+    return _Sides(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
+
+
+class _Sides(NamedTuple):
+    """A contrast with its errors to both sides; without them where there are too few sentences."""
+
+    value: float
+    ends: tuple[float, float] = (math.nan, math.nan)  #: of the sentences alone
+    below: _Side | None = None
+    above: _Side | None = None
+    replicated: bool = False  #: whether a model has several seeds
 
 
 class _Side(NamedTuple):
@@ -137,6 +179,14 @@ class _Side(NamedTuple):
         variance = own + sum(part.variance for part in parts)
         spread = own**2 / free + sum(part.whole**2 / part.degrees for part in parts)
         return cls(math.sqrt(variance), variance**2 / spread if spread > 0.0 else free)
+
+    @classmethod
+    def mean(cls, sides: Sequence[_Side]) -> _Side:
+        """Of the mean of independent estimates with these errors."""
+        variances = [side.error**2 / len(sides) ** 2 for side in sides]
+        total = math.fsum(variances)
+        spread = math.fsum(v**2 / side.degrees for v, side in zip(variances, sides, strict=True))
+        return cls(math.sqrt(total), total**2 / spread if spread > 0.0 else min(side.degrees for side in sides))
 
     @property
     def half(self) -> float:

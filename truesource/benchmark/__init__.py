@@ -1,0 +1,1 @@
+"""The benchmark: one model, many languages of known truth, one table."""

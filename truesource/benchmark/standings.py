@@ -1,0 +1,268 @@
+"""Where models stand on a suite: from files of results, what tables and pages show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, Contexts
+from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
+from truesource.evaluation.measures.monte_carlo import holm
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.arrays import FloatArray
+
+THRESHOLDS = (0.1, 0.01)  #: nats a token, of ``tokens_to``
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageStanding:
+    """A model on one language: means over its seeds, intervals over sentences and seeds."""
+
+    language: str  #: name in the suite
+    seeds: int
+    share: Contrast  #: of what the context says that the model has learned: 1 is the truth, 0 word frequencies alone
+    kl: Contrast  #: exact KL(truth || model), nats a token
+    wrong: float  #: probability given to what cannot follow, mean over contexts and seeds
+    calibration: float  #: expected calibration error, mean over seeds
+    longer_share: Contrast | None  #: ``share`` beyond the longest string of training; None: not measured
+    longer_wrong: float | None
+    longer_refused: str | None  #: why the model reads no longer strings
+    #: training tokens until KL on dev is at most each of `THRESHOLDS`, geometric mean; None: not all seeds got there
+    tokens_to: Mapping[float, float | None]
+    curve: Sequence[tuple[float, float]]  #: training tokens and KL in nats a token, means over seeds
+
+    @property
+    def relative_ppl(self) -> float:
+        """Exp of the KL: perplexity over that of the truth, in expectation over the next token."""
+        return math.exp(self.kl.value)
+
+    @property
+    def bits(self) -> float:
+        """The KL in bits a token."""
+        return self.kl.value / math.log(2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """A model on a suite."""
+
+    model: BenchmarkModel
+    languages: Mapping[str, LanguageStanding]  #: those that it was measured on, in the order of the suite
+    share: Contrast | None  #: mean over all languages of the suite, the headline; None: some are missing
+    longer_share: Contrast | None  #: mean over all languages with longer strings; None: some are missing, or refused
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+        return self.model["name"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShareDifference:
+    """The share of a model less that of another on the same test strings, mean over the languages of the suite."""
+
+    model: str
+    baseline: str
+    contrast: Contrast
+    p_adjusted: float | None  #: by Holm's method, for all that are compared with the baseline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standings:
+    """All models of one objective on a suite, the best first; incomplete ones last."""
+
+    objective: Objective
+    languages: Sequence[str]  #: of the suite
+    rows: Sequence[Standing]
+
+
+def standings(results: BenchmarkResults, languages: Sequence[str], *, seed: int = 0) -> list[Standings]:
+    """Tables of the models of some results, joined: causal models, then masked ones.
+
+    Args:
+        results: of one suite, see `joined`.
+        languages: all of the suite, in its order.
+        seed: of the resampling.
+    """
+    found = []
+    for objective in ("causal", "masked"):
+        models = [model for model in results["models"] if model["objective"] == objective]
+        if models:
+            rows = [standing(results, model, languages, seed=seed) for model in models]
+            rows.sort(key=lambda row: -math.inf if row.share is None else row.share.value, reverse=True)
+            found.append(Standings(objective=objective, languages=list(languages), rows=rows))
+    return found
+
+
+def standing(results: BenchmarkResults, model: BenchmarkModel, languages: Sequence[str], *, seed: int = 0) -> Standing:
+    """One model on the languages of a suite."""
+    measured = {name: _on_language(results, model, name, seed) for name in languages if cells_of(model, name)}
+    sums = [share_sums(results, model, name) for name in measured]
+    longer = [name for name in languages if results["languages"][name]["truth"][model["objective"]]["longer"]]
+    beyond = [share_sums(results, model, name, part="longer") for name in longer]
+    read = [each for each in beyond if each is not None]
+    whole = len(measured) == len(languages)
+    return Standing(
+        model=model,
+        languages=measured,
+        share=_mean_share([each for each in sums if each is not None], seed) if whole else None,
+        longer_share=_mean_share(read, seed) if longer and len(read) == len(longer) else None,
+    )
+
+
+def share_differences(
+    results: BenchmarkResults, languages: Sequence[str], baseline: str, *, objective: Objective, seed: int = 0
+) -> list[ShareDifference]:
+    """The shares of all other complete models of one objective less that of a baseline, with tests.
+
+    Raises:
+        KeyError: there is no such complete model.
+    """
+    models = {
+        model["name"]: model
+        for model in results["models"]
+        if model["objective"] == objective and all(cells_of(model, name) for name in languages)
+    }
+    against = models.pop(baseline)
+    contrasts = {
+        name: _negated(mean_over_texts([_pair(results, model, against, each) for each in languages], seed=seed))
+        for name, model in models.items()
+    }
+    adjusted = iter(holm([found.p for found in contrasts.values() if found.p is not None]))
+    return [
+        ShareDifference(
+            model=name,
+            baseline=baseline,
+            contrast=found,
+            p_adjusted=None if found.p is None else next(adjusted),
+        )
+        for name, found in contrasts.items()
+    ]
+
+
+def share_sums(
+    results: BenchmarkResults,
+    model: BenchmarkModel,
+    language: str,
+    *,
+    part: Literal["test", "longer"] = "test",
+    blocks: slice = slice(None),
+    seeds: Sequence[int] | None = None,
+) -> SeedSums | None:
+    """KL and information in the blocks of test strings, whose ratio is one less the share.
+
+    Args:
+        results: that the model is from.
+        model: one of its models.
+        language: name in the suite.
+        part: ``test`` or ``longer``.
+        blocks: which ones.
+        seeds: which ones; None: all.
+
+    Returns:
+        Sums of K seeds in B blocks; None: there are no such strings, or a seed reads none of them.
+    """
+    both = results["languages"][language]["truth"][model["objective"]]
+    truth: Contexts | None = both["test"] if part == "test" else both["longer"]
+    cells = [cell for cell in cells_of(model, language) if seeds is None or cell["seed"] in seeds]
+    measured = [cell["test"] if part == "test" else cell["longer"] for cell in cells]
+    found = [each for each in measured if each is not None]
+    if truth is None or not found or len(found) < len(measured):
+        return None
+    total = np.array([each["kl"] for each in found])[:, blocks]
+    information = np.array(truth["information"])[blocks]
+    return SeedSums(total, np.broadcast_to(information, total.shape).copy())
+
+
+def cells_of(model: BenchmarkModel, language: str) -> list[BenchmarkCell]:
+    """The cells of a model on one language, by seed."""
+    return sorted((cell for cell in model["cells"] if cell["language"] == language), key=lambda cell: cell["seed"])
+
+
+def _on_language(results: BenchmarkResults, model: BenchmarkModel, name: str, seed: int) -> LanguageStanding:
+    cells = cells_of(model, name)
+    truth = results["languages"][name]["truth"][model["objective"]]
+    sums, beyond = share_sums(results, model, name), share_sums(results, model, name, part="longer")
+    assert sums is not None  # there are cells
+    counts = np.broadcast_to(np.array(truth["test"]["contexts"], dtype=np.float64), sums.total.shape)
+    refused = [cell["longer_refused"] for cell in cells if cell["longer_refused"] is not None]
+    longer = [cell["longer"] for cell in cells if cell["longer"] is not None]
+    return LanguageStanding(
+        language=name,
+        seeds=len(cells),
+        share=_share(mean_over_seeds(sums, seed=seed)),
+        kl=mean_over_seeds(SeedSums(sums.total, counts.copy()), seed=seed),
+        wrong=_mean([cell["test"]["wrong"] for cell in cells]),
+        calibration=_mean([cell["calibration"] for cell in cells]),
+        longer_share=None if beyond is None else _share(mean_over_seeds(beyond, seed=seed)),
+        longer_wrong=_mean([each["wrong"] for each in longer]) if beyond is not None else None,
+        longer_refused=refused[0] if refused else None,
+        tokens_to={
+            threshold: _geometric([tokens_until(cell, threshold) for cell in cells]) for threshold in THRESHOLDS
+        },
+        curve=mean_curve(cells),
+    )
+
+
+def tokens_until(cell: BenchmarkCell, threshold: float) -> float | None:
+    """Training tokens until the KL on dev is first at most ``threshold`` nats a token; None: never.
+
+    Between two points of the curve both are taken to change as straight lines of their logarithms.
+    """
+    before: tuple[float, float] | None = None
+    for tokens, kl in cell["curve"]:
+        if kl <= threshold:
+            if before is None or before[0] <= 0 or kl <= 0.0:
+                return float(tokens)
+            part = math.log(before[1] / threshold) / math.log(before[1] / kl)
+            return float(before[0] * (tokens / before[0]) ** part)
+        before = float(tokens), kl
+    return None
+
+
+def mean_curve(cells: Sequence[BenchmarkCell]) -> list[tuple[float, float]]:
+    """Means over seeds of the points of learning curves that all seeds have, by their number."""
+    points = [np.array(cell["curve"], dtype=np.float64).reshape(-1, 2) for cell in cells]
+    common = min((len(each) for each in points), default=0)
+    if common == 0:
+        return []
+    mean: FloatArray = np.mean([each[:common] for each in points], axis=0)
+    return [(float(tokens), float(kl)) for tokens, kl in mean]
+
+
+def _pair(
+    results: BenchmarkResults, model: BenchmarkModel, against: BenchmarkModel, language: str
+) -> tuple[SeedSums, SeedSums]:
+    own, other = share_sums(results, model, language), share_sums(results, against, language)
+    assert own is not None
+    assert other is not None
+    return own, other
+
+
+def _mean_share(sums: Sequence[SeedSums], seed: int) -> Contrast:
+    return _share(mean_over_texts([(each, None) for each in sums], seed=seed))
+
+
+def _share(ratio: Contrast) -> Contrast:
+    """One less a ratio of KL to information; its p-value, of a ratio of 0, goes."""
+    ends = (None, None) if ratio.low is None or ratio.high is None else (1.0 - ratio.high, 1.0 - ratio.low)
+    return Contrast(1.0 - ratio.value, *ends)
+
+
+def _negated(found: Contrast) -> Contrast:
+    if found.low is None or found.high is None:
+        return Contrast(-found.value)
+    return Contrast(-found.value, -found.high, -found.low, found.p)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _geometric(values: Sequence[float | None]) -> float | None:
+    kept = [value for value in values if value is not None and value > 0.0]
+    return math.exp(_mean([math.log(value) for value in kept])) if len(kept) == len(values) else None

@@ -1,0 +1,141 @@
+"""A suite of the benchmark: its languages, its budget of training and what it measures on, in one YAML file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.embedded import data_folder
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json
+from truesource.grammar.support.records import explain
+from truesource.grammar.support.settings import Settings
+from truesource.run.reading import read_settings
+
+FOLDER = "benchmark"  #: of the suites, in the data that come with truesource
+DIGITS = 12  #: of the digest of a suite
+
+
+class SuiteLanguage(Settings):
+    """A language of a suite, and the lengths of its strings."""
+
+    language: str  #: reference, such as ``dyck:k=8,depth=5``
+    kind: str  #: of the language, in a few words
+    tests: str  #: what a model must be able to do, in a sentence without its full stop
+    lengths: str  #: of the strings of training and test, such as ``1..40``
+    longer: str | None = None  #: of strings longer than those of training; None: the language has none
+
+    @property
+    def range(self) -> LengthRange:
+        """Of the strings of training and test."""
+        return _range(self.lengths)
+
+    @property
+    def longer_range(self) -> LengthRange | None:
+        """Of the longer strings."""
+        return None if self.longer is None else _range(self.longer)
+
+    @property
+    def longest(self) -> int:
+        """Most words of any string."""
+        return (self.longer_range or self.range).high
+
+    @model_validator(mode="after")
+    def _longer_is_longer(self) -> Self:
+        longer = self.longer_range
+        if longer is not None and longer.low <= self.range.high:
+            raise ValueError(f"longer: {self.longer} must begin above {self.range.high}, where lengths end")
+        return self
+
+
+def _range(written: str) -> LengthRange:
+    found = LengthRange.parse(written)
+    if found is None:
+        raise ValueError("a language of a suite has a range of lengths, such as 1..40")
+    return found
+
+
+class TestSizes(Settings):
+    """What models are measured on, of each language."""
+
+    dev: int = Field(ge=10)  #: strings on which the learning curve is measured
+    test: int = Field(ge=20)  #: strings
+    longer: int = Field(ge=20)  #: strings longer than those of training
+    blocks: int = Field(ge=10)  #: groups of test strings, whose sums a file of results holds
+
+
+class SuiteTraining(Settings):
+    """The budget of every model, and what it may choose."""
+
+    tokens: int = Field(ge=1000)  #: of the train split, ends of strings included, about; it is read once
+    batch_tokens: int = Field(ge=1)
+    points: int = Field(ge=2)  #: of the learning curve
+    parameters: int = Field(ge=1)  #: at most, without word and position vectors
+    preset: str = "tiny"  #: settings that a model starts from, see `truesource.lmtrain.presets`
+    min_count: int = Field(1, ge=1)  #: words seen less often in the train split become <unk>
+    seeds: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(min_length=1)  #: of weights and batches
+
+
+class Suite(Settings):
+    """Languages, budget and measures that all models share."""
+
+    name: str = Field(pattern=r"^[a-z0-9-]+$")
+    version: int = Field(ge=1)  #: rises whenever results of models change
+    title: str
+    seed: int = Field(ge=0, lt=2**32)  #: of the corpora
+    languages: dict[str, SuiteLanguage] = Field(min_length=1)
+    training: SuiteTraining
+    sizes: TestSizes
+    baselines: dict[str, dict[str, Any]] = {}  #: models that are compared with: a model entry of ``truesource run``
+
+    @field_validator("languages")
+    @classmethod
+    def _names_are_plain(cls, languages: dict[str, SuiteLanguage]) -> dict[str, SuiteLanguage]:
+        for name in languages:
+            if not name.replace("-", "").isalnum():
+                raise ValueError(f"languages: a name has letters, digits and hyphens, got {name!r}")
+        return languages
+
+    @property
+    def label(self) -> str:
+        """Name and version, such as ``tiny-v1``."""
+        return f"{self.name}-v{self.version}"
+
+    @property
+    def digest(self) -> str:
+        """Of all that decides results, hexadecimal; the words that describe languages and the baselines do not."""
+        values = self.model_dump(mode="json")
+        described = {key: values[key] for key in ("name", "version", "seed", "training", "sizes")}
+        languages = {
+            name: {key: value for key, value in language.items() if key not in ("kind", "tests")}
+            for name, language in values["languages"].items()
+        }
+        return digest_json({**described, "languages": languages})[:DIGITS]
+
+
+def suites() -> dict[str, Path]:
+    """The suites that come with truesource, by name."""
+    return {path.stem: path for path in sorted((data_folder() / FOLDER).glob("*.yaml"))}
+
+
+def load_suite(name: str) -> Suite:
+    """A suite by its name, or from a YAML file of one's own.
+
+    Raises:
+        InputError: there is no such suite, or a key or value is wrong; the message names the key.
+    """
+    known = suites()
+    path = known.get(name, Path(name))
+    if not path.is_file():
+        raise InputError(
+            f"there is no suite {name!r}; there are {', '.join(known)}, or name a YAML file", code="unknown-suite"
+        )
+    values: Mapping[str, Any] = read_settings(path, None)
+    try:
+        return Suite(**values)
+    except ValidationError as error:
+        raise InputError(explain(error), path) from error
