@@ -1,0 +1,88 @@
+"""The suites that come with truesource: they can be read, and their lengths keep nearly all of each language."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from truesource.benchmark.planning import kept_mass
+from truesource.benchmark.suite import Suite, load_suite, suites
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+
+KEPT = 0.95
+NAMES = sorted(suites())
+LANGUAGES = [(name, language) for name in NAMES for language in load_suite(name).languages]
+
+
+@cache
+def grammar(reference: str) -> PCFG:
+    return PCFG.load(reference)
+
+
+def changed(suite: Suite, language: str, **values: str) -> Suite:
+    languages = dict(suite.languages)
+    languages[language] = languages[language].model_copy(update=values)
+    return suite.model_copy(update={"languages": languages})
+
+
+def test_the_suites_of_the_page_are_there() -> None:
+    assert {"small", "paper"} <= set(NAMES)
+    assert all(len(load_suite(name).languages) >= 12 for name in ("small", "paper"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_suite_is_called_as_its_file(name: str) -> None:
+    assert load_suite(name).name == name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_languages_differ(name: str) -> None:
+    """Compared as grammars: two references may be two ways to write one language."""
+    digests = [grammar(language.language).digest for language in load_suite(name).languages.values()]
+    assert len(set(digests)) == len(digests)
+
+
+@pytest.mark.parametrize(("name", "language"), LANGUAGES)
+def test_lengths_keep_nearly_all_of_a_language(name: str, language: str) -> None:
+    entry = load_suite(name).languages[language]
+    assert KEPT <= kept_mass(grammar(entry.language), entry.range) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("name", "language"), LANGUAGES)
+def test_a_language_has_longer_strings_unless_its_lengths_end(name: str, language: str) -> None:
+    """Where a suite names no longer strings, the language has none; both ends of a range are lengths of strings."""
+    entry = load_suite(name).languages[language]
+    masses = grammar(entry.language).exact.length_pmf(entry.longest + 1)
+    possible = np.flatnonzero(masses)
+    for range_ in filter(None, (entry.range, entry.longer_range)):
+        assert range_.low in possible
+        assert kept_mass(grammar(entry.language), range_) > 0.0
+    if entry.longer is None:
+        beyond = LengthRange(1, 2 * entry.longest)
+        assert kept_mass(grammar(entry.language), beyond) == pytest.approx(1.0, abs=1e-9)
+        assert possible.max() <= entry.longest
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_digest_is_of_what_decides_results(name: str) -> None:
+    suite = load_suite(name)
+    first = next(iter(suite.languages))
+    assert suite.digest == load_suite(name).digest
+    assert changed(suite, first, tests="something else", kind="another kind").digest == suite.digest
+    assert suite.model_copy(update={"title": "another", "baselines": {}}).digest == suite.digest
+    assert changed(suite, first, lengths="1..7").digest != suite.digest
+    assert suite.model_copy(update={"seed": suite.seed + 1}).digest != suite.digest
+
+
+def test_twins_differ_in_order_alone() -> None:
+    """The pairs of the suites have one law of length, on which their comparison rests."""
+    for name in ("small", "paper"):
+        languages = load_suite(name).languages
+        for one, other in (("centre", "right"), ("english-order", "japanese-order")):
+            assert languages[one].lengths == languages[other].lengths
+            assert languages[one].longer == languages[other].longer
+            laws = [grammar(languages[each].language).exact.length_pmf(60) for each in (one, other)]
+            np.testing.assert_allclose(laws[0], laws[1], atol=1e-12)

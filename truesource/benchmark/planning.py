@@ -1,0 +1,320 @@
+"""What a suite costs before anything is trained: parameters, floating-point operations and hours of each model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from truesource.benchmark.suite import Suite, SuiteLanguage
+from truesource.generator.encoded_sentences import CodedSentences
+from truesource.generator.plan import mean_length
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
+from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.report.table import ReportTable, TableRow
+from truesource.report.words import duration
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+    from truesource.generator.interface.language_model import Objective
+    from truesource.lmtrain.config import ModelConfig, TrainConfig
+
+UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
+COUNTED_TOKENS = 2048  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
+SAMPLED_BATCHES = 32  #: whose strings are sampled for each language
+WARM_UP_STEPS = 3  #: not timed
+TIMED_STEPS = 1000  #: at most; the time ends the timing first
+TIMED_SECONDS = 6.0  #: of training, for each model
+LEAST_TIMED = 2  #: steps
+
+
+class PlannedModel(Protocol):
+    """A model whose settings on each language are known."""
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is trained, or counted; the truth and the word frequencies are not."""
+
+    def resolve(self, suite: Suite, language: SuiteLanguage) -> tuple[ModelConfig, TrainConfig | None]:
+        """Its full settings on a language; it has none of training where it counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTraining:
+    """The training of a model on one language with one seed."""
+
+    parameters: int  #: without word and position vectors
+    steps: int
+    tokens: int  #: seen, about
+    flops: int  #: of all steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlan:
+    """A model on all languages with all seeds of a suite."""
+
+    name: str
+    seeds: int
+    trainings: Mapping[str, PlannedTraining]  #: by language, of one seed
+    rate: float | None  #: floating-point operations a second that were timed here; None: not timed
+
+    @property
+    def parameters(self) -> tuple[int, int]:
+        """Fewest and most of any language, without word and position vectors."""
+        found = [training.parameters for training in self.trainings.values()]
+        return min(found), max(found)
+
+    @property
+    def n_trainings(self) -> int:
+        """Languages times seeds."""
+        return self.seeds * len(self.trainings)
+
+    @property
+    def tokens(self) -> int:
+        """Training tokens of all trainings."""
+        return self.seeds * sum(training.tokens for training in self.trainings.values())
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of all trainings."""
+        return self.seeds * sum(training.flops for training in self.trainings.values())
+
+    def hours(self, rate: float) -> float:
+        """Of all trainings, one after the other, at so many floating-point operations a second."""
+        return self.flops / rate / 3600.0
+
+    @property
+    def hours_here(self) -> float | None:
+        """On the device that was timed; None: none was."""
+        return None if self.rate is None else self.hours(self.rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuitePlan:
+    """What the models of a suite cost to train; measuring them comes on top."""
+
+    suite: Suite
+    models: Sequence[ModelPlan]
+    device: str  #: that steps were timed on: ``one core`` or ``one GPU``
+    flops_per_second: float | None  #: peak of the GPU that is planned for; None: none is
+    utilisation: float  #: assumed share of that peak
+
+    @property
+    def gpu_rate(self) -> float | None:
+        """Floating-point operations a second that are assumed of the GPU."""
+        return None if self.flops_per_second is None else self.flops_per_second * self.utilisation
+
+
+def plan_suite(
+    suite: Suite,
+    models: Sequence[PlannedModel],
+    *,
+    languages: Sequence[str] | None = None,
+    seeds: int | None = None,
+    flops_per_second: float | None = None,
+    utilisation: float = UTILISATION,
+    seconds: float = TIMED_SECONDS,
+) -> SuitePlan:
+    """Count what training costs, and time some steps of each model on this machine: on its GPU, or on one core.
+
+    Operations are counted on a real batch of each language, see `truesource.lmtrain.flops.count_flops`, of at most
+    `COUNTED_TOKENS` tokens. Words are those that are expected often enough in the train split.
+
+    Args:
+        suite: with the budget.
+        models: those that are not trained in steps are left out.
+        languages: names in the suite; None: all.
+        seeds: how many; None: as many as the suite has.
+        flops_per_second: peak of a GPU, for the precision that models are trained in; None: no GPU is planned for.
+        utilisation: share of that peak that training is assumed to reach.
+        seconds: that steps of each model are timed for, on the first language; 0: not at all.
+
+    Raises:
+        InputError: the peak or the utilisation is out of range, or settings of a model are wrong.
+    """
+    if flops_per_second is not None and not 0.0 < flops_per_second < float("inf"):
+        raise InputError(f"operations a second must be above 0, got {flops_per_second:g}", code="no-throughput")
+    if not 0.0 < utilisation <= 1.0:
+        raise InputError(f"a utilisation is above 0 and at most 1, got {utilisation:g}", code="no-utilisation")
+    texts = {name: _PlannedText.of(suite, suite.languages[name]) for name in languages or suite.languages}
+    plans = [_plan_model(model, texts, seeds or len(suite.training.seeds), seconds) for model in models]
+    return SuitePlan(
+        suite=suite,
+        models=[plan for plan in plans if plan is not None],
+        device=_device(),
+        flops_per_second=flops_per_second,
+        utilisation=utilisation,
+    )
+
+
+def plan_table(plan: SuitePlan) -> ReportTable:
+    """Parameters, operations and hours of each model."""
+    columns = ["model", "parameters", "trainings", "tokens", "FLOPs", "GFLOP/s\nhere", f"hours\n{plan.device} here"]
+    rate = plan.gpu_rate
+    if rate is not None:
+        columns.append("hours\nplanned GPU")
+    rows = []
+    for model in plan.models:
+        cells = [
+            model.name,
+            _range(*model.parameters),
+            f"{model.n_trainings:,}",
+            f"{model.tokens:.3g}",
+            f"{model.flops:.3g}",
+            None if model.rate is None else f"{model.rate / 1e9:.1f}",
+            _hours(model.hours_here),
+        ]
+        rows.append(TableRow([*cells, *([] if rate is None else [_hours(model.hours(rate))])]))
+    return ReportTable(columns=columns, rows=rows, title=f"What suite {plan.suite.label} costs", note=_note(plan))
+
+
+def _note(plan: SuitePlan) -> str:
+    parts = [
+        "All languages and seeds, one training after the other; exact truth and measuring come on top. Parameters are"
+        " without word and position vectors. FLOPs are counted on a batch of each language.",
+        f"Hours here follow from steps that were timed on {plan.device} of this machine; a busy machine is slower.",
+    ]
+    if plan.flops_per_second is not None:
+        parts.append(
+            f"Hours of the planned GPU are not measured: {plan.utilisation:.0%} of {plan.flops_per_second:.3g}"
+            " operations a second."
+        )
+    return " ".join(parts)
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _hours(hours: float | None) -> str | None:
+    return None if hours is None else f"{hours:.3g}" if hours >= 0.1 else duration(3600.0 * hours)
+
+
+def kept_mass(pcfg: PCFG, lengths: LengthRange) -> float:
+    """Probability that a string of a grammar has a length of a range; computed, not sampled.
+
+    Raises:
+        InputError: it is zero.
+    """
+    return float(pcfg.exact.range_mass(lengths))
+
+
+def sampled_tokens(batch_tokens: int) -> int:
+    """Tokens of the strings that are sampled of each language, about."""
+    return SAMPLED_BATCHES * min(batch_tokens, COUNTED_TOKENS)
+
+
+@dataclass(frozen=True, eq=False)
+class _PlannedText:
+    """A language of a suite, with enough strings for the first batches."""
+
+    suite: Suite
+    language: SuiteLanguage
+    strings: CodedSentences
+    words: Sequence[str]  #: expected `SuiteTraining.min_count` times in the train split, or more often
+
+    @classmethod
+    def of(cls, suite: Suite, language: SuiteLanguage) -> _PlannedText:
+        pcfg, budget = PCFG.load(language.language), suite.training
+        mean = mean_length(pcfg, language.range, None) + 1.0
+        sampler = Sampler(pcfg, language.range)
+        n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
+        strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
+        expected = pcfg.exact.expected_words * (budget.tokens / (pcfg.exact.mean_length + 1.0))
+        kept = [word for word, times in zip(pcfg.terminals, expected, strict=True) if times >= budget.min_count]
+        return cls(suite, language, CodedSentences.of(strings), kept)
+
+    def tokenizer(self, objective: Objective) -> PreTrainedTokenizerFast:
+        """Of the words that models are expected to know."""
+        from truesource.lmtrain.tokenizer import build_tokenizer
+
+        return build_tokenizer([self.words], objective=objective)
+
+    def training(self, shape: ModelConfig, settings: TrainConfig) -> PlannedTraining:
+        """What one training takes."""
+        from truesource.lmtrain.flops import training_cost
+
+        counted = _counted(settings)
+        cost = training_cost(shape, counted, self.strings, self.tokenizer(shape.objective), seed=self.suite.seed)
+        tokens = self.suite.training.tokens
+        grown = settings.batch_tokens * settings.accumulation / (counted.batch_tokens * counted.accumulation)
+        steps = max(1, round(tokens / (cost.tokens_per_step * grown)))
+        return PlannedTraining(
+            parameters=cost.parameters.without_embeddings,
+            steps=steps,
+            tokens=tokens,
+            flops=round(cost.flops_per_step * grown * steps),
+        )
+
+
+def _counted(settings: TrainConfig) -> TrainConfig:
+    """The same training with batches that are small enough to be counted."""
+    return settings.model_copy(update={"batch_tokens": min(settings.batch_tokens, COUNTED_TOKENS), "accumulation": 1})
+
+
+def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: int, seconds: float) -> ModelPlan | None:
+    """The plan of a model; None: it is not trained in steps."""
+    if not model.trained:
+        return None
+    trainings, rate = {}, None
+    for name, text in texts.items():
+        shape, settings = model.resolve(text.suite, text.language)
+        if settings is None:
+            return None
+        trainings[name] = text.training(shape, settings)
+        if rate is None and seconds > 0.0:
+            rate = _timed(text, shape, settings, seconds)
+    return ModelPlan(name=model.name, seeds=seeds, trainings=trainings, rate=rate)
+
+
+def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:
+    """Floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
+    from truesource.lmtrain.flops import training_cost
+    from truesource.lmtrain.times import read_times
+    from truesource.lmtrain.training import train
+
+    steps = {"epochs": None, "max_steps": TIMED_STEPS, "max_seconds": seconds, "eval_every": 1, "snapshots": "none"}
+    timed = _counted(settings).model_copy(update=steps)
+    tokenizer = text.tokenizer(shape.objective)
+    flops = training_cost(shape, timed, text.strings, tokenizer, seed=text.suite.seed).flops_per_step
+    least = WARM_UP_STEPS + LEAST_TIMED
+    with tempfile.TemporaryDirectory(prefix="truesource-plan-") as folder, _one_thread():
+        out = Path(folder) / "model"
+        train(text.strings, shape, timed, out, seed=text.suite.seed, tokenizer=tokenizer)
+        times = read_times(out)
+    if times[-1]["step"] < least:
+        raise InputError(f"fewer than {least} steps in {seconds:g} s; time more seconds", code="too-slow")
+    done = np.array([(row["step"], row["seconds"]) for row in times if row["step"] >= WARM_UP_STEPS])
+    taken, spent = done[-1] - done[0]
+    return float(flops * taken / spent)
+
+
+def _device() -> str:
+    import torch
+
+    return "one GPU" if torch.cuda.is_available() else "one core"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
