@@ -75,6 +75,7 @@ KEYS: dict[str, str] = {
     "pairs": "number of minimal pairs that count",
     "pairs-read": "number of minimal pairs given",
     "cells": "number of trained models in a fit",
+    "suite": "of the benchmark: name, version and digest",
     "seeds": "number of trained models that the value is the mean of; of a difference model/baseline",
     "items": "number of words or spans that probes are trained and tested on",
     "labels": "number of labels of a probe",

@@ -24,15 +24,20 @@ def echo(message: object = "", *, err: bool = False) -> None:
     typer.echo(terminal(str(message)), err=err)
 
 
+def printed(text: str) -> str:
+    """A text as tables show it: plain, and its long words shortened, so that a column stays readable."""
+    return shortened(terminal(text), LONGEST_WORD)
+
+
 def console(width: int = 120) -> Console:
     """Where tables are printed: as wide as the terminal, or ``width`` characters where there is none."""
     from rich.console import Console
 
     class Printable(Console):
-        """Takes plain text only; long words are shortened, so that a column stays readable."""
+        """Takes plain text only."""
 
         def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(shortened(terminal(text), LONGEST_WORD), **options)
+            return super().render_str(printed(text), **options)
 
     def made(**options: Any) -> Console:
         return Printable(markup=False, emoji=False, highlight=False, **options)

@@ -22,6 +22,7 @@ MODEL = "#0066A6"  #: what a model says
 SAMPLE = "#7FB2D5"  #: what was sampled
 SECOND = "#00805F"  #: a second curve of the same kind
 QUIET = "#6B7280"  #: for comparison only
+SERIES = (MODEL, SECOND, "#A36AA5", "#B8860B", "#56B4A9", "#8C510A", SAMPLE, QUIET)  #: curves of many, in turn
 PHASES = {"start": "#FFFFFF", "split": "#DCEBF7", "merge": "#FBE6D4", "smooth": "#DDF1E7"}
 
 BINS = 60  #: of the ranks, evenly wide on the logarithmic axis

@@ -29,9 +29,9 @@ class Cell:
         return self.joined(" ")
 
     def joined(self, separator: str) -> str:
-        """The value, its interval and the remark, with this before the interval."""
-        ends = "" if self.ends is None else f"{separator}[{self.ends[0]}, {self.ends[1]}]"
-        return f"{self.text}{ends}{f' ({self.small})' if self.small else ''}"
+        """The value, its interval and the remark, with this between them."""
+        ends = None if self.ends is None else f"[{self.ends[0]}, {self.ends[1]}]"
+        return separator.join(part for part in (self.text, ends, f"({self.small})" if self.small else None) if part)
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class ReportTable:
     note: str = ""
     keys: Sequence[str] = ()  #: names of the columns in files; empty: the headings
     text: Sequence[int] = (0,)  #: numbers of the columns of text, -1 for the last; the others are numbers
+    sortable: bool = False  #: whether a page may let its reader change the order of the rows
 
     def is_text(self, column: int) -> bool:
         """Whether a column holds text, which is aligned left."""

@@ -76,7 +76,7 @@ def _latex(table: ReportTable) -> str:
     if caption:
         escaped = pd.DataFrame([[caption]]).style.format(escape="latex").hide(axis="index").hide(axis="columns")
         text = escaped.to_latex(column_format="l").split("\n")[1].removesuffix(r"\\").strip()
-        lines.append(rf"\caption{{{text}.}}")
+        lines.append(rf"\caption{{{text.removesuffix('.')}.}}")
     signed = [f"% {_first(row.cells)}: {row.signature}" for row in table.rows if row.signature]
     text = "\n".join([*lines, made.rstrip("\n"), r"\end{table}"])
     for character, written in _IN_LATEX.items():

@@ -28,6 +28,14 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:,.{min(places, 12)}f}"
 
 
+def brief(value: float) -> str:
+    """300000 as ``300k``, 2e12 as ``2e12``."""
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if limit <= value < 1e12:
+            return f"{value / limit:.4g}{unit}"
+    return f"{value:.3g}".replace("e+", "e") if value >= 1e12 else f"{value:.4g}"
+
+
 def p_value(p: float | None) -> str:
     """A p-value with three places; a dash for None."""
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"

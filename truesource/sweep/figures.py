@@ -11,11 +11,10 @@ from truesource.evaluation.scaling.cells import TITLES, Axis
 from truesource.evaluation.scaling.fits import AxisFit
 from truesource.evaluation.scaling.losses import groups_of
 from truesource.grammar.support.arrays import FloatArray
-from truesource.report.figures import MODEL, QUIET, SECOND, TRUTH, figure, plain_log_axis, round_ticks, to_svg
-from truesource.report.words import listed
+from truesource.report.figures import SERIES, TRUTH, figure, plain_log_axis, round_ticks, to_svg
+from truesource.report.words import brief, listed
 from truesource.sweep.results import Sweep
 
-COLOURS = (MODEL, SECOND, "#A36AA5", "#B8860B", "#56B4A9", "#8C510A", "#7FB2D5", QUIET)  #: of series, in turn
 PANELS: tuple[Axis, ...] = ("sentences", "parameters", "flops")
 DOT = 5.0
 
@@ -134,7 +133,7 @@ def figures(sweep: Sweep) -> dict[str, str]:
 
 
 def _colours() -> list[str]:
-    return list(COLOURS) * 8
+    return list(SERIES) * 8
 
 
 def _by_model(sweep: Sweep) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -159,16 +158,8 @@ def _log(scale: Any, limits: Any, axis: Any, values: Sequence[float], short: boo
     if short:
         from matplotlib.ticker import FixedFormatter
 
-        axis.set_major_formatter(FixedFormatter([_short(tick) for tick in ticks]))
+        axis.set_major_formatter(FixedFormatter([brief(tick) for tick in ticks]))
     elif max(ticks) >= 1000:
         from matplotlib.ticker import FixedFormatter
 
-        axis.set_major_formatter(FixedFormatter([_short(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]))
-
-
-def _short(value: float) -> str:
-    """300000 as ``300k``, 2e12 as ``2e12``."""
-    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if limit <= value < 1e12:
-            return f"{value / limit:.4g}{unit}"
-    return f"{value:.3g}".replace("e+", "e") if value >= 1e12 else f"{value:.4g}"
+        axis.set_major_formatter(FixedFormatter([brief(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]))

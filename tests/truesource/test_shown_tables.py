@@ -1,0 +1,60 @@
+"""Tables on the terminal: no number is cut, however narrow it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from truesource.cli.output import show
+from truesource.report.table import Cell, ReportTable, TableRow
+
+NUMBERS = [f"{i}.{i}{i}{i}" for i in range(1, 10)]
+
+
+def table() -> ReportTable:
+    return ReportTable(
+        title="Ten columns",
+        columns=("rank", "model", *(f"column\n{i}" for i in range(1, 10))),
+        rows=[TableRow(["1", Cell("long-name", small="yours"), *(Cell(n, (n, n)) for n in NUMBERS)])],
+        note="All of it",
+        text=(1,),
+    )
+
+
+def shown(made: ReportTable, width: int, monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")  # is a terminal to rich
+    monkeypatch.setenv("COLUMNS", str(width))
+    show(made, width)
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("width", [40, 80, 120, 300])
+def test_every_number_is_printed_whole(
+    width: int, terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown(table(), width, monkeypatch, terminal=terminal)
+    text = said(capsys)
+    for number in NUMBERS:
+        assert f"[{number}, {number}]" in text
+    assert "long-name" in text and "\N{HORIZONTAL ELLIPSIS}" not in text
+    lines = text.splitlines()
+    assert not terminal or max(map(len, lines)) <= width
+    assert sum("Ten columns" in line for line in lines) == sum("All of it" in line for line in lines) == 1
+    parts = sum("rank" in line for line in lines)
+    assert parts > 1 if terminal and width < 200 else parts == 1
+    assert text.count("long-name") == parts
+
+
+def test_texts_after_the_first_are_broken_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = ReportTable(columns=("a", "said", "b"), rows=[TableRow(["x", "word " * 30, "1.5"])], text=(0, 1))
+    shown(wide, 60, monkeypatch, terminal=True)
+    text = said(capsys)
+    assert text.count("word") == 30 and "1.5" in text and text.count("said") == 1

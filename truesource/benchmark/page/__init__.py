@@ -1,0 +1,1 @@
+"""The page of the benchmark: where models stand, in one file."""

@@ -1,0 +1,98 @@
+"""Writes the page: tables, figures and what each language tests, in one file without anything outside it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from truesource.benchmark.figures import heat_map, learning_curves
+from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
+from truesource.benchmark.results import BenchmarkResults
+from truesource.benchmark.standings import Standings, standings
+from truesource.benchmark.suite import Suite
+from truesource.benchmark.tables import headline_table, language_table, models_table, suite_signature
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_text
+from truesource.report.environment import render
+from truesource.report.table import ReportTable
+
+FOLDER = Path(__file__).parent
+
+
+def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = ()) -> None:
+    """Write the page of a benchmark, whole or not at all: one file of HTML.
+
+    Args:
+        results: of models on the suite.
+        suite: what they were measured on.
+        path: of the page.
+        own: names of models that are marked as the reader's.
+
+    Raises:
+        InputError: the results are of another suite, or the page cannot be written.
+    """
+    made_on = results["suite"]
+    if (made_on["name"], made_on["version"], made_on["digest"]) != (suite.name, suite.version, suite.digest):
+        raise InputError(
+            f"these results are of suite {made_on['name']}-v{made_on['version']} ({made_on['digest']}), and the page is"
+            f" of {suite.label} ({suite.digest}); name the suite that they were made on",
+            code="other-suite",
+        )
+    found = standings(results, list(suite.languages))
+    script = (FOLDER / "sort.js").read_text(encoding="utf-8")
+    page = render(
+        FOLDER / "page.html.j2",
+        path,
+        templates={"style.css": FOLDER / "style.css"},
+        results=results,
+        suite=suite,
+        sections=SECTIONS,
+        terms=TERMS,
+        answer=answer(found),
+        objectives=[_objective(results, each, suite, own) for each in found],
+        languages=[_language(results, found, suite, name, own) for name in suite.languages],
+        models=models_table(found, own=own),
+        script=script,
+        script_hash=_script_hash(script),
+    )
+    write_text(path, page)
+
+
+def _objective(results: BenchmarkResults, found: Standings, suite: Suite, own: Sequence[str]) -> dict[str, Any]:
+    return {
+        "title": f"{found.objective.capitalize()} models",
+        "headline": _unsigned(headline_table(found, suite, own=own)),
+        "signature": suite_signature(found, suite),
+        "test": heat_map(found, own=own) or "",
+        "longer": heat_map(found, "longer", own=own),
+        "curves": learning_curves(results, found, own=own),
+    }
+
+
+def _language(
+    results: BenchmarkResults, found: Sequence[Standings], suite: Suite, name: str, own: Sequence[str]
+) -> dict[str, Any]:
+    tables = [
+        replace(language_table(each, suite, name, own=own), title=f"{each.objective.capitalize()} models")
+        for each in found
+    ]
+    return {
+        "name": name,
+        "tests": suite.languages[name].tests,
+        "facts": facts(results, suite, name),
+        "tables": [_unsigned(table) for table in tables if table.rows],
+    }
+
+
+def _unsigned(table: ReportTable) -> ReportTable:
+    """Without the signatures of its rows, of which the page has one for each objective."""
+    return replace(table, rows=[replace(row, signature="") for row in table.rows])
+
+
+def _script_hash(script: str) -> str:
+    """What lets a browser run this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
