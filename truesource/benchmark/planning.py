@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
     from truesource.generator.interface.language_model import Objective
     from truesource.lmtrain.config import ModelConfig, TrainConfig
+    from truesource.lmtrain.times import TimesRow
 
 UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
 COUNTED_TOKENS = 2048  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
 SAMPLED_BATCHES = 32  #: whose strings are sampled for each language
-WARM_UP_STEPS = 3  #: not timed
+WARM_UP_STEPS = 2  #: not timed
 TIMED_STEPS = 1000  #: at most; the time ends the timing first
 TIMED_SECONDS = 6.0  #: of training, for each model
-LEAST_TIMED = 2  #: steps
+LEAST_TIMED = 3  #: steps, however long they take
 
 
 class PlannedModel(Protocol):
@@ -283,23 +284,32 @@ def _plan_model(model: PlannedModel, texts: Mapping[str, _PlannedText], seeds: i
 def _timed(text: _PlannedText, shape: ModelConfig, settings: TrainConfig, seconds: float) -> float:
     """Floating-point operations a second of training steps on this machine; without a GPU, in one thread."""
     from truesource.lmtrain.flops import training_cost
+
+    counted = _counted(settings).model_copy(update={"epochs": None, "eval_every": 1, "snapshots": "none"})
+    long = counted.model_copy(update={"max_steps": TIMED_STEPS, "max_seconds": seconds})
+    short = counted.model_copy(update={"max_steps": WARM_UP_STEPS + LEAST_TIMED, "max_seconds": None})
+    tokenizer = text.tokenizer(shape.objective)
+    flops = training_cost(shape, short, text.strings, tokenizer, seed=text.suite.seed).flops_per_step
+    for settings in (long, short):  # the short one where the time does not suffice
+        rows = _times(text, shape, settings, tokenizer)
+        if rows[-1]["step"] >= WARM_UP_STEPS + LEAST_TIMED:
+            break
+    done = np.array([(row["step"], row["seconds"]) for row in rows if row["step"] >= WARM_UP_STEPS])
+    taken, spent = done[-1] - done[0]
+    return float(flops * taken / spent)
+
+
+def _times(
+    text: _PlannedText, shape: ModelConfig, settings: TrainConfig, tokenizer: PreTrainedTokenizerFast
+) -> list[TimesRow]:
+    """When each step of a training was done."""
     from truesource.lmtrain.times import read_times
     from truesource.lmtrain.training import train
 
-    steps = {"epochs": None, "max_steps": TIMED_STEPS, "max_seconds": seconds, "eval_every": 1, "snapshots": "none"}
-    timed = _counted(settings).model_copy(update=steps)
-    tokenizer = text.tokenizer(shape.objective)
-    flops = training_cost(shape, timed, text.strings, tokenizer, seed=text.suite.seed).flops_per_step
-    least = WARM_UP_STEPS + LEAST_TIMED
     with tempfile.TemporaryDirectory(prefix="truesource-plan-") as folder, _one_thread():
         out = Path(folder) / "model"
-        train(text.strings, shape, timed, out, seed=text.suite.seed, tokenizer=tokenizer)
-        times = read_times(out)
-    if times[-1]["step"] < least:
-        raise InputError(f"fewer than {least} steps in {seconds:g} s; time more seconds", code="too-slow")
-    done = np.array([(row["step"], row["seconds"]) for row in times if row["step"] >= WARM_UP_STEPS])
-    taken, spent = done[-1] - done[0]
-    return float(flops * taken / spent)
+        train(text.strings, shape, settings, out, seed=text.suite.seed, tokenizer=tokenizer)
+        return read_times(out)
 
 
 def _device() -> str:
