@@ -31,9 +31,12 @@ SHADES = (
 NOTHING = "#F1F2F4"  #: colour of a cell that was not measured
 INK, PAPER = "#111827", "#FFFFFF"  #: of numbers on pale and on dark colours
 DARK = ("#A8508F", "#1F6BA5", "#0B3F70")
-WIDTH = 9.4  #: inches
+WIDTH = 9.4  #: inches, at least
+COLUMN, NAMES = 0.56, 1.9  #: inches that a language and the names of models need
+UPRIGHT = 10  #: languages, whose names stand aslant where there are more
 PANELS = 4  #: of learning curves in a row
 DASHES = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
+FREQUENCIES: dict[str, Any] = {"linestyle": (0, (6, 4)), "linewidth": 1.0}  #: the line of the word frequencies
 PLACES = 3  #: of shares, which are coloured as they are written
 
 
@@ -53,19 +56,24 @@ def heat_map(standings: Standings, part: Literal["test", "longer"] = "test", *, 
         return None
     height = 0.27 * len(shares)
     salt = f"shares{standings.objective}{part}"
-    with figure(WIDTH, height + 1.3, salt) as drawn:
+    with figure(heat_map_width(standings), height + 1.3, salt) as drawn:
         axes, legend = drawn.subplots(2, 1, height_ratios=[height, 0.2])
         for (y, row), (x, _) in product(enumerate(shares), enumerate(standings.languages)):
             _square(axes, x, y, row[x])
         axes.set_xlim(-0.5, len(standings.languages) - 0.5)
         axes.set_ylim(len(shares) - 0.5, -0.5)
         axes.xaxis.tick_top()
-        axes.set_xticks(range(len(standings.languages)), [name.replace("-", "-\n") for name in standings.languages])
+        _name_columns(axes, standings.languages)
         axes.set_yticks(range(len(shares)), [_label(row, standings, own) for row in standings.rows])
         _bare(axes)
         _shade_legend(legend)
         what = "longer strings" if part == "longer" else "test strings"
         return to_svg(drawn, salt, f"Share of information learned by {standings.objective} models, {what}")
+
+
+def heat_map_width(standings: Standings) -> float:
+    """Of a heat map, inches."""
+    return max(WIDTH, NAMES + COLUMN * len(standings.languages))
 
 
 def learning_curves(results: BenchmarkResults, standings: Standings, *, own: Sequence[str] = ()) -> str | None:
@@ -121,6 +129,13 @@ def _square(axes: Any, x: int, y: int, share: float | None) -> None:
     text = ABSENT if share is None else shown(share, f".{PLACES}f" if abs(share) < 10.0 else ".4g")
     ink = PAPER if colour in DARK else INK
     axes.text(x, y, text, ha="center", va="center_baseline", color=ink, fontsize=8.5)
+
+
+def _name_columns(axes: Any, names: Sequence[str]) -> None:
+    if len(names) > UPRIGHT:
+        axes.set_xticks(range(len(names)), names, rotation=35, ha="left", rotation_mode="anchor")
+    else:
+        axes.set_xticks(range(len(names)), [name.replace("-", "-\n") for name in names])
 
 
 def _shade_legend(axes: Any) -> None:
@@ -196,11 +211,17 @@ def _ticks(axis: Any, ticks: list[float]) -> None:
 
 def _bounds(axes: Any, results: BenchmarkResults, language: str, standings: Standings) -> None:
     """The line of the word frequencies, those of the thresholds, and where the truth would be."""
-    truth = results["languages"][language]["truth"][standings.objective]["test"]
-    information = sum(truth["information"]) / sum(truth["contexts"])
+    record = results["languages"].get(language)
+    truth = None if record is None else record["truth"].get(standings.objective)
+    if truth is None or not axes.lines:
+        axes.text(0.5, 0.5, "not measured", ha="center", color=QUIET, transform=axes.transAxes)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    information = sum(truth["test"]["information"]) / sum(truth["test"]["contexts"])
     low, high = axes.get_ylim()
     axes.set_ylim(low, max(high, information * 1.2))
-    axes.axhline(information, color=QUIET, linestyle="--", linewidth=1.2)
+    axes.axhline(information, color=INK, **FREQUENCIES)
     axes.grid(axis="y")
     axes.text(0.03, 0.03, "\N{DOWNWARDS ARROW} the truth: 0", color=TRUTH, fontsize=8, transform=axes.transAxes)
 
@@ -214,7 +235,7 @@ def _line_legend(drawn: Any, models: Sequence[Standing], standings: Standings, l
         )
         for row in models
     ]
-    handles.append(Line2D([], [], color=QUIET, linestyle="--", linewidth=1.2))
+    handles.append(Line2D([], [], color=INK, **FREQUENCIES))
     names = [*(_label(row, standings, own) for row in models), "word frequencies of the truth"]
     legend = drawn.legend(
         handles, [str(i) for i in range(len(names))], loc="outside upper center", ncols=min(6, len(names))

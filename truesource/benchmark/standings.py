@@ -102,15 +102,21 @@ def standing(results: BenchmarkResults, model: BenchmarkModel, languages: Sequen
     """One model on the languages of a suite."""
     measured = {name: _on_language(results, model, name, seed) for name in languages if cells_of(model, name)}
     sums = [share_sums(results, model, name) for name in measured]
-    longer = [name for name in languages if results["languages"][name]["truth"][model["objective"]]["longer"]]
+    truths = {
+        name: truth
+        for name in languages
+        if name in results["languages"] and (truth := results["languages"][name]["truth"].get(model["objective"]))
+    }
+    longer = [name for name, truth in truths.items() if truth["longer"]]
     beyond = [share_sums(results, model, name, part="longer") for name in longer]
     read = [each for each in beyond if each is not None]
+    all_read = longer and len(read) == len(longer) and len(truths) == len(languages)
     whole = len(measured) == len(languages)
     return Standing(
         model=model,
         languages=measured,
         share=_mean_share([each for each in sums if each is not None], seed) if whole else None,
-        longer_share=_mean_share(read, seed) if longer and len(read) == len(longer) else None,
+        longer_share=_mean_share(read, seed) if all_read else None,
     )
 
 

@@ -19,6 +19,7 @@ from truesource.benchmark.standings import standings
 from truesource.benchmark.suite import Suite
 from truesource.grammar.support.errors import InputError
 from truesource.report.table import ABSENT, shown
+from truesource.report.words import number
 
 CHROMIUM = shutil.which("chromium")
 EVIL = "<script>document.title='evil'</script>"
@@ -127,7 +128,7 @@ def test_each_language_is_described_with_all_measures(read: Reader, suite: Suite
     assert suite.digest in read.text and suite.label in read.text
     truth = results["languages"]["language-0"]["truth"]["causal"]["test"]
     information = sum(truth["information"]) / sum(truth["contexts"])
-    assert f"{information:.4f} nats a token" in read.text
+    assert f"{number(information, 3)} nats a token" in read.text
 
 
 def test_the_page_is_one_small_file_without_anything_outside_it(page: Path, read: Reader) -> None:
@@ -275,3 +276,19 @@ def test_a_browser_runs_the_script_of_the_page_and_no_other(tmp_path: Path) -> N
     (tmp_path / "broken.html").write_text(text.replace("<header>", f"<header>{EVIL}"), encoding="utf-8")
     dumped = chromium(tmp_path / "broken.html", "--dump-dom")
     assert "<title>evil" not in dumped.stdout and "CONSOLE" in dumped.stderr
+
+
+def test_results_of_some_languages_make_a_page(tmp_path: Path) -> None:
+    """Those of a model that was measured on a part of the suite; nobody knows the truth about the rest."""
+    suite = made_suite(4)
+    results = made_results(suite, [MadeModel("a", 0.5, languages=2), MadeModel("b", 0.5, objective="masked")])
+    for name in ("language-2", "language-3"):
+        del results["languages"][name]["truth"]["causal"]
+    del results["languages"]["language-3"]
+    results["models"][1]["cells"] = [cell for cell in results["models"][1]["cells"] if cell["language"] != "language-3"]
+    causal = standings(results, list(suite.languages))[0]
+    assert (causal.rows[0].share, causal.rows[0].longer_share) == (None, None)
+    write_page(results, suite, tmp_path / "index.html")
+    read = Reader((tmp_path / "index.html").read_text(encoding="utf-8"))
+    assert [row[1] for table in read.tables[:2] for row in table[1:]] == ["a|2 of 4 languages", "b|3 of 4 languages"]
+    assert read.text.count("not measured") == 2 + 1

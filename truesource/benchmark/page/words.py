@@ -69,7 +69,6 @@ def facts(results: BenchmarkResults, suite: Suite, name: str) -> dict[str, str]:
     if record is None:
         return found
     found |= {
-        "different words": f"{record['words']:,}",
         "training strings": f"{record['train_sentences']:,}",
         "training tokens": f"{record['train_tokens']:,}",
     }
@@ -77,8 +76,8 @@ def facts(results: BenchmarkResults, suite: Suite, name: str) -> dict[str, str]:
         test = truth["test"]
         information = sum(test["information"]) / max(sum(test["contexts"]), 1)
         found |= {
-            f"entropy ({objective})": f"{number(test['entropy'])} nats a token",
-            f"information of the context ({objective})": f"{number(information)} nats a token",
+            f"entropy ({objective})": f"{number(test['entropy'], 3)} nats a token",
+            f"information of the context ({objective})": f"{number(information, 3)} nats a token",
             f"words that cannot stand there ({objective})": f"{test['impossible']:.1%}",
         }
     return found

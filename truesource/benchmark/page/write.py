@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from truesource.benchmark.figures import heat_map, learning_curves
+from truesource.benchmark.figures import heat_map, heat_map_width, learning_curves
 from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
 from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import Standings, standings
@@ -21,6 +21,7 @@ from truesource.report.environment import render
 from truesource.report.table import ReportTable
 
 FOLDER = Path(__file__).parent
+PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least and at most
 
 
 def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = ()) -> None:
@@ -68,6 +69,8 @@ def _objective(results: BenchmarkResults, found: Standings, suite: Suite, own: S
         "headline": _unsigned(headline_table(found, suite, own=own)),
         "signature": suite_signature(found, suite),
         "test": heat_map(found, own=own) or "",
+        "least": round(PHONE * heat_map_width(found)),
+        "most": round(DESK * heat_map_width(found)),
         "longer": heat_map(found, "longer", own=own),
         "curves": learning_curves(results, found, own=own),
     }
