@@ -118,6 +118,7 @@ def test_whose_and_what_rows_are_is_said_in_words(read: Reader) -> None:
     assert "gru|yours" in names and "oracle|reference" in names and "unigram|reference" in names
     assert names[-1] == "half-done|5 of 8 languages"
     assert "gru (yours)" in read.text and REFUSAL in read.text
+    assert "Settings of gru" in read.text and "Settings of oracle" not in read.text
 
 
 def test_each_language_is_described_with_all_measures(read: Reader, suite: Suite, results: BenchmarkResults) -> None:

@@ -14,7 +14,7 @@ from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
 from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import Standings, standings
 from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import headline_table, language_table, models_table, suite_signature
+from truesource.benchmark.tables import REFERENCES, headline_table, language_table, models_table, suite_signature
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
@@ -57,6 +57,7 @@ def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequ
         objectives=[_objective(results, each, suite, own) for each in found],
         languages=[_language(results, found, suite, name, own) for name in suite.languages],
         models=models_table(found, own=own),
+        references=REFERENCES,
         script=script,
         script_hash=_script_hash(script),
     )
