@@ -7,10 +7,13 @@ import os
 import pickle
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -19,6 +22,7 @@ from truesource.grammar.support.joblib_results import quiet_end
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+PARENT_EVERY = 0.5  #: seconds between looks of a worker at the process that started it
 ALIGNMENT = 64  #: bytes; where arrays begin in the file that worker processes map
 
 
@@ -129,12 +133,25 @@ class _Stored:
 
     def __call__(self, item: Any) -> Any:
         if getattr(_Stored, "_loaded", ("", None))[0] != self.file:
+            _end_with(os.getppid())
             os.environ["TRUESOURCE_THREADS"] = str(self.threads)
             with Path(self.file).open("rb") as stream:
                 view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY))
             parts = [view[a:b].toreadonly() if fixed else view[a:b] for a, b, fixed in self.spans]
             _Stored._loaded = (self.file, pickle.loads(parts[-1], buffers=parts[:-1]))
         return _Stored._loaded[1](item)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this worker process when the one that started it has gone, so that no killed call goes on behind the next."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

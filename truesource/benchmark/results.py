@@ -15,8 +15,8 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_json
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record
 
-FORMAT = "truesource-benchmark"
-FORMAT_VERSION = 1
+FORMAT: Literal["truesource-benchmark"] = "truesource-benchmark"
+FORMAT_VERSION: Literal[1] = 1
 
 Nats = Annotated[float, Field(ge=-1e-9)]
 
@@ -54,7 +54,6 @@ class LanguageRecord(TypedDict):
     """A language of the suite."""
 
     language: str  #: reference
-    words: Positive  #: that are told apart
     train_sentences: Positive
     train_tokens: Positive  #: ends included
     truth: dict[Literal["causal", "masked"], TruthRecord]
@@ -107,7 +106,7 @@ class BenchmarkResults(TypedDict):
     truesource: str  #: version
     languages: dict[str, LanguageRecord]
     models: list[BenchmarkModel]
-    provenance: dict[str, Any]  #: versions and machine
+    provenance: dict[str, Any]  #: versions and machine, see `truesource.benchmark.run.made_with`
 
 
 def read_results(path: Path) -> BenchmarkResults:

@@ -108,13 +108,17 @@ class Suite(Settings):
     @property
     def digest(self) -> str:
         """Of all that decides results, hexadecimal; the words that describe languages and the baselines do not."""
+        return self.digest_of(*self.languages)
+
+    def digest_of(self, *languages: str) -> str:
+        """Of all that decides the results of some languages."""
         values = self.model_dump(mode="json")
-        described = {key: values[key] for key in ("name", "version", "seed", "training", "sizes")}
-        languages = {
-            name: {key: value for key, value in language.items() if key not in ("kind", "tests")}
-            for name, language in values["languages"].items()
+        decides = {key: values[key] for key in ("seed", "training", "sizes")}
+        kept = {
+            name: {key: value for key, value in values["languages"][name].items() if key not in ("kind", "tests")}
+            for name in languages
         }
-        return digest_json({**described, "languages": languages})[:DIGITS]
+        return digest_json({**decides, "languages": kept})[:DIGITS]
 
 
 def suites() -> dict[str, Path]:

@@ -110,33 +110,16 @@ def _source(corpus: Path, dev: Path | None) -> Corpus | TextSplits:
 
 def _entry(output: Path, architecture: str, preset: str, overrides: list[str]) -> ModelEntry:
     """The settings as a configuration has them under ``models``; the name is that of the folder."""
-    import re
-
     from pydantic import ValidationError
 
     from truesource.chain.models.config import ModelEntry
+    from truesource.chain.models.given import given_settings, plain_name
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.records import explain
-    from truesource.lmtrain.own.factory import find
-    from truesource.lmtrain.own.settings import OwnSettings
-    from truesource.lmtrain.references import is_own
-    from truesource.run.reading import parse_value
 
-    values: dict[str, dict[str, object]] = {"model": {"architecture": architecture}, "training": {}}
-    for override in overrides:
-        key, _, text = override.partition("=")
-        section, _, name = key.partition(".")
-        if section not in values or not name or not text:
-            raise InputError(f"write --set as model.KEY=VALUE or training.KEY=VALUE, not as {override!r}")
-        if key == "model.architecture":
-            raise InputError("use --model for the architecture, not --set")
-        values[section][name] = parse_value(override, text)
-    if "objective" not in values["model"] and is_own(architecture):
-        stated = find(OwnSettings(architecture=architecture)).objective  # named on the command line, so it may be run
-        values["model"] |= {} if stated is None else {"objective": stated}
-    label = re.sub(r"[^A-Za-z0-9._-]+", "-", output.resolve().name).lstrip("._-") or "model"
+    values = given_settings(architecture, overrides)
     try:
-        return ModelEntry(name=label, preset=preset, **values)
+        return ModelEntry(name=plain_name(output.resolve().name), preset=preset, **values)
     except ValidationError as error:
         raise InputError(f"cannot train with these settings: {explain(error)}") from error
 

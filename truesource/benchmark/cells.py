@@ -1,0 +1,254 @@
+"""The cells of a benchmark: one model with one training seed on one language, trained and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import with_config
+from typing_extensions import TypedDict
+
+from truesource.benchmark.candidates import Candidate
+from truesource.benchmark.corpora import corpus_of
+from truesource.benchmark.learning import counted_curve, network_curve
+from truesource.benchmark.measure import Measured
+from truesource.benchmark.results import BenchmarkCell, TruthRecord
+from truesource.benchmark.suite import Suite
+from truesource.benchmark.truth import LanguageTruth
+from truesource.evaluation.core.constant import counted_frequencies
+from truesource.evaluation.core.oracle import Oracle
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import digest_json, write_json
+from truesource.grammar.support.locks import exclusive
+from truesource.grammar.support.records import STRICT, Count, read_record
+from truesource.lmtrain.config import ModelConfig, TrainConfig
+
+if TYPE_CHECKING:
+    from truesource.generator.corpus import Corpus
+    from truesource.generator.interface.language_model import LanguageModel, Objective
+
+_REMEDY = "delete it and it will be made again"
+
+
+@with_config(STRICT)
+class CellRecord(TypedDict):
+    """``cells/<id>.json``: a finished cell."""
+
+    measured: BenchmarkCell
+    parameters: Count | None  #: without word and position vectors; None: the model has none that are trained
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A cell that is to be made."""
+
+    language: str  #: name in the suite
+    candidate: Candidate
+    seed: int
+    objective: Objective
+    shape: ModelConfig | None  #: None: a reference
+    training: TrainConfig | None  #: None: nothing is trained in steps
+    suite_digest: str  #: of all that decides the results of this language
+
+    @property
+    def id(self) -> str:
+        """Name of its files: other settings, suites or seeds have another."""
+        settings = None if self.shape is None else self.shape.model_dump(mode="json") | {"name": None}
+        training = None if self.training is None else self.training.model_dump(mode="json")
+        asked = {"suite": self.suite_digest, "model": settings, "training": training, "objective": self.objective}
+        return f"{self.language}-{self.candidate.name}-seed{self.seed}-{digest_json(asked)[:8]}"
+
+    def __str__(self) -> str:
+        masked = ", masked" if self.objective == "masked" and self.shape is None else ""
+        return f"{self.candidate.name}{masked} on {self.language}, seed {self.seed}"
+
+
+def planned_cells(
+    suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
+) -> list[PlannedCell]:
+    """All cells, language by language; what no seed changes has one.
+
+    Raises:
+        InputError: settings of a model are wrong, or its code cannot be used.
+    """
+    found = []
+    for name in languages:
+        for candidate in candidates:
+            shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
+            objective = candidate.model["objective"] if shape is None else shape.objective
+            for seed in seeds if training is not None else list(seeds)[:1]:
+                found.append(PlannedCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
+    return found
+
+
+def read_cell(folder: Path, cell: PlannedCell) -> CellRecord | None:
+    """The record of a cell; None: it is not finished.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = folder / "cells" / f"{cell.id}.json"
+    return read_record(path, CellRecord, what="the record of this cell", remedy=_REMEDY) if path.is_file() else None
+
+
+def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord | None:
+    """The truth about a language for models of an objective; None: no cell has needed it yet.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = folder / "truths" / f"{language}-{objective}.json"
+    return read_record(path, TruthRecord, what="the record of this truth", remedy=_REMEDY) if path.is_file() else None
+
+
+def make_cell(suite: Suite, folder: Path, cell: PlannedCell) -> None:
+    """Train and measure a cell, unless that is done; a training that was interrupted goes on.
+
+    On a CPU one thread computes each cell, so that its numbers are the same on any number of workers.
+
+    Raises:
+        BusyError: another process is at work on it.
+        InputError: the model cannot be trained or measured.
+    """
+    with exclusive(folder / "models" / cell.id):
+        if read_cell(folder, cell) is not None:
+            return
+        with one_thread():
+            truth = _truth(suite.digest, suite.model_dump_json(), cell.language, folder)
+            record = _measured(suite, folder, cell, truth)
+        write_json(folder / "cells" / f"{cell.id}.json", record)  # last: where it is, the rest is
+
+
+@lru_cache(maxsize=1)  # cells come language by language
+def _truth(digest: str, suite: str, language: str, folder: Path) -> LanguageTruth:
+    return LanguageTruth(Suite.model_validate_json(suite), language, folder)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute networks in one thread where there is no GPU."""
+    import torch
+
+    before = torch.get_num_threads()
+    if not torch.cuda.is_available():
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _measured(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTruth) -> CellRecord:
+    corpus = corpus_of(folder, cell.language)
+    learned: Learned = _reference(cell, truth, corpus) if cell.shape is None else _learned(suite, folder, cell, truth)
+    vocabulary = learned.model.vocabulary
+    if vocabulary is None:
+        vocabulary = tuple(truth.oracle(learned.model, "test").words)  # type: ignore[arg-type]
+    longest = None if cell.shape is None else cell.shape.longest
+    found = Measured(learned.model, truth, longest)
+    _keep_truth(folder, cell, truth, vocabulary)
+    return {
+        "measured": {
+            "language": cell.language,
+            "seed": cell.seed,
+            "test": found.test,
+            "longer": found.longer,
+            "longer_refused": found.longer_refused,
+            "calibration": found.calibration,
+            "curve": learned.curve,
+            "steps": learned.steps,
+            "tokens": learned.tokens,
+            "flops": learned.flops,
+        },
+        "parameters": learned.parameters,
+    }
+
+
+def _keep_truth(folder: Path, cell: PlannedCell, truth: LanguageTruth, vocabulary: Sequence[str]) -> None:
+    path = folder / "truths" / f"{cell.language}-{cell.objective}.json"
+    with exclusive(path, wait=True):
+        if not path.is_file():
+            write_json(path, truth.record(cell.objective, vocabulary))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model that has learned, and what it took."""
+
+    model: LanguageModel
+    curve: list[tuple[int, float]]
+    steps: int
+    tokens: int
+    flops: int | None
+    parameters: int | None
+
+
+def _reference(cell: PlannedCell, truth: LanguageTruth, corpus: Corpus) -> Learned:
+    from truesource.lmtrain.tokenizer import count_words
+
+    train = corpus.coded("train")
+    counts: Mapping[str, int] = count_words(train)
+    kept = {word: n for word, n in counts.items() if n >= truth.suite.training.min_count}
+    model: Any = counted_frequencies(cell.candidate.name, kept, len(train), cell.objective)
+    if cell.candidate.architecture == "oracle":
+        model = _OracleOfParts(truth, cell.objective, tuple(kept))
+    return Learned(model, [], 0, corpus.n_tokens("train") + len(train), None, None)
+
+
+class _OracleOfParts(Oracle):
+    """The truth as a model: under the length condition on test strings, without it on longer ones."""
+
+    def __init__(self, truth: LanguageTruth, objective: Objective, vocabulary: tuple[str, ...]) -> None:
+        super().__init__(truth.pcfg, objective, lengths=truth.language.range, vocabulary=vocabulary)
+        self._longest = truth.language.range.high
+        self._free = Oracle(truth.pcfg, objective, vocabulary=vocabulary)
+
+    def distributions(self, sentences: Sequence[Sequence[str]]) -> Any:
+        """Those of the grammar without a condition where sentences are longer than in training."""
+        longer = len(sentences[0]) > self._longest
+        return self._free.distributions(sentences) if longer else super().distributions(sentences)
+
+
+def _learned(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTruth) -> Learned:
+    from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
+    from truesource.lmtrain.models import load_folder, load_trained
+    from truesource.lmtrain.training import train
+
+    assert cell.shape is not None
+    corpus, target = corpus_of(folder, cell.language), folder / "models" / cell.id
+    monitor = OracleMonitor.on_corpus(truth.pcfg, corpus, sentences=suite.sizes.dev)
+    seen = corpus.n_tokens("train") + corpus.n_sentences("train")
+    if cell.training is None:
+        model = load_folder(target) if target.is_dir() else train(corpus, cell.shape, None, target, seed=cell.seed)
+        return Learned(model, counted_curve(corpus, cell.shape, cell.seed, monitor, target), 0, seen, None, None)
+    parameters, flops = _size(suite, cell, corpus)
+    if target.is_dir():
+        network = load_trained(target, cell.shape)
+    else:
+        network = train(corpus, cell.shape, cell.training, target, seed=cell.seed, monitor=monitor)
+    curve, steps, tokens = network_curve(target)
+    return Learned(network, curve, steps, tokens, flops, parameters)
+
+
+def _size(suite: Suite, cell: PlannedCell, corpus: Corpus) -> tuple[int, int]:
+    """Parameters without word and position vectors, and FLOPs of the whole training."""
+    from truesource.lmtrain.flops import training_cost
+    from truesource.lmtrain.subwords import make_tokenizer
+
+    assert cell.shape is not None
+    assert cell.training is not None
+    train = corpus.coded("train")
+    tokenizer = make_tokenizer(cell.shape, train, cell.shape.objective)
+    cost = training_cost(cell.shape, cell.training, train, tokenizer, seed=cell.seed)
+    parameters, most = cost.parameters.without_embeddings, suite.training.parameters
+    if parameters > most:
+        raise InputError(
+            f"{cell.candidate.name} has {parameters:,} parameters without word and position vectors, more than the"
+            f" {most:,} of suite {suite.label}; make it smaller",
+            code="too-many-parameters",
+        )
+    return parameters, cost.flops

@@ -1,0 +1,189 @@
+"""`truesource benchmark`: a model on all languages of a suite, beside the usual architectures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from truesource.cli.console import echo
+from truesource.cli.options import Csv, Force, Overrides, Scheduler, Shard
+
+if TYPE_CHECKING:
+    from truesource.benchmark.results import BenchmarkResults
+    from truesource.benchmark.run import Asked
+    from truesource.benchmark.suite import Suite
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.support.parallel import Share, Workers
+
+RESULTS = "results.json"
+PAGE = "leaderboard.html"
+
+SuiteName = Annotated[str, typer.Option("--suite", help="Suite: tiny, small, paper, or a YAML file of your own.")]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Model to measure: an architecture, file.py:name, or all. Repeatable."),
+]
+Name = Annotated[str | None, typer.Option("--name", help="What the model is called in tables.")]
+Languages = Annotated[str | None, typer.Option("--languages", help="Languages to measure, such as dyck,hmm.")]
+Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds, such as 1,2 (default: all of the suite).")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the results, to make or to go on with.")]
+Processes = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Number of processes (default: one per core, one with a GPU).")
+]
+Join = Annotated[list[Path] | None, typer.Option("--join", help="Also show the models of this file. Repeatable.")]
+Check = Annotated[Path | None, typer.Option("--check", help="Compute a cell of this file of results again.")]
+Cell = Annotated[str | None, typer.Option("--cell", help="With --check: which cell, as LANGUAGE/MODEL/SEED.")]
+
+
+def command(
+    suite: SuiteName = "tiny",
+    model: Models = None,
+    set_: Overrides = None,
+    name: Name = None,
+    languages: Languages = None,
+    seeds: Seeds = None,
+    output: Output = None,
+    workers: Processes = None,
+    scheduler: Scheduler = None,
+    shard: Shard = None,
+    join: Join = None,
+    check: Check = None,
+    cell: Cell = None,
+    csv: Csv = None,
+    force: Force = False,
+) -> None:
+    """Train and measure a model on all languages of a suite, and show it beside the usual architectures.
+
+    Every language has an exact grammar, so the table shows how much of what there is to learn the model has learned:
+    1 is the truth, 0 knows word frequencies only. Finished cells are kept; an interrupted benchmark continues when the
+    command is repeated. Without --model, the command shows the models that come with truesource.
+
+    Example: truesource benchmark --model my_rnn.py:GRU --set model.hidden=128 -o results/
+    """
+    from truesource.benchmark.candidates import candidates
+    from truesource.benchmark.run import Asked
+    from truesource.benchmark.suite import load_suite
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.support.errors import InputError
+    from truesource.grammar.support.parallel import Share
+
+    chosen = load_suite(suite)
+    files = OutputFiles(csv=csv, force=force)
+    if check is not None:
+        _check(chosen, check, cell, workers=workers)
+        return
+    own = None
+    if model:
+        if output is None:
+            raise InputError("name a folder for the results with -o", code="no-output")
+        asked = Asked.of(chosen, candidates(chosen, model, set_ or [], name), listed(languages), numbers(seeds))
+        share = Share() if shard is None else Share.parse(shard)
+        own = _measure(asked, output, _workers(workers, scheduler), share)
+    if own is None or own["models"]:
+        _show(chosen, own, join or [], output, files)
+
+
+def listed(text: str | None) -> list[str] | None:
+    """The parts of a text that commas separate; None where there is none."""
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def numbers(text: str | None) -> list[int] | None:
+    """The whole numbers of a text that commas separate; None where there is none.
+
+    Raises:
+        InputError: a part is no whole number.
+    """
+    from truesource.grammar.support.errors import InputError
+
+    parts = listed(text)
+    wrong = [part for part in parts or [] if not part.isdecimal()]
+    if wrong:
+        raise InputError(f"seeds are whole numbers separated by commas, got {wrong[0]!r}", code="no-number")
+    return None if parts is None else [int(part) for part in parts]
+
+
+def _workers(n: int | None, scheduler: str | None) -> Workers:
+    """Processes that are asked for; else one for each core, since a cell computes in one thread, and one with a GPU."""
+    import os
+
+    import torch
+
+    from truesource.grammar.support.parallel import Workers
+
+    if n is None:
+        alone = scheduler is not None or torch.cuda.is_available()
+        n = 1 if alone else len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Workers(n, scheduler)
+
+
+def _measure(asked: Asked, output: Path, workers: Workers, share: Share) -> BenchmarkResults:
+    """Make the cells and write the file of results."""
+    from truesource.benchmark.results import write_results
+    from truesource.benchmark.run import execute
+
+    found = execute(asked, output, workers=workers, share=share)
+    write_results(output / RESULTS, found.results)
+    for failed, reason in found.failures:
+        echo(f"failed: {failed}: {reason}", err=True)
+    if found.failures:
+        echo("truesource: repeat the command to try the failed cells again", err=True)
+        raise typer.Exit(2)
+    if found.missing:
+        echo(f"{len(found.missing)} cells are not finished; other jobs make them, or repeat the command", err=True)
+    return found.results
+
+
+def _show(
+    suite: Suite, own: BenchmarkResults | None, files: list[Path], output: Path | None, outputs: OutputFiles
+) -> None:
+    """Print the table of all models, and write the page where there is a folder."""
+    from truesource.benchmark.joining import baselines, joined, read_for
+    from truesource.benchmark.page.write import write_page
+    from truesource.benchmark.standings import standings
+    from truesource.benchmark.tables import headline_table
+    from truesource.cli.output import csv_of, show
+    from truesource.grammar.support.errors import InputError
+
+    known = baselines(suite)
+    parts = [
+        *([] if known is None else [("baseline", known)]),
+        *([] if own is None else [("yours", own)]),
+        *((path.stem, read_for(suite, path)) for path in files),
+    ]
+    if not parts:
+        raise InputError(f"no baselines of suite {suite.label} come with truesource; name a model with --model")
+    found = joined(parts[0][1], parts[1:])
+    mine = (
+        []
+        if own is None
+        else [model["name"] for model in joined(parts[0][1], parts[1:2])["models"]][-len(own["models"]) :]
+    )
+    languages = [name for name in suite.languages if name in found["languages"]]
+    tables = [headline_table(each, suite) for each in standings(found, languages)]
+    for table in tables:
+        show(table, width=190)
+    written = None
+    if output is not None:
+        written = output / PAGE
+        write_page(found, suite, written, own=mine)
+    outputs.finish(
+        "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
+        folder=written,
+        csv=csv_of(tables),
+    )
+
+
+def _check(suite: Suite, path: Path, cell: str | None, *, workers: int | None) -> None:
+    """Compute one cell of a file again, and say how near it comes."""
+    from truesource.benchmark.checking import check_cell, checked_table
+    from truesource.benchmark.joining import read_for
+    from truesource.cli.output import show
+
+    found = check_cell(suite, read_for(suite, path), cell)
+    show(checked_table(found))
+    echo(found.verdict)
+    if not found.agrees:
+        raise typer.Exit(2)

@@ -1,0 +1,226 @@
+"""A benchmark, run: corpora, cells in processes or by several jobs, and the file of results they make together."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from truesource.benchmark.candidates import Candidate
+from truesource.benchmark.cells import PlannedCell, make_cell, planned_cells, read_cell, read_truth
+from truesource.benchmark.corpora import corpus_of, make_corpora
+from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
+from truesource.benchmark.suite import Suite
+from truesource.generator.interface.language_model import Objective
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import write_json
+from truesource.grammar.support.locks import BusyError, exclusive
+from truesource.grammar.support.parallel import Share, Workers, run_each
+from truesource.grammar.support.records import holds
+from truesource.lmtrain.own.settings import OwnSettings
+from truesource.report.words import duration
+
+log = logging.getLogger("truesource")
+
+PACKAGES = ("numpy", "numba", "torch", "transformers", "tokenizers")
+SUITE_FILE = "suite.json"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which cells of a suite are asked for."""
+
+    suite: Suite
+    candidates: Sequence[Candidate]
+    languages: Sequence[str]  #: names in the suite
+    seeds: Sequence[int]
+
+    @classmethod
+    def of(
+        cls,
+        suite: Suite,
+        candidates: Sequence[Candidate],
+        languages: Sequence[str] | None = None,
+        seeds: Sequence[int] | None = None,
+    ) -> Asked:
+        """All languages and seeds of the suite where none are named.
+
+        Raises:
+            InputError: the suite has no such language or seed.
+        """
+        for what, named, there in (
+            ("language", languages, list(suite.languages)),
+            ("seed", seeds, suite.training.seeds),
+        ):
+            unknown = [each for each in named or [] if each not in there]
+            if unknown:
+                raise InputError(
+                    f"suite {suite.label} has no {what} {unknown[0]}; it has {', '.join(map(str, there))}",
+                    code=f"unknown-{what}",
+                )
+        return cls(suite, candidates, list(languages or suite.languages), list(seeds or suite.training.seeds))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call has made."""
+
+    results: BenchmarkResults
+    failures: Sequence[tuple[PlannedCell, str]]  #: cells that cannot be made, and why
+    missing: Sequence[PlannedCell]  #: that are not there: failed ones, and those of other jobs
+
+
+def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Outcome:
+    """Make a job's share of the cells that are asked for; finished ones are kept, a begun training goes on.
+
+    Args:
+        asked: cells.
+        folder: of the results.
+        workers: who trains and measures.
+        share: which cells are this job's.
+
+    Raises:
+        InputError: the folder holds another suite or something else; settings of a model are wrong.
+    """
+    folder = folder.resolve()
+    cells = planned_cells(asked.suite, asked.candidates, asked.languages, asked.seeds)
+    _try_out(cells)
+    _claim(asked.suite, folder)
+    own = [number for number in range(len(cells)) if share.owns(number)]
+    missing = [number for number in own if read_cell(folder, cells[number]) is None]
+    for name in dict.fromkeys(cells[number].language for number in own):
+        make_corpora(asked.suite, name, folder, workers)
+    if len(missing) < len(own):
+        log.info("%d of %d cells are finished already", len(own) - len(missing), len(own))
+    failures = _make(asked.suite, folder, cells, missing, workers)
+    return Outcome(
+        collected(asked, cells, folder),
+        [(cells[number], reason) for number, reason in failures],
+        [cell for cell in cells if read_cell(folder, cell) is None],
+    )
+
+
+def _make(
+    suite: Suite, folder: Path, cells: Sequence[PlannedCell], numbers: Sequence[int], workers: Workers
+) -> list[tuple[int, str]]:
+    """Make these cells; those that fail, with the reasons."""
+    failures = []
+    begun = time.perf_counter()
+    for done, (number, reason) in enumerate(run_each(partial(_one, suite, folder, cells), numbers, workers), start=1):
+        seconds = time.perf_counter() - begun
+        left = len(numbers) - done
+        rest = f"; {left} to go, about {duration(left * seconds / done)}" if left else ""
+        if reason is None:
+            log.info("[%d/%d] %s: done%s", done, len(numbers), cells[number], rest)
+        elif reason:
+            log.warning("[%d/%d] %s failed: %s", done, len(numbers), cells[number], reason)
+            failures.append((number, reason))
+        else:
+            log.info("[%d/%d] %s: another process is at work on it", done, len(numbers), cells[number])
+    return failures
+
+
+def _one(suite: Suite, folder: Path, cells: Sequence[PlannedCell], number: int) -> tuple[int, str | None]:
+    """Number of a cell, and None, the reason of its failure, or nothing where another process is at work on it."""
+    try:
+        make_cell(suite, folder, cells[number])
+    except BusyError:
+        return number, ""
+    except InputError as error:
+        return number, str(error)
+    return number, None
+
+
+def _try_out(cells: Sequence[PlannedCell]) -> None:
+    """Build small networks of code of one's own, before anything is sampled or trained."""
+    shapes = {cell.candidate.name: cell.shape for cell in cells if isinstance(cell.shape, OwnSettings)}
+    if shapes:
+        from truesource.lmtrain.own.architecture import try_out
+
+        for shape in shapes.values():
+            try_out(shape)
+
+
+def _claim(suite: Suite, folder: Path) -> None:
+    """Make the folder the one of this suite.
+
+    Raises:
+        InputError: it holds another suite, or something else.
+    """
+    record = {"name": suite.name, "version": suite.version, "digest": suite.digest}
+    path = folder / SUITE_FILE
+    with exclusive(folder, wait=True):
+        if path.is_file():
+            if not holds(path, record):
+                raise InputError(
+                    f"this folder holds results of another suite than {suite.label}; name another with -o",
+                    folder,
+                    code="other-suite",
+                )
+            return
+        if folder.exists() and (not folder.is_dir() or any(each.name[0] != "." for each in folder.iterdir())):
+            raise InputError("this is no folder of results of a benchmark; name another with -o", folder)
+        write_json(path, record)
+
+
+def collected(asked: Asked, cells: Sequence[PlannedCell], folder: Path) -> BenchmarkResults:
+    """The finished cells as a file of results.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    records = [(cell, found) for cell in cells if (found := read_cell(folder, cell)) is not None]
+    models: dict[tuple[str, str], BenchmarkModel] = {}
+    for cell, found in records:
+        model = models.setdefault(
+            (cell.candidate.name, cell.objective),
+            {
+                "name": cell.candidate.name,
+                "objective": cell.objective,
+                "architecture": cell.candidate.architecture,
+                "settings": cell.candidate.settings,
+                "parameters": {},
+                "cells": [],
+            },
+        )
+        model["cells"].append(found["measured"])
+        if found["parameters"] is not None:
+            model["parameters"][cell.language] = found["parameters"]
+    measured = {cell.language for cell, _ in records}
+    return {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "suite": {"name": asked.suite.name, "version": asked.suite.version, "digest": asked.suite.digest},
+        "truesource": version("truesource"),
+        "languages": {name: _language(asked.suite, name, folder) for name in asked.suite.languages if name in measured},
+        "models": list(models.values()),
+        "provenance": made_with(),
+    }
+
+
+def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
+    corpus = corpus_of(folder, name)
+    objectives: tuple[Objective, ...] = ("causal", "masked")
+    truths = {kind: found for kind in objectives if (found := read_truth(folder, name, kind)) is not None}
+    return {
+        "language": suite.languages[name].language,
+        "train_sentences": corpus.n_sentences("train"),
+        "train_tokens": corpus.n_tokens("train") + corpus.n_sentences("train"),
+        "truth": truths,
+    }
+
+
+def made_with() -> dict[str, Any]:
+    """Versions and machine, without times: the same call on the same machine writes the same file."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": platform.machine(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
