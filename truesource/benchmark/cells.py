@@ -105,16 +105,22 @@ def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord
     return read_record(path, TruthRecord, what="the record of this truth", remedy=_REMEDY) if path.is_file() else None
 
 
-def make_cell(suite: Suite, folder: Path, cell: PlannedCell) -> None:
+def make_cell(suite: Suite, folder: Path, cell: PlannedCell, *, wait: bool = False) -> None:
     """Train and measure a cell, unless that is done; a training that was interrupted goes on.
 
     On a CPU one thread computes each cell, so that its numbers are the same on any number of workers.
 
+    Args:
+        suite: that it belongs to.
+        folder: of the results.
+        cell: which.
+        wait: for another process that is at work on it.
+
     Raises:
-        BusyError: another process is at work on it.
+        BusyError: another process is at work on it, and ``wait`` is false.
         InputError: the model cannot be trained or measured.
     """
-    with exclusive(folder / "models" / cell.id):
+    with exclusive(folder / "models" / cell.id, wait=wait):
         if read_cell(folder, cell) is not None:
             return
         with one_thread():

@@ -30,6 +30,7 @@ log = logging.getLogger("truesource")
 
 PACKAGES = ("numpy", "numba", "torch", "transformers", "tokenizers")
 SUITE_FILE = "suite.json"
+BUSY = ""  #: reason of a cell that another process is at work on
 
 
 @dataclass(frozen=True)
@@ -109,32 +110,54 @@ def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Ou
 def _make(
     suite: Suite, folder: Path, cells: Sequence[PlannedCell], numbers: Sequence[int], workers: Workers
 ) -> list[tuple[int, str]]:
-    """Make these cells; those that fail, with the reasons."""
-    failures = []
-    begun = time.perf_counter()
-    for done, (number, reason) in enumerate(run_each(partial(_one, suite, folder, cells), numbers, workers), start=1):
-        seconds = time.perf_counter() - begun
-        left = len(numbers) - done
-        rest = f"; {left} to go, about {duration(left * seconds / done)}" if left else ""
-        if reason is None:
-            log.info("[%d/%d] %s: done%s", done, len(numbers), cells[number], rest)
-        elif reason:
-            log.warning("[%d/%d] %s failed: %s", done, len(numbers), cells[number], reason)
-            failures.append((number, reason))
-        else:
-            log.info("[%d/%d] %s: another process is at work on it", done, len(numbers), cells[number])
+    """Make these cells, those that other processes are at work on last; those that fail, with the reasons."""
+    progress = _Progress(cells, len(numbers))
+    busy, failures = [], []
+    for number, reason in run_each(partial(_one, suite, folder, cells), numbers, workers):
+        if reason == BUSY:
+            busy.append(number)
+            continue
+        progress.report(number, reason)
+        failures += [] if reason is None else [(number, reason)]
+    if busy:
+        log.info("waiting for %d cells that other processes are at work on", len(busy))
+    for number in busy:
+        _, reason = _one(suite, folder, cells, number, wait=True)
+        progress.report(number, reason)
+        failures += [] if reason is None else [(number, reason)]
     return failures
 
 
-def _one(suite: Suite, folder: Path, cells: Sequence[PlannedCell], number: int) -> tuple[int, str | None]:
-    """Number of a cell, and None, the reason of its failure, or nothing where another process is at work on it."""
+def _one(
+    suite: Suite, folder: Path, cells: Sequence[PlannedCell], number: int, *, wait: bool = False
+) -> tuple[int, str | None]:
+    """Number of a cell, and None, the reason of its failure, or `BUSY`."""
     try:
-        make_cell(suite, folder, cells[number])
+        make_cell(suite, folder, cells[number], wait=wait)
     except BusyError:
-        return number, ""
+        return number, BUSY
     except InputError as error:
         return number, str(error)
     return number, None
+
+
+class _Progress:
+    """Lines about finished cells: how many, and how long the others will take."""
+
+    def __init__(self, cells: Sequence[PlannedCell], n: int) -> None:
+        self._cells, self._n, self._done = cells, n, 0
+        self._begun = time.perf_counter()
+
+    def report(self, number: int, reason: str | None) -> None:
+        """One more is finished, or has failed."""
+        self._done += 1
+        left = self._n - self._done
+        seconds = (time.perf_counter() - self._begun) / self._done * left
+        rest = f"; {left} to go, about {duration(seconds)}" if left else ""
+        if reason is None:
+            log.info("[%d/%d] %s: done%s", self._done, self._n, self._cells[number], rest)
+        else:
+            log.warning("[%d/%d] %s failed: %s", self._done, self._n, self._cells[number], reason)
 
 
 def _try_out(cells: Sequence[PlannedCell]) -> None:

@@ -1,0 +1,194 @@
+"""Benchmarks in parts, by several jobs, after kills, from files: always the same results."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny_benchmark import measure, mini_suite
+
+from truesource.benchmark.cells import planned_cells
+from truesource.benchmark.checking import check_cell
+from truesource.benchmark.joining import joined, read_for
+from truesource.benchmark.results import BenchmarkResults, read_results, write_results
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.parallel import Share
+
+MODELS = ["oracle", "bigram", "small"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("benchmark")
+
+
+@pytest.fixture(scope="module")
+def whole(folder: Path) -> BenchmarkResults:
+    outcome = measure(mini_suite(folder), folder / "whole", MODELS)
+    assert not outcome.failures
+    assert not outcome.missing
+    write_results(folder / "results.json", outcome.results)
+    return outcome.results
+
+
+def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkResults) -> None:
+    seeds = {
+        (model["name"], model["objective"]): sorted({cell["seed"] for cell in model["cells"]})
+        for model in whole["models"]
+    }
+    assert seeds == {
+        ("oracle", "causal"): [1],
+        ("oracle", "masked"): [1],
+        ("bigram", "causal"): [1],
+        ("small", "causal"): [1, 2],
+    }
+    small = whole["models"][-1]
+    assert [cell["test"]["kl"] for cell in small["cells"][:1]] != [cell["test"]["kl"] for cell in small["cells"][1:2]]
+    assert set(small["parameters"]) == {"brackets", "chain"}
+
+
+def test_two_shards_make_what_one_job_makes(folder: Path, whole: BenchmarkResults) -> None:
+    suite = mini_suite(folder)
+    first = measure(suite, folder / "shared", MODELS, share=Share(0, 2))
+    assert len(first.missing) > 0
+    second = measure(suite, folder / "shared", MODELS, share=Share(1, 2))
+    assert not second.missing
+    assert second.results == whole
+
+
+def test_two_processes_make_what_one_makes(folder: Path, whole: BenchmarkResults) -> None:
+    assert measure(mini_suite(folder), folder / "two", MODELS, workers=2).results == whole
+
+
+def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: BenchmarkResults) -> None:
+    copy = folder / "copy"
+    shutil.copytree(folder / "whole", copy)
+    lost = next((copy / "cells").glob("chain-small-seed2-*.json"))
+    lost.unlink()
+    times = {path: path.stat().st_mtime_ns for path in (copy / "cells").iterdir()}
+    assert measure(mini_suite(folder), copy, MODELS).results == whole
+    assert lost.is_file()
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+
+
+def test_a_folder_of_another_suite_is_refused(folder: Path, whole: BenchmarkResults) -> None:
+    suite = mini_suite(folder)
+    other = suite.model_copy(update={"seed": 9})
+    with pytest.raises(InputError) as refused:
+        measure(other, folder / "whole", ["bigram"])
+    assert refused.value.code == "other-suite"
+    with pytest.raises(InputError) as refused:
+        read_for(other, folder / "results.json")
+    assert refused.value.code == "other-suite"
+
+
+def test_a_folder_of_something_else_is_refused(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "thesis.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(InputError):
+        measure(mini_suite(folder), folder / "mine", ["bigram"])
+    assert [path.name for path in (folder / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_model_that_is_too_large_fails_and_the_others_go_on(folder: Path) -> None:
+    suite = mini_suite(folder)
+    narrow = suite.model_copy(update={"training": suite.training.model_copy(update={"parameters": 100})})
+    outcome = measure(narrow, folder / "narrow", ["small", "bigram"], languages=["chain"], seeds=[1])
+    assert [cell.candidate.name for cell, _ in outcome.failures] == ["small"]
+    assert [model["name"] for model in outcome.results["models"]] == ["bigram"]
+
+
+def test_unknown_languages_and_seeds_are_refused(folder: Path) -> None:
+    for asked, code in (({"languages": ["klingon"]}, "unknown-language"), ({"seeds": [7]}, "unknown-seed")):
+        with pytest.raises(InputError) as refused:
+            measure(mini_suite(folder), folder / "none", ["bigram"], **asked)  # type: ignore[arg-type]
+        assert refused.value.code == code
+
+
+def test_cells_of_other_settings_have_other_names(folder: Path) -> None:
+    from truesource.benchmark.candidates import candidates
+
+    suite = mini_suite(folder)
+    ids = {
+        cell.id
+        for overrides in ([], ["model.dim=16"], ["training.learning_rate=0.1"])
+        for cell in planned_cells(suite, candidates(suite, ["small"], overrides, "same"), ["chain"], [1, 2])
+    }
+    assert len(ids) == 6
+
+
+# -- files of results --------------------------------------------------------------------------------
+
+
+def test_results_are_read_as_they_were_written(folder: Path, whole: BenchmarkResults) -> None:
+    assert json.loads(json.dumps(read_results(folder / "results.json"))) == json.loads(json.dumps(whole))
+
+
+def test_results_join_and_names_stay_apart(folder: Path, whole: BenchmarkResults) -> None:
+    found = joined(whole, [("yours", whole), ("yours", whole)])
+    names = [model["name"] for model in found["models"] if model["objective"] == "causal"]
+    assert names == [
+        *("oracle", "bigram", "small"),
+        *("oracle (yours)", "bigram (yours)", "small (yours)"),
+        *("oracle (yours 2)", "bigram (yours 2)", "small (yours 2)"),
+    ]
+
+
+def test_results_of_other_truths_do_not_join(whole: BenchmarkResults) -> None:
+    other: Any = json.loads(json.dumps(whole))
+    other["languages"]["chain"]["truth"]["causal"]["test"]["information"][0] *= 1.001
+    with pytest.raises(InputError) as refused:
+        joined(whole, [("other", other)])
+    assert refused.value.code == "other-truth"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d.update(format="other"),
+        lambda d: d["models"][0]["cells"][0].update(language="klingon"),
+        lambda d: d["models"][0]["cells"][0]["test"]["kl"].pop(),
+        lambda d: d["models"][0]["cells"][0]["test"].update(kl=[-1.0] * 10),
+        lambda d: d["models"][0]["cells"][0]["test"].update(wrong=2.0),
+        lambda d: d["models"][0].update(objective="other"),
+        lambda d: d.pop("suite"),
+    ],
+)
+def test_damaged_results_are_refused(folder: Path, whole: BenchmarkResults, damage: Any) -> None:
+    values = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    damage(values)
+    path = folder / "damaged.json"
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(InputError):
+        read_results(path)
+
+
+# -- checking ----------------------------------------------------------------------------------------
+
+
+def test_a_cell_computed_again_is_the_same(folder: Path, whole: BenchmarkResults) -> None:
+    found = check_cell(mini_suite(folder), whole, "chain/small/2")
+    assert (found.model, found.language, found.seed) == ("small", "chain", 2)
+    assert found.exact
+    assert found.agrees
+    assert found.difference == 0.0
+
+
+def test_numbers_that_were_changed_are_found(folder: Path, whole: BenchmarkResults) -> None:
+    changed: Any = json.loads(json.dumps(whole))
+    model = next(each for each in changed["models"] if each["name"] == "small")
+    for cell in model["cells"]:
+        cell["test"]["kl"] = [0.1 * value for value in cell["test"]["kl"]]
+    found = check_cell(mini_suite(folder), changed, None)
+    assert not found.exact
+    assert not found.agrees
+
+
+@pytest.mark.parametrize("cell", ["chain/small/9", "chain", "klingon/small/1"])
+def test_a_cell_that_is_not_there_is_refused(folder: Path, whole: BenchmarkResults, cell: str) -> None:
+    with pytest.raises(InputError) as refused:
+        check_cell(mini_suite(folder), whole, cell)
+    assert refused.value.code == "no-cell"
