@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -111,6 +112,8 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
 
     with _stored(function, max(1, threads() // n)) as stored:
         pool = Parallel(n_jobs=n, return_as="generator_unordered")
+        # a worker whose memory has grown is replaced by a new one, which loses nothing
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         try:
             with quiet_end(pool(delayed(stored)(item) for item in items)) as results:
                 for result in results:  # noqa: UP028 - `yield from` would let joblib warn

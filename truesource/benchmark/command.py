@@ -34,6 +34,13 @@ Processes = Annotated[
 ]
 Join = Annotated[list[Path] | None, typer.Option("--join", help="Also show the models of this file. Repeatable.")]
 Check = Annotated[Path | None, typer.Option("--check", help="Compute a cell of this file of results again.")]
+Plan = Annotated[bool, typer.Option("--plan", help="Only say what training these models costs.")]
+Peak = Annotated[
+    float | None, typer.Option("--flops-per-second", help="With --plan: peak of the GPU to plan for, such as 1e15.")
+]
+Export = Annotated[
+    Path | None, typer.Option("--export-lm-eval", help="Write minimal pairs as tasks of lm-evaluation-harness here.")
+]
 Cell = Annotated[str | None, typer.Option("--cell", help="With --check: which cell, as LANGUAGE/MODEL/SEED.")]
 
 
@@ -51,6 +58,9 @@ def command(
     join: Join = None,
     check: Check = None,
     cell: Cell = None,
+    plan: Plan = False,
+    flops_per_second: Peak = None,
+    export_lm_eval: Export = None,
     csv: Csv = None,
     force: Force = False,
 ) -> None:
@@ -62,7 +72,7 @@ def command(
 
     Example: truesource benchmark --model my_rnn.py:GRU --set model.hidden=128 -o results/
     """
-    from truesource.benchmark.candidates import candidates
+    from truesource.benchmark.candidates import ALL, candidates
     from truesource.benchmark.run import Asked
     from truesource.benchmark.suite import load_suite
     from truesource.cli.output import OutputFiles
@@ -72,16 +82,21 @@ def command(
     chosen = load_suite(suite)
     files = OutputFiles(csv=csv, force=force)
     if check is not None:
-        _check(chosen, check, cell, workers=workers)
+        _check(chosen, check, cell)
         return
-    own = None
-    if model:
-        if output is None:
-            raise InputError("name a folder for the results with -o", code="no-output")
-        asked = Asked.of(chosen, candidates(chosen, model, set_ or [], name), listed(languages), numbers(seeds))
-        share = Share() if shard is None else Share.parse(shard)
-        own = _measure(asked, output, _workers(workers, scheduler), share)
-    if own is None or own["models"]:
+    wanted = [ALL] if plan and not model else model or []
+    asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
+    if export_lm_eval is not None:
+        _export(asked, export_lm_eval, force=force)
+    elif plan:
+        _plan(asked, flops_per_second, files)
+    else:
+        own = None
+        if model:
+            if output is None:
+                raise InputError("name a folder for the results with -o", code="no-output")
+            share = Share() if shard is None else Share.parse(shard)
+            own = _measure(asked, output, _workers(workers, scheduler), share)
         _show(chosen, own, join or [], output, files)
 
 
@@ -140,29 +155,14 @@ def _show(
     suite: Suite, own: BenchmarkResults | None, files: list[Path], output: Path | None, outputs: OutputFiles
 ) -> None:
     """Print the table of all models, and write the page where there is a folder."""
-    from truesource.benchmark.joining import baselines, joined, read_for
+    from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
     from truesource.benchmark.standings import standings
     from truesource.benchmark.tables import headline_table
     from truesource.cli.output import csv_of, show
-    from truesource.grammar.support.errors import InputError
 
-    known = baselines(suite)
-    parts = [
-        *([] if known is None else [("baseline", known)]),
-        *([] if own is None else [("yours", own)]),
-        *((path.stem, read_for(suite, path)) for path in files),
-    ]
-    if not parts:
-        raise InputError(f"no baselines of suite {suite.label} come with truesource; name a model with --model")
-    found = joined(parts[0][1], parts[1:])
-    mine = (
-        []
-        if own is None
-        else [model["name"] for model in joined(parts[0][1], parts[1:2])["models"]][-len(own["models"]) :]
-    )
-    languages = [name for name in suite.languages if name in found["languages"]]
-    tables = [headline_table(each, suite) for each in standings(found, languages)]
+    found, mine = beside_baselines(suite, own, files)
+    tables = [headline_table(each, suite, own=mine) for each in standings(found, list(suite.languages))]
     for table in tables:
         show(table, width=190)
     written = None
@@ -176,7 +176,33 @@ def _show(
     )
 
 
-def _check(suite: Suite, path: Path, cell: str | None, *, workers: int | None) -> None:
+def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) -> None:
+    """Say what training costs, before anything is trained."""
+    from truesource.benchmark.planning import plan_suite, plan_table
+    from truesource.cli.output import csv_of, show
+
+    table = plan_table(
+        plan_suite(
+            asked.suite,
+            asked.candidates,
+            languages=asked.languages,
+            seeds=len(asked.seeds),
+            flops_per_second=flops_per_second,
+        )
+    )
+    show(table, width=190)
+    outputs.finish(f"truesource benchmark --suite {asked.suite.name} --model NAME -o results/", csv=csv_of([table]))
+
+
+def _export(asked: Asked, folder: Path, *, force: bool) -> None:
+    """Write minimal pairs as tasks of another tool."""
+    from truesource.benchmark.lm_eval import export_lm_eval
+
+    tasks = export_lm_eval(asked.suite, folder, languages=asked.languages, seed=asked.suite.seed, force=force)
+    echo(f"Wrote {folder}: {len(tasks)} tasks. Next: lm_eval --include_path {folder} --tasks {asked.suite.label}")
+
+
+def _check(suite: Suite, path: Path, cell: str | None) -> None:
     """Compute one cell of a file again, and say how near it comes."""
     from truesource.benchmark.checking import check_cell, checked_table
     from truesource.benchmark.joining import read_for

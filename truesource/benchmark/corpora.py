@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
@@ -74,3 +76,9 @@ def corpus_of(folder: Path, name: str) -> Corpus:
 def longer_strings(folder: Path, name: str) -> list[list[str]]:
     """The longer strings of a language."""
     return Corpus.load(longer_folder(folder, name)).sentences("test")
+
+
+def known_words(corpus: Corpus, min_count: int) -> int:
+    """Number of words that models tell apart: those that occur often enough in the train split."""
+    train = corpus.coded("train")
+    return int((np.bincount(train.rows.flat, minlength=len(train.words)) >= min_count).sum())

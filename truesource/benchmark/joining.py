@@ -63,6 +63,28 @@ def joined(first: BenchmarkResults, others: Iterable[tuple[str, BenchmarkResults
     return {**first, "languages": languages, "models": models}
 
 
+def beside_baselines(
+    suite: Suite, own: BenchmarkResults | None, files: Sequence[Path]
+) -> tuple[BenchmarkResults, list[str]]:
+    """The baselines of a suite, one's own results and those of files, joined; names that one's own models have there.
+
+    Raises:
+        InputError: there is nothing to show; a file cannot be read, or is of another suite or another truth.
+    """
+    known = baselines(suite)
+    parts = [] if known is None else [("baseline", known)]
+    first = sum(len(results["models"]) for _, results in parts)
+    parts += [] if own is None else [("yours", own)]
+    parts += [(path.stem, read_for(suite, path)) for path in files]
+    if not parts:
+        raise InputError(
+            f"no baselines of suite {suite.label} come with truesource; name a model with --model", code="no-results"
+        )
+    found = joined(parts[0][1], parts[1:])
+    mine = [] if own is None else found["models"][first : first + len(own["models"])]
+    return found, [model["name"] for model in mine]
+
+
 def _renamed(model: BenchmarkModel, models: Sequence[BenchmarkModel], mark: str) -> BenchmarkModel:
     taken = {(each["name"], each["objective"]) for each in models}
     name, number = model["name"], 1

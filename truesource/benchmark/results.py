@@ -54,6 +54,7 @@ class LanguageRecord(TypedDict):
     """A language of the suite."""
 
     language: str  #: reference
+    words: Positive  #: that are told apart
     train_sentences: Positive
     train_tokens: Positive  #: ends included
     truth: dict[Literal["causal", "masked"], TruthRecord]

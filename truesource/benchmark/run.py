@@ -14,7 +14,7 @@ from typing import Any
 
 from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.cells import PlannedCell, make_cell, planned_cells, read_cell, read_truth
-from truesource.benchmark.corpora import corpus_of, make_corpora
+from truesource.benchmark.corpora import corpus_of, known_words, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
 from truesource.generator.interface.language_model import Objective
@@ -233,6 +233,7 @@ def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     truths = {kind: found for kind in objectives if (found := read_truth(folder, name, kind)) is not None}
     return {
         "language": suite.languages[name].language,
+        "words": known_words(corpus, suite.training.min_count),
         "train_sentences": corpus.n_sentences("train"),
         "train_tokens": corpus.n_tokens("train") + corpus.n_sentences("train"),
         "truth": truths,
