@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from truesource.evaluation.pairs.constituents import Constituents
 from truesource.evaluation.pairs.lexicon import Lexicon
@@ -19,18 +18,13 @@ from truesource.evaluation.pairs.phenomena.subcategorisation import Subcategoris
 from truesource.evaluation.pairs.phenomena.subject_verb import SubjectVerb
 from truesource.evaluation.pairs.phenomena.word_order import WordOrder
 from truesource.evaluation.pairs.phenomenon import Phenomenon
-from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence, outside_of
+from truesource.evaluation.pairs.sampled_sentence import PairChange, SampledSentence, sampled_sentences
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
-from truesource.generator.random_streams import random_state
-from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import NothingToMeasureError
 from truesource.grammar.support.progress import meter
 from truesource.grammar.surface import surface
-
-_STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
-_CHUNK = 64  #: sentences drawn at once
 
 REGISTRY: dict[str, Phenomenon] = {
     p.name: p for p in (SubjectVerb(), DeterminerNoun(), Subcategorisation(), Attachment(), WordOrder())
@@ -103,13 +97,13 @@ def _search(
 ) -> tuple[dict[str, list[_Found]], int]:
     found: dict[str, list[_Found]] = {phenomenon.name: [] for phenomenon in wanted}
     seen: set[tuple[str, frozenset[Words]]] = set()
-    drawn = 0
+    drawn, most = 0, settings.size * settings.tries
 
     def wanted_outside() -> bool:
         return any(p.outside and len(found[p.name]) < settings.size for p in wanted)
 
     with meter("minimal pairs", settings.size * len(wanted)) as bar:
-        for number, sentence in enumerate(_sentences(lexicon, settings, seed, wanted_outside)):
+        for number, sentence in enumerate(sampled_sentences(lexicon, most, seed, wanted_outside)):
             open_still = [p for p in wanted if len(found[p.name]) < settings.size]
             if not open_still:
                 break
@@ -125,20 +119,6 @@ def _search(
                     found[phenomenon.name].append(_Found(phenomenon, number, sentence, change))
                     bar.advance()
     return found, drawn
-
-
-def _sentences(
-    lexicon: Lexicon, settings: PairSettings, seed: int, outside: Callable[[], bool]
-) -> Iterator[SampledSentence]:
-    sampler = Sampler(lexicon.pcfg, lexicon.lengths)
-    most = settings.size * settings.tries
-    for chunk in range(-(-most // _CHUNK)):
-        state: NDArray[np.uint64] = random_state(seed, _STREAM, chunk)
-        size = min(_CHUNK, most - chunk * _CHUNK)
-        words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(sampler.draw(size, state))]
-        computed = outside_of(lexicon, words) if outside() else [None] * size
-        for sentence, weights in zip(words, computed, strict=True):
-            yield SampledSentence(lexicon, sentence, weights)
 
 
 def _finish(lexicon: Lexicon, found: Sequence[_Found]) -> list[Pair]:

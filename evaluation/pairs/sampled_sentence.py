@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,8 +10,13 @@ import numpy as np
 
 from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Words
+from truesource.generator.random_streams import random_state
+from truesource.generator.sampler import Sampler
 from truesource.grammar.inference.posterior import Posterior, posterior
 from truesource.grammar.support.arrays import FloatArray, IntArray
+
+_STREAM = 0x9A125  #: keeps these sentences apart from a corpus drawn with the same seed
+_CHUNK = 64  #: sentences drawn at once
 
 
 @dataclass(frozen=True)
@@ -79,3 +84,24 @@ class SampledSentence:
     def with_word(self, position: int, word: str) -> Words:
         """The sentence with another word at ``position``."""
         return (*self.words[:position], word, *self.words[position + 1 :])
+
+
+def sampled_sentences(
+    lexicon: Lexicon, most: int, seed: int, outside: Callable[[], bool] = lambda: True
+) -> Iterator[SampledSentence]:
+    """Sentences of a grammar, under the lengths of its lexicon, reproducible from one seed.
+
+    Args:
+        lexicon: of the grammar.
+        most: sentences, at most.
+        seed: of them.
+        outside: whether `SampledSentence.outside` is needed of most of the sentences that come next.
+    """
+    sampler = Sampler(lexicon.pcfg, lexicon.lengths)
+    for chunk in range(-(-most // _CHUNK)):
+        size = min(_CHUNK, most - chunk * _CHUNK)
+        drawn = sampler.draw(size, random_state(seed, _STREAM, chunk))
+        words: list[Words] = [tuple(sentence) for sentence in sampler.sentences(drawn)]
+        computed = outside_of(lexicon, words) if outside() else [None] * size
+        for sentence, weights in zip(words, computed, strict=True):
+            yield SampledSentence(lexicon, sentence, weights)
