@@ -15,6 +15,7 @@ from truesource.evaluation.pairs.sampled_sentence import SampledSentence, sample
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.inference.bigrams import Bigrams, bigrams
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.progress import meter
 
 SAME_LENGTH = ("swap", "replace")  #: two neighbours change places; one word becomes another
@@ -27,7 +28,7 @@ WORDS = 4  #: of like frequency that are tried at each
 RESIDUE = 1e-12  #: expected numbers of bigrams up to this are rounding
 
 
-def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: int) -> list[Pair]:
+def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: int, rarest: float = 0.0) -> list[Pair]:
     """Sample sentences of a grammar, and edit each in one place.
 
     The edited sentence, side ``b``, has lengths of the range too, and the sampled one is more probable by at least
@@ -47,23 +48,33 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
         lengths: of the sentences, both of a pair.
         number: of pairs that are wanted; there may be fewer, or none.
         seed: of sentences and edits.
+        rarest: least share of all tokens that a word of a pair has, as models may read rarer ones as ``<unk>``.
 
     Raises:
         InputError: the grammar cannot be sampled from.
     """
     lexicon, neighbours = Lexicon(pcfg, lengths), bigrams(pcfg, lengths)
+    common = common_words(lexicon, rarest)
     found: dict[tuple[Words, Words], Pair] = {}
     with meter("edited pairs", number) as bar:
         for source, sentence in enumerate(sampled_sentences(lexicon, number * TRIES, seed)):
             if len(found) == number:
                 break
-            made = _edit(sentence, neighbours, np.random.default_rng([seed, source]))
+            if not common[[pcfg.word_ids[word] for word in sentence.words]].all():
+                continue
+            made = _edit(sentence, neighbours, common, np.random.default_rng([seed, source]))
             if made is not None and (sentence.words, made[1]) not in found:
                 kind, words = made
                 a = sentence.words
                 found[a, words] = Pair(a, words, kind, None, None, None, differing(a, words), source, "a")
                 bar.advance()
     return with_reasons(with_truth(list(found.values()), lexicon), pcfg, lengths)
+
+
+def common_words(lexicon: Lexicon, rarest: float) -> BoolArray:
+    """Which words have at least this share of all tokens, and occur at all, (V,)."""
+    share = np.exp(lexicon.unigram)
+    return np.asarray((share > 0.0) & (share >= rarest))
 
 
 def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None) -> list[Pair]:
@@ -98,31 +109,33 @@ def _all_possible(neighbours: Bigrams, words: Words) -> bool:
     return bool(min(*ends, *neighbours.counts(list(pairwise(words)))) > RESIDUE)
 
 
-def _edit(sentence: SampledSentence, neighbours: Bigrams, rng: np.random.Generator) -> tuple[str, Words] | None:
+def _edit(
+    sentence: SampledSentence, neighbours: Bigrams, common: BoolArray, rng: np.random.Generator
+) -> tuple[str, Words] | None:
     """The kind of an edit and what it makes; None: none that was tried makes a clear pair."""
     for kinds in (SAME_LENGTH, OTHER_LENGTH):
         order = [kinds[k] for k in rng.permutation(len(kinds)).tolist()]
-        clear = [(kind, words) for kind in order for words in _EDITS[kind](sentence, rng)]
+        clear = [(kind, words) for kind in order for words in _EDITS[kind](sentence, common, rng)]
         if clear:
             return next((each for each in clear if _all_possible(neighbours, each[1])), clear[0])
     return None
 
 
-def _swapped(sentence: SampledSentence, rng: np.random.Generator) -> list[Words]:
+def _swapped(sentence: SampledSentence, _: BoolArray, rng: np.random.Generator) -> list[Words]:
     w = sentence.words
     places = [i for i in range(len(w) - 1) if w[i] != w[i + 1]]
     chosen = [places[k] for k in rng.permutation(len(places))[:CANDIDATES].tolist()]
     return _clear(sentence, [(*w[:i], w[i + 1], w[i], *w[i + 2 :]) for i in chosen])
 
 
-def _replaced(sentence: SampledSentence, rng: np.random.Generator) -> list[Words]:
+def _replaced(sentence: SampledSentence, common: BoolArray, rng: np.random.Generator) -> list[Words]:
     unigram, ids = sentence.lexicon.unigram, sentence.lexicon.pcfg.word_ids
     near: list[Words] = []
     others: list[tuple[float, Words]] = []
     for i in rng.permutation(len(sentence))[:CANDIDATES].tolist():
         own = ids[sentence.words[i]]
         apart = unigram[own] - unigram
-        clear = np.isfinite(unigram) & (sentence.log_odds(i) >= MARGIN + np.maximum(apart, 0.0))
+        clear = common & (sentence.log_odds(i) >= MARGIN + np.maximum(apart, 0.0))
         clear[own] = False
         words = np.flatnonzero(clear)
         distance = np.round(np.abs(apart[words]), 9)
@@ -138,19 +151,22 @@ def _word(sentence: SampledSentence, number: int) -> str:
     return sentence.lexicon.pcfg.terminals[number]
 
 
-def _shortened(sentence: SampledSentence, rng: np.random.Generator) -> list[Words]:
+def _shortened(sentence: SampledSentence, _: BoolArray, rng: np.random.Generator) -> list[Words]:
     w, n = sentence.words, len(sentence)
     if n == 1 or not _in_range(sentence, n - 1):
         return []
     return _clear(sentence, [(*w[:i], *w[i + 1 :]) for i in rng.permutation(n)[:CANDIDATES].tolist()])
 
 
-def _lengthened(sentence: SampledSentence, rng: np.random.Generator) -> list[Words]:
+def _lengthened(sentence: SampledSentence, common: BoolArray, rng: np.random.Generator) -> list[Words]:
     w, n = sentence.words, len(sentence)
     if not _in_range(sentence, n + 1):
         return []
-    share = np.exp(sentence.lexicon.unigram)
-    places, words = rng.integers(0, n + 1, CANDIDATES).tolist(), rng.choice(len(share), CANDIDATES, p=share).tolist()
+    share = np.where(common, np.exp(sentence.lexicon.unigram), 0.0)
+    places, words = (
+        rng.integers(0, n + 1, CANDIDATES).tolist(),
+        rng.choice(len(share), CANDIDATES, p=share / share.sum()).tolist(),
+    )
     return _clear(sentence, [(*w[:i], _word(sentence, v), *w[i:]) for i, v in zip(places, words, strict=True)])
 
 
@@ -166,7 +182,7 @@ def _clear(sentence: SampledSentence, changed: Sequence[Words]) -> list[Words]:
     return [changed[k] for k in np.flatnonzero(values[0] - values[1:] >= MARGIN).tolist()]
 
 
-_EDITS: dict[str, Callable[[SampledSentence, np.random.Generator], list[Words]]] = {
+_EDITS: dict[str, Callable[[SampledSentence, BoolArray, np.random.Generator], list[Words]]] = {
     "swap": _swapped,
     "replace": _replaced,
     "delete": _shortened,

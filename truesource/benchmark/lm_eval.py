@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from truesource.benchmark.suite import Suite, SuiteLanguage
-from truesource.evaluation.pairs.edits import MARGIN, edited_pairs, with_reasons
+from truesource.evaluation.pairs.edits import MARGIN, common_words, edited_pairs, with_reasons
 from truesource.evaluation.pairs.generate import make_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair
 from truesource.evaluation.pairs.settings import PHENOMENA, PairSettings
 from truesource.grammar.conditioning import LengthRange
@@ -21,6 +22,7 @@ from truesource.grammar.support.files import all_at_once, refuse_existing, round
 
 PAIRS = 200  #: of each language
 END = "<eos>"  #: how the tokenisers of models that truesource trains write the end of a string
+RARE = 10  #: a word of a pair is expected so many times as often in the training text as a word that models know
 GRAMMATICAL = tuple(name for name in PHENOMENA if name != "word-order")  #: which edits do not cover
 
 READER = '''\
@@ -106,7 +108,8 @@ def export_lm_eval(
     targets = _targets(folder, group, tasks)
     for target in targets:
         refuse_existing(target, force)
-    found = {name: language_pairs(language, pairs, seed) for name, language in chosen.items()}
+    rarest = RARE * suite.training.min_count / suite.training.tokens
+    found = {name: language_pairs(language, pairs, seed, rarest=rarest) for name, language in chosen.items()}
     for name, made in found.items():
         if not made:
             raise NothingToMeasureError(f"language {name} has no minimal pairs; leave it out", "no-pairs")
@@ -115,7 +118,7 @@ def export_lm_eval(
     return HarnessExport(group, tasks, found, targets)
 
 
-def language_pairs(language: SuiteLanguage, number: int, seed: int) -> list[Pair]:
+def language_pairs(language: SuiteLanguage, number: int, seed: int, *, rarest: float = 0.0) -> list[Pair]:
     """Minimal pairs of a language under its lengths, with exact log odds, side ``a`` the good one.
 
     Up to half are the phenomena of English grammars (agreement, verb frames, attachment) where the language has them.
@@ -125,10 +128,12 @@ def language_pairs(language: SuiteLanguage, number: int, seed: int) -> list[Pair
         language: of a suite.
         number: of pairs that are wanted.
         seed: of the pairs.
+        rarest: least share of all tokens that a word of a pair has.
     """
     pcfg = PCFG.load(language.language)
-    grammatical = _grammatical(pcfg, language.range, number, seed)
-    return [*grammatical, *edited_pairs(pcfg, language.range, number=number - len(grammatical), seed=seed)]
+    grammatical = _grammatical(pcfg, language.range, number, seed, rarest)
+    left = number - len(grammatical)
+    return [*grammatical, *edited_pairs(pcfg, language.range, number=left, seed=seed, rarest=rarest)]
 
 
 def pair_record(pair: Pair) -> dict[str, Any]:
@@ -151,7 +156,7 @@ def _chosen(suite: Suite, languages: Sequence[str] | None) -> dict[str, SuiteLan
     return {name: each for name, each in suite.languages.items() if languages is None or name in languages}
 
 
-def _grammatical(pcfg: PCFG, lengths: LengthRange, number: int, seed: int) -> list[Pair]:
+def _grammatical(pcfg: PCFG, lengths: LengthRange, number: int, seed: int, rarest: float) -> list[Pair]:
     each = number // 2 // len(GRAMMATICAL)
     if each == 0:
         return []
@@ -159,7 +164,13 @@ def _grammatical(pcfg: PCFG, lengths: LengthRange, number: int, seed: int) -> li
         made = make_pairs(pcfg, lengths, PairSettings(number=each, phenomena=GRAMMATICAL), seed=seed)
     except NothingToMeasureError:
         return []
-    clear = [pair for pair in made.pairs if pair.log_odds is None or pair.log_odds >= MARGIN]
+    kept = common_words(Lexicon(pcfg, lengths), rarest)
+    common = {word for word, is_kept in zip(pcfg.terminals, kept.tolist(), strict=True) if is_kept}
+    clear = [
+        pair
+        for pair in made.pairs
+        if (pair.log_odds is None or pair.log_odds >= MARGIN) and common.issuperset((*pair.a, *pair.b))
+    ]
     return with_reasons(clear, pcfg, lengths)
 
 

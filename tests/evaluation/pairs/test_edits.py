@@ -15,6 +15,7 @@ from reference_inference import derivations, rules_of
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.edits import MARGIN, TOLERANCE, edited_pairs
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
+from truesource.evaluation.pairs.lexicon import Lexicon
 from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG, language
@@ -125,3 +126,15 @@ def test_pairs_are_distinct_and_reproducible(pcfg: PCFG, pairs: list[Pair]) -> N
 def test_the_truth_prefers_every_good_sentence(pcfg: PCFG, pairs: list[Pair]) -> None:
     found = evaluate_pairs(Oracle(pcfg), pairs, pcfg)
     assert np.array_equal(found.odds > 0.0, np.ones(len(pairs), dtype=bool))
+
+
+def test_rare_words_are_left_out() -> None:
+    pcfg = PCFG.from_text("S -> A S 0.6 | A B 0.4\nA -> a 0.55 | b 0.4 | rare 0.05\nB -> c 0.8 | d 0.15 | e 0.05")
+    share = dict(zip(pcfg.terminals, np.exp(Lexicon(pcfg, LENGTHS).unigram).tolist(), strict=True))
+    every = {word for pair in edited_pairs(pcfg, LENGTHS, number=80, seed=1) for word in (*pair.a, *pair.b)}
+    some = {word for pair in edited_pairs(pcfg, LENGTHS, number=80, seed=1, rarest=0.05) for word in (*pair.a, *pair.b)}
+    assert every == set(share)
+    assert some == {word for word, value in share.items() if value >= 0.05} < every
+    short = PCFG.from_text("S -> a S 0.15 | b S 0.02 | a 0.8 | b 0.03")
+    pairs = edited_pairs(short, LengthRange(1, 4), number=9, seed=1, rarest=0.1)
+    assert {pair.phenomenon for pair in pairs} == {"insert"} and {word for pair in pairs for word in pair.b} == {"a"}

@@ -226,6 +226,20 @@ def test_grammars_with_english_tags_have_english_phenomena_too(tmp_path: Path) -
     assert all("decided" in pair.strata for pair in pairs)
 
 
+def test_words_that_models_may_not_know_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "toy.npz"
+    agreement_grammar().save(path)
+    suite = made_suite({"toy": (str(path), "3..9")})
+    scarce = suite.model_copy(update={"training": suite.training.model_copy(update={"tokens": 1000, "min_count": 3})})
+    lexicon = Lexicon(PCFG.load(path), suite.languages["toy"].range)
+    share = dict(zip(lexicon.pcfg.terminals, np.exp(lexicon.unigram).tolist(), strict=True))
+    for number, (each, rarest) in enumerate([(suite, 0.001), (scarce, 0.03)]):
+        found = export_lm_eval(each, tmp_path / str(number), pairs=40).pairs["toy"]
+        words = {word for pair in found for word in (*pair.a, *pair.b)}
+        assert {word for word in words if share[word] < rarest} == set()
+        assert ({word for word in words if share[word] < 0.03} == set()) is (each is scarce)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("one_thread")
