@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from truesource.lmtrain.times import TimesRow
 
 UTILISATION = 0.1  #: share of a GPU's peak that networks of these sizes are assumed to reach
-COUNTED_TOKENS = 2048  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
+COUNTED_TOKENS = 1024  #: most tokens of a batch whose operations are counted; larger ones have the same number a token
 SAMPLED_BATCHES = 32  #: whose strings are sampled for each language
 WARM_UP_STEPS = 2  #: not timed
 TIMED_STEPS = 1000  #: at most; the time ends the timing first

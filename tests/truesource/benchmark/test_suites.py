@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from truesource.benchmark.suite import Suite, load_suite, suites
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmark.md"
 KEPT = 0.95
 NAMES = sorted(suites())
 LANGUAGES = [(name, language) for name in NAMES for language in load_suite(name).languages]
@@ -86,3 +88,11 @@ def test_twins_differ_in_order_alone() -> None:
             assert languages[one].longer == languages[other].longer
             laws = [grammar(languages[each].language).exact.length_pmf(60) for each in (one, other)]
             np.testing.assert_allclose(laws[0], laws[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["small", "paper"])
+def test_the_page_lists_the_languages(name: str) -> None:
+    rows = PAGE.read_text("utf-8").split("\n")
+    for each, entry in load_suite(name).languages.items():
+        assert any(row.startswith(f"| `{each}` |") and f"`{entry.language}`" in row for row in rows)
+        assert any(row.startswith(f"| {name} | `{each}` |") and f"| {entry.lengths} |" in row for row in rows)
