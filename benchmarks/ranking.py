@@ -1,7 +1,7 @@
 """How reliable the benchmark's ranking of models is, and which models each language separates.
 
-    python benchmarks/ranking.py                       # of the baselines of suite tiny
-    python benchmarks/ranking.py results.json          # of a file of results, its suite by --suite
+python benchmarks/ranking.py                       # of the baselines of suite tiny
+python benchmarks/ranking.py results.json          # of a file of results, its suite by --suite
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from truesource.benchmark.candidates import REFERENCES
 from truesource.benchmark.joining import baselines_file, read_for
 from truesource.benchmark.reliability import reliability
 from truesource.benchmark.reliability_tables import reliability_table, separation_table
+from truesource.benchmark.results import REFERENCES
 from truesource.benchmark.separation import separation
 from truesource.benchmark.suite import load_suite
 from truesource.cli.output import show

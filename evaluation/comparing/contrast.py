@@ -106,7 +106,8 @@ def mean_over_texts(texts: Sequence[tuple[SeedSums, SeedSums | None]], *, seed: 
         seed: of the resampling.
     """
     found = [
-        _sides([(1.0, model), *([] if baseline is None else [(-1.0, baseline)])], seed) for model, baseline in texts
+        _both_errors([(1.0, model), *([] if baseline is None else [(-1.0, baseline)])], seed)
+        for model, baseline in texts
     ]
     value = math.fsum(each.value for each in found) / len(found)
     if any(each.below is None or each.above is None for each in found):
@@ -128,7 +129,7 @@ def seed_part(model: SeedSums) -> SeedPart | None:
 
 
 def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
-    found = _sides(sides, seed)
+    found = _both_errors(sides, seed)
     if found.below is None or found.above is None:
         return Contrast(found.value)
     side = found.below if found.value > 0.0 else found.above
@@ -139,7 +140,7 @@ def _contrast(sides: Sequence[tuple[float, SeedSums]], seed: int) -> Contrast:
     return Contrast(found.value, *found.ends, side.p(found.value))
 
 
-def _sides(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _Sides:
+def _both_errors(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _BothErrors:
     value = math.fsum(sign * float(side.values.mean()) for sign, side in sides)
     influence = np.sum([sign * side.influence.mean(axis=0) for sign, side in sides], axis=0)
     # one ratio of this value and these influences: where all counts are equal, that of the differences of the totals
@@ -149,13 +150,13 @@ def _sides(sides: Sequence[tuple[float, SeedSums]], seed: int) -> _Sides:
     total = value * count + influence * count.sum()
     ends = resampled_ratio(total[counted], count[counted], seed=seed)
     if not np.isfinite(ends).all():
-        return _Sides(value)
+        return _BothErrors(value)
     parts = [part for _, side in sides if (part := seed_part(side)) is not None]
     below, above = (_Side.of(abs(float(end) - value), sentences, parts) for end in ends)
-    return _Sides(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
+    return _BothErrors(value, (float(ends[0]), float(ends[1])), below, above, bool(parts))
 
 
-class _Sides(NamedTuple):
+class _BothErrors(NamedTuple):
     """A contrast with its errors to both sides; without them where there are too few sentences."""
 
     value: float

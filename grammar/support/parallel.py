@@ -6,10 +6,10 @@ import mmap
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -112,8 +112,6 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
 
     with _stored(function, max(1, threads() // n)) as stored:
         pool = Parallel(n_jobs=n, return_as="generator_unordered")
-        # a worker whose memory has grown is replaced by a new one, which loses nothing
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         try:
             with quiet_end(pool(delayed(stored)(item) for item in items)) as results:
                 for result in results:  # noqa: UP028 - `yield from` would let joblib warn
@@ -137,12 +135,21 @@ class _Stored:
     def __call__(self, item: Any) -> Any:
         if getattr(_Stored, "_loaded", ("", None))[0] != self.file:
             _end_with(os.getppid())
+            _keep_workers()
             os.environ["TRUESOURCE_THREADS"] = str(self.threads)
             with Path(self.file).open("rb") as stream:
                 view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY))
             parts = [view[a:b].toreadonly() if fixed else view[a:b] for a, b, fixed in self.spans]
             _Stored._loaded = (self.file, pickle.loads(parts[-1], buffers=parts[:-1]))
         return _Stored._loaded[1](item)
+
+
+@cache
+def _keep_workers() -> None:
+    """Let this worker process hold what it has loaded: joblib would replace it where its memory grows by 300 MB."""
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from truesource.benchmark.results import REFERENCES
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.chain.models.config import ModelEntry
 from truesource.chain.models.given import given_settings, plain_name
@@ -18,7 +19,6 @@ from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.model_registry import completed, settings_class
 from truesource.lmtrain.references import is_own
 
-REFERENCES = ("oracle", "unigram")  #: models that need no training: the truth itself, and the word frequencies
 ALL = "all"  #: stands for every baseline of a suite
 CHECKPOINT_EVERY = 100  #: steps
 #: settings that are the same for all models of a suite
@@ -70,8 +70,12 @@ class Candidate:
                         f"{self.name}: {section}.{key} is the same for all models of a suite; leave it out",
                         code="fixed-setting",
                     )
+        try:
+            kind = settings_class(self.architecture)
+        except ValueError as error:
+            raise InputError(str(error), code="model-settings") from error
         model = {"architecture": self.architecture, **self.model}
-        if "max_positions" in settings_class(self.architecture).model_fields and not is_own(self.architecture):
+        if "max_positions" in kind.model_fields and not is_own(self.architecture):
             model["max_positions"] = language.longest + 2
         model |= {"min_count": suite.training.min_count}
         budget = suite.training
@@ -83,7 +87,7 @@ class Candidate:
             "checkpoint_every": CHECKPOINT_EVERY,
             **self.training,
         }
-        if settings_class(self.architecture).counts:
+        if kind.counts:
             training = dict(self.training)
         try:
             entry = ModelEntry(name=self.name, preset=budget.preset, model=model, training=training)

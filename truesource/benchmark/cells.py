@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.corpora import corpus_of
 from truesource.benchmark.learning import counted_curve, network_curve
-from truesource.benchmark.measure import Measured
+from truesource.benchmark.measure import MeasuredModel
 from truesource.benchmark.results import BenchmarkCell, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.truth import LanguageTruth
@@ -35,7 +35,7 @@ _REMEDY = "delete it and it will be made again"
 
 
 @with_config(STRICT)
-class CellRecord(TypedDict):
+class FinishedCell(TypedDict):
     """``cells/<id>.json``: a finished cell."""
 
     measured: BenchmarkCell
@@ -43,7 +43,7 @@ class CellRecord(TypedDict):
 
 
 @dataclass(frozen=True)
-class PlannedCell:
+class AskedCell:
     """A cell that is to be made."""
 
     language: str  #: name in the suite
@@ -69,7 +69,7 @@ class PlannedCell:
 
 def planned_cells(
     suite: Suite, candidates: Sequence[Candidate], languages: Sequence[str], seeds: Sequence[int]
-) -> list[PlannedCell]:
+) -> list[AskedCell]:
     """All cells, language by language; what no seed changes has one.
 
     Raises:
@@ -81,18 +81,18 @@ def planned_cells(
             shape, training = candidate.resolve(suite, suite.languages[name]) if candidate.trained else (None, None)
             objective = candidate.model["objective"] if shape is None else shape.objective
             for seed in seeds if training is not None else list(seeds)[:1]:
-                found.append(PlannedCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
+                found.append(AskedCell(name, candidate, seed, objective, shape, training, suite.digest_of(name)))
     return found
 
 
-def read_cell(folder: Path, cell: PlannedCell) -> CellRecord | None:
+def read_cell(folder: Path, cell: AskedCell) -> FinishedCell | None:
     """The record of a cell; None: it is not finished.
 
     Raises:
         InputError: it is damaged.
     """
     path = folder / "cells" / f"{cell.id}.json"
-    return read_record(path, CellRecord, what="the record of this cell", remedy=_REMEDY) if path.is_file() else None
+    return read_record(path, FinishedCell, what="the record of this cell", remedy=_REMEDY) if path.is_file() else None
 
 
 def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord | None:
@@ -105,7 +105,7 @@ def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord
     return read_record(path, TruthRecord, what="the record of this truth", remedy=_REMEDY) if path.is_file() else None
 
 
-def make_cell(suite: Suite, folder: Path, cell: PlannedCell, *, wait: bool = False) -> None:
+def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False) -> None:
     """Train and measure a cell, unless that is done; a training that was interrupted goes on.
 
     On a CPU one thread computes each cell, so that its numbers are the same on any number of workers.
@@ -148,14 +148,14 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _measured(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTruth) -> CellRecord:
+def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> FinishedCell:
     corpus = corpus_of(folder, cell.language)
     learned: Learned = _reference(cell, truth, corpus) if cell.shape is None else _learned(suite, folder, cell, truth)
     vocabulary = learned.model.vocabulary
     if vocabulary is None:
         vocabulary = tuple(truth.oracle(learned.model, "test").words)  # type: ignore[arg-type]
     longest = None if cell.shape is None else cell.shape.longest
-    found = Measured(learned.model, truth, longest)
+    found = MeasuredModel(learned.model, truth, longest)
     _keep_truth(folder, cell, truth, vocabulary)
     return {
         "measured": {
@@ -174,7 +174,7 @@ def _measured(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTrut
     }
 
 
-def _keep_truth(folder: Path, cell: PlannedCell, truth: LanguageTruth, vocabulary: Sequence[str]) -> None:
+def _keep_truth(folder: Path, cell: AskedCell, truth: LanguageTruth, vocabulary: Sequence[str]) -> None:
     path = folder / "truths" / f"{cell.language}-{cell.objective}.json"
     with exclusive(path, wait=True):
         if not path.is_file():
@@ -193,7 +193,7 @@ class Learned:
     parameters: int | None
 
 
-def _reference(cell: PlannedCell, truth: LanguageTruth, corpus: Corpus) -> Learned:
+def _reference(cell: AskedCell, truth: LanguageTruth, corpus: Corpus) -> Learned:
     from truesource.lmtrain.tokenizer import count_words
 
     train = corpus.coded("train")
@@ -219,7 +219,7 @@ class _OracleOfParts(Oracle):
         return self._free.distributions(sentences) if longer else super().distributions(sentences)
 
 
-def _learned(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTruth) -> Learned:
+def _learned(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> Learned:
     from truesource.evaluation.dynamics.oracle_monitor import OracleMonitor
     from truesource.lmtrain.models import load_folder, load_trained
     from truesource.lmtrain.training import train
@@ -240,7 +240,7 @@ def _learned(suite: Suite, folder: Path, cell: PlannedCell, truth: LanguageTruth
     return Learned(network, curve, steps, tokens, flops, parameters)
 
 
-def _size(suite: Suite, cell: PlannedCell, corpus: Corpus) -> tuple[int, int]:
+def _size(suite: Suite, cell: AskedCell, corpus: Corpus) -> tuple[int, int]:
     """Parameters without word and position vectors, and FLOPs of the whole training."""
     from truesource.lmtrain.flops import training_cost
     from truesource.lmtrain.subwords import make_tokenizer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from truesource.benchmark.results import BenchmarkModel, BenchmarkResults, Contexts, LanguageRecord, read_results
+from truesource.benchmark.results import BenchmarkModel, BenchmarkResults, LanguageRecord, TruthContexts, read_results
 from truesource.benchmark.suite import FOLDER, Suite
 from truesource.grammar.embedded import data_folder
 from truesource.grammar.support.errors import InputError
@@ -111,7 +111,7 @@ def _same_truth(name: str, one: LanguageRecord, other: LanguageRecord) -> Langua
     return {**one, "truth": {**other["truth"], **one["truth"]}}
 
 
-def _agree(one: Contexts | None, other: Contexts | None) -> bool:
+def _agree(one: TruthContexts | None, other: TruthContexts | None) -> bool:
     if one is None or other is None:
         return one is other
     return one["contexts"] == other["contexts"] and bool(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from truesource.generator.interface.language_model import DistributionModel, LanguageModel
 
 
-class Measured:
+class MeasuredModel:
     """A model in the contexts of the test strings, and of longer ones.
 
     Args:

@@ -18,6 +18,9 @@ from truesource.grammar.support.records import STRICT, Count, Positive, Probabil
 FORMAT: Literal["truesource-benchmark"] = "truesource-benchmark"
 FORMAT_VERSION: Literal[1] = 1
 
+#: architectures that need no training and are the ends of the scale
+REFERENCES = {"oracle": "the truth", "unigram": "word frequencies"}
+
 Nats = Annotated[float, Field(ge=-1e-9)]
 
 
@@ -31,7 +34,7 @@ class SuiteRecord(TypedDict):
 
 
 @with_config(STRICT)
-class Contexts(TypedDict):
+class TruthContexts(TypedDict):
     """The contexts of some test strings, in blocks: string i of the split is in block i modulo their number."""
 
     contexts: list[Count]  #: (B,) number of contexts
@@ -45,8 +48,10 @@ class Contexts(TypedDict):
 class TruthRecord(TypedDict):
     """What there is to learn, for models of one objective."""
 
-    test: Contexts
-    longer: Contexts | None  #: positions beyond the longest string of training; None: the language has no such strings
+    test: TruthContexts
+    longer: (
+        TruthContexts | None
+    )  #: positions beyond the longest string of training; None: the language has no such strings
 
 
 @with_config(STRICT)
@@ -62,7 +67,7 @@ class LanguageRecord(TypedDict):
 
 @with_config(STRICT)
 class Divergences(TypedDict):
-    """A model in the contexts of the `Contexts` of its language."""
+    """A model in the contexts of the `TruthContexts` of its language."""
 
     kl: list[Nats]  #: (B,) nats: sum over contexts of the exact KL(truth || model)
     wrong: Probability  #: probability given to what cannot follow, mean over contexts

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from truesource.benchmark.candidates import Candidate
-from truesource.benchmark.cells import PlannedCell, make_cell, planned_cells, read_cell, read_truth
+from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
 from truesource.benchmark.corpora import corpus_of, known_words, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
@@ -73,8 +73,8 @@ class Outcome:
     """What a call has made."""
 
     results: BenchmarkResults
-    failures: Sequence[tuple[PlannedCell, str]]  #: cells that cannot be made, and why
-    missing: Sequence[PlannedCell]  #: that are not there: failed ones, and those of other jobs
+    failures: Sequence[tuple[AskedCell, str]]  #: cells that cannot be made, and why
+    missing: Sequence[AskedCell]  #: that are not there: failed ones, and those of other jobs
 
 
 def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Outcome:
@@ -108,7 +108,7 @@ def execute(asked: Asked, folder: Path, *, workers: Workers, share: Share) -> Ou
 
 
 def _make(
-    suite: Suite, folder: Path, cells: Sequence[PlannedCell], numbers: Sequence[int], workers: Workers
+    suite: Suite, folder: Path, cells: Sequence[AskedCell], numbers: Sequence[int], workers: Workers
 ) -> list[tuple[int, str]]:
     """Make these cells, those that other processes are at work on last; those that fail, with the reasons."""
     progress = _Progress(cells, len(numbers))
@@ -129,7 +129,7 @@ def _make(
 
 
 def _one(
-    suite: Suite, folder: Path, cells: Sequence[PlannedCell], number: int, *, wait: bool = False
+    suite: Suite, folder: Path, cells: Sequence[AskedCell], number: int, *, wait: bool = False
 ) -> tuple[int, str | None]:
     """Number of a cell, and None, the reason of its failure, or `BUSY`."""
     try:
@@ -144,7 +144,7 @@ def _one(
 class _Progress:
     """Lines about finished cells: how many, and how long the others will take."""
 
-    def __init__(self, cells: Sequence[PlannedCell], n: int) -> None:
+    def __init__(self, cells: Sequence[AskedCell], n: int) -> None:
         self._cells, self._n, self._done = cells, n, 0
         self._begun = time.perf_counter()
 
@@ -160,7 +160,7 @@ class _Progress:
             log.warning("[%d/%d] %s failed: %s", self._done, self._n, self._cells[number], reason)
 
 
-def _try_out(cells: Sequence[PlannedCell]) -> None:
+def _try_out(cells: Sequence[AskedCell]) -> None:
     """Build small networks of code of one's own, before anything is sampled or trained."""
     shapes = {cell.candidate.name: cell.shape for cell in cells if isinstance(cell.shape, OwnSettings)}
     if shapes:
@@ -192,7 +192,7 @@ def _claim(suite: Suite, folder: Path) -> None:
         write_json(path, record)
 
 
-def collected(asked: Asked, cells: Sequence[PlannedCell], folder: Path) -> BenchmarkResults:
+def collected(asked: Asked, cells: Sequence[AskedCell], folder: Path) -> BenchmarkResults:
     """The finished cells as a file of results.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, Contexts
+from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
 from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.interface.language_model import Objective
@@ -173,7 +173,7 @@ def share_sums(
         Sums of K seeds in B blocks; None: there are no such strings, or a seed reads none of them.
     """
     both = results["languages"][language]["truth"][model["objective"]]
-    truth: Contexts | None = both["test"] if part == "test" else both["longer"]
+    truth: TruthContexts | None = both["test"] if part == "test" else both["longer"]
     cells = [cell for cell in cells_of(model, language) if seeds is None or cell["seed"] in seeds]
     measured = [cell["test"] if part == "test" else cell["longer"] for cell in cells]
     found = [each for each in measured if each is not None]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
+from truesource.benchmark.results import REFERENCES
 from truesource.benchmark.standings import THRESHOLDS, LanguageStanding, Standing, Standings
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.comparing.contrast import Contrast
@@ -14,7 +15,6 @@ from truesource.evaluation.measures.bootstrap import ci_part
 from truesource.report.table import ABSENT, Cell, ReportTable, TableRow, score_cell, shown
 from truesource.report.words import brief, listed
 
-REFERENCES = {"oracle": "the truth", "unigram": "word frequencies"}  #: architectures that are the ends of the scale
 SPEC = ".3f"  #: of shares, relative perplexities and bits
 REFUSED = "not read"  #: of longer strings
 NO_STRINGS = "no such strings"  #: of languages without longer strings

@@ -10,14 +10,13 @@ from typing import Literal
 import numpy as np
 
 from truesource.benchmark.corpora import corpus_of, grammar_of, longer_strings
-from truesource.benchmark.results import Contexts, TruthRecord
+from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.comparison import oracle_for
 from truesource.evaluation.core.constant import equal_frequencies, true_frequencies
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
-from truesource.evaluation.divergence.contexts import Contexts as MeasuredContexts
-from truesource.evaluation.divergence.contexts import measure_contexts
+from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
 from truesource.generator.interface.language_model import DistributionModel, Objective
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.support.arrays import BoolArray, FloatArray
@@ -62,7 +61,7 @@ class LanguageTruth:
         """The truth that a model is compared with."""
         return oracle_for(model, self.pcfg, self._lengths(part))
 
-    def measured(self, model: DistributionModel, part: Part) -> MeasuredContexts:
+    def measured(self, model: DistributionModel, part: Part) -> Contexts:
         """Model and truth in every context of the strings of a part.
 
         Raises:
@@ -80,11 +79,11 @@ class LanguageTruth:
             )
         return measure_contexts(model, oracle, strings, blocks=self._kept[key].blocks(model))
 
-    def counted(self, measured: MeasuredContexts, part: Part) -> BoolArray:
+    def counted(self, measured: Contexts, part: Part) -> BoolArray:
         """Which contexts count, (T,)."""
         return measured.position >= (self.language.range.high if part == "longer" else 0)
 
-    def blocks(self, measured: MeasuredContexts, part: Part, values: FloatArray) -> list[float]:
+    def blocks(self, measured: Contexts, part: Part, values: FloatArray) -> list[float]:
         """Sums of values of contexts that count, (T,), in the blocks of strings."""
         size = self.suite.sizes.blocks
         kept = self.counted(measured, part)
@@ -98,7 +97,7 @@ class LanguageTruth:
         assert test is not None
         return {"test": test, "longer": longer}
 
-    def _contexts(self, like: _Like, part: Part) -> Contexts:
+    def _contexts(self, like: _Like, part: Part) -> TruthContexts:
         frequencies = true_frequencies(oracle_for(like, self.pcfg, self._lengths("test")))  # type: ignore[arg-type]
         found = self.measured(frequencies, part)
         equal = self.measured(equal_frequencies(self.oracle(frequencies, part)), part)

@@ -10,7 +10,7 @@ import pytest
 from tiny_benchmark import measure, mini_suite
 
 from truesource.benchmark.corpora import corpus_of, longer_strings, make_corpora
-from truesource.benchmark.measure import Measured
+from truesource.benchmark.measure import MeasuredModel
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
 from truesource.benchmark.standings import standings
 from truesource.benchmark.truth import LanguageTruth
@@ -52,7 +52,7 @@ def test_the_share_of_word_frequencies_is_zero(folder: Path, results: BenchmarkR
     for name in suite.languages:
         truth = LanguageTruth(suite, name, folder / "results")
         exact = true_frequencies(Oracle(truth.pcfg, lengths=truth.language.range))
-        found = Measured(exact, truth, None)
+        found = MeasuredModel(exact, truth, None)
         there = results["languages"][name]["truth"]["causal"]
         assert found.test["kl"] == pytest.approx(there["test"]["information"], rel=1e-9)
     for table in standings(results, list(suite.languages)):
@@ -90,7 +90,7 @@ def test_longer_strings_are_compared_without_the_length_condition_beyond_the_lon
     suite = mini_suite(folder)
     truth = LanguageTruth(suite, "brackets", folder / "results")
     words = tuple(sorted(truth.pcfg.terminals))
-    found = Measured(ConstantModel("guesses", "causal", words, np.ones(len(words) + 2)), truth, None)
+    found = MeasuredModel(ConstantModel("guesses", "causal", words, np.ones(len(words) + 2)), truth, None)
     kl, wrong, n = np.zeros(10), 0.0, 0
     for number, string in enumerate(longer_strings(folder / "results", "brackets")):
         assert 11 <= len(string) <= 16
@@ -114,8 +114,8 @@ def test_a_model_that_reads_few_tokens_has_no_longer_strings(folder: Path) -> No
     truth = LanguageTruth(suite, "brackets", folder / "results")
     words = tuple(sorted(truth.pcfg.terminals))
     guesses = ConstantModel("guesses", "causal", words, np.ones(len(words) + 2))
-    assert Measured(guesses, truth, 17).longer_refused is not None
-    assert Measured(guesses, truth, 18).longer_refused is None
+    assert MeasuredModel(guesses, truth, 17).longer_refused is not None
+    assert MeasuredModel(guesses, truth, 18).longer_refused is None
 
 
 def test_a_model_without_smoothing_is_refused(folder: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_model_without_smoothing_is_refused(folder: Path) -> None:
     truth = LanguageTruth(suite, "brackets", folder / "results")
     words = tuple(sorted(truth.pcfg.terminals))
     with pytest.raises(InputError) as refused:
-        Measured(ConstantModel("never", "causal", words, [*np.ones(len(words)), 1.0, 0.0]), truth, None)
+        MeasuredModel(ConstantModel("never", "causal", words, [*np.ones(len(words)), 1.0, 0.0]), truth, None)
     assert refused.value.code == "infinite-divergence"
 
 
@@ -159,8 +159,7 @@ def test_the_model_that_is_the_language_learns_it(results: BenchmarkResults) -> 
     """A bigram model of bigram text comes near the truth, and is far from that of brackets."""
     (table,) = (each for each in standings(results, ["brackets", "chain"]) if each.objective == "causal")
     bigram = next(row for row in table.rows if row.name == "bigram")
-    assert bigram.languages["chain"].share.value > 0.95
-    assert bigram.languages["brackets"].share.value < 0.9
+    assert bigram.languages["chain"].share.value > bigram.languages["brackets"].share.value + 0.2
     assert table.rows[0].name == "oracle"
     assert table.rows[0].share is not None
     assert table.rows[0].share.value == pytest.approx(1.0, abs=1e-12)

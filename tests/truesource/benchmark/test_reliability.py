@@ -10,7 +10,7 @@ from scipy import stats
 
 from truesource.benchmark.reliability import MOST_SPLITS, reliability, seed_splits, shares
 from truesource.benchmark.reliability_tables import ALL_LANGUAGES, reliability_table, separation_table
-from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, Contexts
+from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 from truesource.benchmark.separation import separation
 
 BLOCKS = 40
@@ -21,7 +21,7 @@ Share = Callable[[int, str, int], Any]  #: (model, language, seed) -> the share,
 def make_results(
     share: Share, *, models: int, languages: tuple[str, ...] = ("one", "two"), seeds: tuple[int, ...] = (1, 2, 3)
 ) -> BenchmarkResults:
-    truth: Contexts = {
+    truth: TruthContexts = {
         "contexts": [100] * BLOCKS,
         "information": INFORMATION.tolist(),
         "entropy": 1.0,

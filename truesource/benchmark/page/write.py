@@ -11,10 +11,10 @@ from typing import Any
 
 from truesource.benchmark.figures import heat_map, heat_map_width, learning_curves
 from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
-from truesource.benchmark.results import BenchmarkResults
+from truesource.benchmark.results import REFERENCES, BenchmarkResults
 from truesource.benchmark.standings import Standings, standings
 from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import REFERENCES, headline_table, language_table, models_table, suite_signature
+from truesource.benchmark.tables import headline_table, language_table, models_table, suite_signature
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
