@@ -75,6 +75,12 @@ def command(
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.parallel import Share
 
+    modes = {"--check": check is not None, "--plan": plan, "--output": output is not None}
+    given = [mode for mode, asked in modes.items() if asked]
+    if len(given) > 1:
+        raise InputError(f"{given[0]} goes without {given[1]}; leave one out", code="several-modes")
+    if cell is not None and check is None:
+        raise InputError("--cell goes with --check", code="several-modes")
     chosen = load_suite(suite)
     files = OutputFiles(csv=csv, force=force)
     if check is not None:
