@@ -98,3 +98,10 @@ def test_the_plan_trains_nothing(folder: Path, command: Command) -> None:
     assert planned.code == 0, planned.err
     assert "small" in planned.out
     assert {path.name for path in folder.iterdir()} == {"mini.yaml", "own.py"}
+
+
+def test_pairs_are_exported_as_tasks(folder: Path, command: Command) -> None:
+    exported = command("benchmark", "--suite", "mini.yaml", "--languages", "brackets", "--export-lm-eval", "tasks")
+    assert exported.code == 0, exported.err
+    assert {".yaml", ".jsonl"} <= {path.suffix for path in (folder / "tasks").iterdir()}
+    assert command("benchmark", "--suite", "mini.yaml", "--export-lm-eval", "tasks").code == 2

@@ -38,6 +38,9 @@ Plan = Annotated[bool, typer.Option("--plan", help="Only say what training these
 Peak = Annotated[
     float | None, typer.Option("--flops-per-second", help="With --plan: peak of the GPU to plan for, such as 1e15.")
 ]
+Export = Annotated[
+    Path | None, typer.Option("--export-lm-eval", help="Write minimal pairs as tasks of lm-evaluation-harness here.")
+]
 Cell = Annotated[str | None, typer.Option("--cell", help="With --check: which cell, as LANGUAGE/MODEL/SEED.")]
 
 
@@ -57,6 +60,7 @@ def command(
     cell: Cell = None,
     plan: Plan = False,
     flops_per_second: Peak = None,
+    export_lm_eval: Export = None,
     csv: Csv = None,
     force: Force = False,
 ) -> None:
@@ -75,7 +79,12 @@ def command(
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.parallel import Share
 
-    modes = {"--check": check is not None, "--plan": plan, "--output": output is not None}
+    modes = {
+        "--check": check is not None,
+        "--plan": plan,
+        "--export-lm-eval": export_lm_eval is not None,
+        "--output": output is not None,
+    }
     given = [mode for mode, asked in modes.items() if asked]
     if len(given) > 1:
         raise InputError(f"{given[0]} goes without {given[1]}; leave one out", code="several-modes")
@@ -88,7 +97,9 @@ def command(
         return
     wanted = [ALL] if plan and not model else model or []
     asked = Asked.of(chosen, candidates(chosen, wanted, set_ or [], name), listed(languages), numbers(seeds))
-    if plan:
+    if export_lm_eval is not None:
+        _export(asked, export_lm_eval, force=force)
+    elif plan:
         _plan(asked, flops_per_second, files)
     else:
         own = None
@@ -192,6 +203,14 @@ def _plan(asked: Asked, flops_per_second: float | None, outputs: OutputFiles) ->
     )
     show(table, width=190)
     outputs.finish(f"truesource benchmark --suite {asked.suite.name} --model NAME -o results/", csv=csv_of([table]))
+
+
+def _export(asked: Asked, folder: Path, *, force: bool) -> None:
+    """Write minimal pairs as tasks of another tool."""
+    from truesource.benchmark.lm_eval import export_lm_eval
+
+    made = export_lm_eval(asked.suite, folder, languages=asked.languages, seed=asked.suite.seed, force=force)
+    echo(f"Wrote {folder}: {len(made.tasks)} tasks. Next: {made.next_command}")
 
 
 def _check(suite: Suite, path: Path, cell: str | None) -> None:
