@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from truesource.benchmark.candidates import candidates
 from truesource.benchmark.planning import kept_mass
 from truesource.benchmark.suite import Suite, load_suite, suites
 from truesource.grammar.conditioning import LengthRange
@@ -91,3 +92,15 @@ def test_the_page_lists_the_languages(name: str) -> None:
     for each, entry in load_suite(name).languages.items():
         assert any(row.startswith(f"| `{each}` |") and f"`{entry.language}`" in row for row in rows)
         assert any(row.startswith(f"| {name} | `{each}` |") and f"| {entry.lengths} |" in row for row in rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_baselines_have_valid_settings(name: str) -> None:
+    """Every baseline on every language; those with positions have enough for the longer strings too."""
+    suite = load_suite(name)
+    for candidate in candidates(suite, ["all"], [], None):
+        for language in suite.languages.values():
+            if candidate.trained:
+                shape, settings = candidate.resolve(suite, language)
+                assert shape.longest is None or shape.longest >= language.longest + 2
+                assert shape.counts or (settings is not None and settings.batch_tokens == suite.training.batch_tokens)
