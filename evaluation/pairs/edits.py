@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
 from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.neighbours import Neighbours
 from truesource.evaluation.pairs.odds import with_truth
 from truesource.evaluation.pairs.pair import Pair, Words, differing
 from truesource.evaluation.pairs.sampled_sentence import SampledSentence, sampled_sentences
 from truesource.grammar.conditioning import LengthRange
-from truesource.grammar.inference.bigrams import Bigrams, bigrams
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray
 from truesource.grammar.support.progress import meter
@@ -25,7 +24,6 @@ TOLERANCE = 0.5  #: nats; how far a word's log frequency may lie from that of th
 TRIES = 10  #: most sentences sampled for each pair
 CANDIDATES = 8  #: places that an edit is tried at
 WORDS = 4  #: of like frequency that are tried at each
-RESIDUE = 1e-12  #: expected numbers of bigrams up to this are rounding
 
 
 def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: int, rarest: float = 0.0) -> list[Pair]:
@@ -40,7 +38,7 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
 
     The strata say what decides a pair. ``decided``: ``beginning`` where the words alone, without the end of the
     sentence, are as clear as `MARGIN`; ``end`` elsewhere, where a model must be asked for the end too. ``bigrams``:
-    ``possible`` where all neighbours of the edited sentence can be neighbours. The fact ``log_odds_of_beginnings`` is
+    ``possible`` where all neighbours of the edited sentence can be neighbours in some sentence. The fact ``log_odds_of_beginnings`` is
     that of sentences that begin with these words, given the range of lengths; None: it is infinite.
 
     Args:
@@ -53,7 +51,7 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
     Raises:
         InputError: the grammar cannot be sampled from.
     """
-    lexicon, neighbours = Lexicon(pcfg, lengths), bigrams(pcfg, lengths)
+    lexicon, neighbours = Lexicon(pcfg, lengths), Neighbours(pcfg)
     common = common_words(lexicon, rarest)
     found: dict[tuple[Words, Words], Pair] = {}
     with meter("edited pairs", number) as bar:
@@ -90,34 +88,28 @@ def with_reasons(pairs: Sequence[Pair], pcfg: PCFG, lengths: LengthRange | None)
     sentences = list(dict.fromkeys(words for pair in pairs for words in (pair.a, pair.b)))
     scores = pcfg.exact.causal_log_probs(sentences, lengths)
     beginning = {words: float(score[:-1].sum()) for words, score in zip(sentences, scores, strict=True)}
-    neighbours = bigrams(pcfg, lengths)
+    neighbours = Neighbours(pcfg)
     found = []
     for pair in pairs:
         odds = beginning[pair.a] - beginning[pair.b]
         reasons = {
             "decided": "beginning" if odds >= MARGIN else "end",
-            "bigrams": "possible" if _all_possible(neighbours, pair.b) else "impossible",
+            "bigrams": "possible" if neighbours.possible(pair.b) else "impossible",
         }
         fact = {"log_odds_of_beginnings": odds if np.isfinite(odds) else None}
         found.append(replace(pair, strata={**pair.strata, **reasons}, facts={**pair.facts, **fact}))
     return found
 
 
-def _all_possible(neighbours: Bigrams, words: Words) -> bool:
-    ids = {word: i for i, word in enumerate(neighbours.words)}
-    ends = (neighbours.starts[ids[words[0]]], neighbours.ends[ids[words[-1]]])
-    return bool(min(*ends, *neighbours.counts(list(pairwise(words)))) > RESIDUE)
-
-
 def _edit(
-    sentence: SampledSentence, neighbours: Bigrams, common: BoolArray, rng: np.random.Generator
+    sentence: SampledSentence, neighbours: Neighbours, common: BoolArray, rng: np.random.Generator
 ) -> tuple[str, Words] | None:
     """The kind of an edit and what it makes; None: none that was tried makes a clear pair."""
     for kinds in (SAME_LENGTH, OTHER_LENGTH):
         order = [kinds[k] for k in rng.permutation(len(kinds)).tolist()]
         clear = [(kind, words) for kind in order for words in _EDITS[kind](sentence, common, rng)]
         if clear:
-            return next((each for each in clear if _all_possible(neighbours, each[1])), clear[0])
+            return next((each for each in clear if neighbours.possible(each[1])), clear[0])
     return None
 
 

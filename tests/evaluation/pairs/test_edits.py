@@ -16,8 +16,10 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.pairs.edits import MARGIN, TOLERANCE, edited_pairs
 from truesource.evaluation.pairs.evaluate import evaluate_pairs
 from truesource.evaluation.pairs.lexicon import Lexicon
+from truesource.evaluation.pairs.neighbours import Neighbours
 from truesource.evaluation.pairs.pair import Pair
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.bigrams import bigrams
 from truesource.grammar.pcfg import PCFG, language
 
 LENGTHS = LengthRange(2, 8)
@@ -93,6 +95,18 @@ def test_bigrams_are_those_of_all_possible_strings() -> None:
     strata = [pair.strata["bigrams"] for pair in found]
     assert strata == ["possible" if known.issuperset(pairwise(("<", *pair.b, ">"))) else "impossible" for pair in found]
     assert set(strata) == {"possible", "impossible"}
+
+
+@pytest.mark.parametrize("name", ["agreement", "anbn", "arithmetic", "balanced", "dyck:k=2,depth=3", "palindrome"])
+def test_neighbours_are_the_bigrams_that_are_expected_at_all(name: str) -> None:
+    pcfg = language(name)
+    words = pcfg.terminals[:40]
+    pairs, neighbours = list(product(words, repeat=2)), Neighbours(pcfg)
+    expected = bigrams(pcfg)
+    assert [neighbours.can_follow(v, w) for v, w in pairs] == (expected.counts(pairs) > 1e-14).tolist()
+    alone = [neighbours.possible([word]) for word in words]
+    both = (expected.starts[: len(words)] > 1e-14) & (expected.ends[: len(words)] > 1e-14)
+    assert alone == both.tolist()
 
 
 def test_words_of_like_frequency_come_first() -> None:
