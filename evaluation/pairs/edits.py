@@ -38,8 +38,9 @@ def edited_pairs(pcfg: PCFG, lengths: LengthRange | None, *, number: int, seed: 
 
     The strata say what decides a pair. ``decided``: ``beginning`` where the words alone, without the end of the
     sentence, are as clear as `MARGIN`; ``end`` elsewhere, where a model must be asked for the end too. ``bigrams``:
-    ``possible`` where all neighbours of the edited sentence can be neighbours in some sentence. The fact ``log_odds_of_beginnings`` is
-    that of sentences that begin with these words, given the range of lengths; None: it is infinite.
+    ``possible`` where all neighbours of the edited sentence can be neighbours in some sentence. The fact
+    ``log_odds_of_beginnings`` is that of sentences that begin with these words, given the range of lengths; None: it is
+    infinite.
 
     Args:
         pcfg: the grammar.
