@@ -140,7 +140,7 @@ def _chosen(results: BenchmarkResults, which: str | None) -> tuple[BenchmarkMode
         return trained[0]
     if which not in cells:
         raise InputError(
-            f"there is no cell {which!r}; write LANGUAGE/MODEL/SEED, such as {next(iter(cells), 'dyck/gpt2/1')}",
+            f"there is no cell {which!r}; write LANGUAGE/MODEL/SEED, such as {next(iter(cells), 'brackets/gpt2/1')}",
             code="no-cell",
         )
     return cells[which]

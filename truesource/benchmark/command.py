@@ -26,7 +26,7 @@ Models = Annotated[
     typer.Option("--model", help="Model to measure: an architecture, file.py:name, or all. Repeatable."),
 ]
 Name = Annotated[str | None, typer.Option("--name", help="What the model is called in tables.")]
-Languages = Annotated[str | None, typer.Option("--languages", help="Languages to measure, such as dyck,hmm.")]
+Languages = Annotated[str | None, typer.Option("--languages", help="Languages to measure, such as brackets,english.")]
 Seeds = Annotated[str | None, typer.Option("--seeds", help="Training seeds, such as 1,2 (default: all of the suite).")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the results, to make or to go on with.")]
 Processes = Annotated[
