@@ -1,4 +1,4 @@
-"""`truesource benchmark`: a model on all languages of a suite, beside the usual architectures."""
+"""`truesource benchmark`: a model on all languages of a suite, compared with the usual architectures."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(
     csv: Csv = None,
     force: Force = False,
 ) -> None:
-    """Train and measure a model on all languages of a suite, and show it beside the usual architectures.
+    """Train a model on all languages of a suite, and compare it with the usual architectures.
 
     Every language has an exact grammar, so the table shows how much of what there is to learn the model has learned:
     1 is the truth, 0 knows word frequencies only. Finished cells are kept; an interrupted benchmark continues when the

@@ -26,7 +26,7 @@ VERBS = {
     "train": ("truesource.chain.models.command", "Train a language model on a corpus."),
     "score": ("truesource.chain.scores.command", "Compare a model with the exact truth."),
     "compare": ("truesource.comparing.command", "Compare several models, or the models of runs, in one table."),
-    "benchmark": ("truesource.benchmark.command", "Measure a model on many languages, beside the usual architectures."),
+    "benchmark": ("truesource.benchmark.command", "Compare a model with the usual architectures on many languages."),
     "generate": ("truesource.cli.generate", "Sample sentences from a trained model."),
     "report": ("truesource.cli.report", "Rebuild the HTML report of a finished run."),
     "convert": ("truesource.cli.convert", "Convert a grammar, or the trees of a corpus, to another format."),
