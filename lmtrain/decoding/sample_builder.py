@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from truesource.generator.plan import Shard, plan_shards
 from truesource.generator.random_streams import random_state
@@ -27,6 +23,7 @@ from truesource.lmtrain.decoding.folder import FORMAT, FORMAT_VERSION, SPLIT, Sa
 from truesource.lmtrain.decoding.settings import Decoding
 from truesource.lmtrain.models import load_model
 from truesource.lmtrain.references import ModelReference, model_reference
+from truesource.lmtrain.threads import one_thread
 from truesource.lmtrain.times import TIMES
 from truesource.lmtrain.training_record import FILE, read_training
 
@@ -146,7 +143,7 @@ class _Drawing:
         import pyarrow.parquet as pq
 
         source = _loaded(self.model, self.digest, self.device)
-        with _one_thread():
+        with one_thread():
             drawn = draw(source, shard.sentences, self.decoding, seed=self.seed, stream=(shard.number,))
         lengths = [len(sentence) for sentence in drawn.sentences]
         columns = {
@@ -236,14 +233,3 @@ def model_digest(folder: Path) -> str:
     """SHA-256 over what makes the model in a folder, hexadecimal."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name not in _RECORDS)
     return digest_json([[file.name, digest_file(file)] for file in files])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute in one thread: sums, and so text, then do not depend on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +25,7 @@ from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.locks import exclusive
 from truesource.grammar.support.records import STRICT, Count, read_record
 from truesource.lmtrain.config import ModelConfig, TrainConfig
+from truesource.lmtrain.threads import one_thread
 
 if TYPE_CHECKING:
     from truesource.generator.corpus import Corpus
@@ -108,7 +108,7 @@ def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord
 def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False) -> None:
     """Train and measure a cell, unless that is done; a training that was interrupted goes on.
 
-    On a CPU one thread computes each cell, so that its numbers are the same on any number of workers.
+    One thread computes each cell, so that its numbers are the same on any number of workers.
 
     Args:
         suite: that it belongs to.
@@ -124,28 +124,14 @@ def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False
         if read_cell(folder, cell) is not None:
             return
         with one_thread():
-            truth = _truth(suite.digest, suite.model_dump_json(), cell.language, folder)
+            truth = _truth(suite.model_dump_json(), cell.language, folder)
             record = _measured(suite, folder, cell, truth)
         write_json(folder / "cells" / f"{cell.id}.json", record)  # last: where it is, the rest is
 
 
 @lru_cache(maxsize=1)  # cells come language by language
-def _truth(digest: str, suite: str, language: str, folder: Path) -> LanguageTruth:
+def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
     return LanguageTruth(Suite.model_validate_json(suite), language, folder)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute networks in one thread where there is no GPU."""
-    import torch
-
-    before = torch.get_num_threads()
-    if not torch.cuda.is_available():
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> FinishedCell:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -19,6 +18,7 @@ from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
+from truesource.lmtrain.threads import one_thread
 from truesource.report.table import ReportTable, TableRow
 from truesource.report.words import duration
 
@@ -306,7 +306,7 @@ def _times(
     from truesource.lmtrain.times import read_times
     from truesource.lmtrain.training import train
 
-    with tempfile.TemporaryDirectory(prefix="truesource-plan-") as folder, _one_thread():
+    with tempfile.TemporaryDirectory(prefix="truesource-plan-") as folder, one_thread():
         out = Path(folder) / "model"
         train(text.strings, shape, settings, out, seed=text.suite.seed, tokenizer=tokenizer)
         return read_times(out)
@@ -316,15 +316,3 @@ def _device() -> str:
     import torch
 
     return "one GPU" if torch.cuda.is_available() else "one core"
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
