@@ -32,6 +32,10 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of t
 Processes = Annotated[
     int | None, typer.Option("--workers", min=1, help="Number of processes (default: one per core, one with a GPU).")
 ]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", metavar="NAME", help="Model to compare the others with (default: yours, or the best)."),
+]
 Join = Annotated[list[Path] | None, typer.Option("--join", help="Also show the models of this file. Repeatable.")]
 Check = Annotated[Path | None, typer.Option("--check", help="Compute a cell of this file of results again.")]
 Plan = Annotated[bool, typer.Option("--plan", help="Only say what training these models costs.")]
@@ -56,6 +60,7 @@ def command(
     scheduler: Scheduler = None,
     shard: Shard = None,
     join: Join = None,
+    baseline: Baseline = None,
     check: Check = None,
     cell: Cell = None,
     plan: Plan = False,
@@ -108,7 +113,7 @@ def command(
                 raise InputError("name a folder for the results with -o", code="no-output")
             share = Share() if shard is None else Share.parse(shard)
             own = _measure(asked, output, _workers(workers, scheduler), share)
-        _show(chosen, own, join or [], output, files)
+        _show(chosen, own, join or [], baseline, output, files)
 
 
 def listed(text: str | None) -> list[str] | None:
@@ -163,9 +168,15 @@ def _measure(asked: Asked, output: Path, workers: Workers, share: Share) -> Benc
 
 
 def _show(
-    suite: Suite, own: BenchmarkResults | None, files: list[Path], output: Path | None, outputs: OutputFiles
+    suite: Suite,
+    own: BenchmarkResults | None,
+    files: list[Path],
+    baseline: str | None,
+    output: Path | None,
+    outputs: OutputFiles,
 ) -> None:
-    """Print the table of all models, and write the page where there is a folder."""
+    """Print the tables of all models, and write the page where there is a folder."""
+    from truesource.benchmark.differences import difference_tables
     from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
     from truesource.benchmark.standings import standings
@@ -174,12 +185,12 @@ def _show(
 
     found, mine = beside_baselines(suite, own, files)
     tables = [headline_table(each, suite, own=mine) for each in standings(found, list(suite.languages))]
-    for table in tables:
+    for table in [*tables, *difference_tables(found, list(suite.languages), own=mine, baseline=baseline)]:
         show(table, width=190)
     written = None
     if output is not None:
         written = output / PAGE
-        write_page(found, suite, written, own=mine)
+        write_page(found, suite, written, own=mine, baseline=baseline)
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,

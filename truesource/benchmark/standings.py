@@ -11,7 +11,6 @@ import numpy as np
 
 from truesource.benchmark.results import BenchmarkCell, BenchmarkModel, BenchmarkResults, TruthContexts
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_seeds, mean_over_texts
-from truesource.evaluation.measures.monte_carlo import holm
 from truesource.generator.interface.language_model import Objective
 from truesource.grammar.support.arrays import FloatArray
 
@@ -62,16 +61,6 @@ class Standing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShareDifference:
-    """The share of a model less that of another on the same test strings, mean over the languages of the suite."""
-
-    model: str
-    baseline: str
-    contrast: Contrast
-    p_adjusted: float | None  #: by Holm's method, for all that are compared with the baseline
-
-
-@dataclass(frozen=True, kw_only=True)
 class Standings:
     """All models of one objective on a suite, the best first; incomplete ones last."""
 
@@ -118,36 +107,6 @@ def standing(results: BenchmarkResults, model: BenchmarkModel, languages: Sequen
         share=_mean_share([each for each in sums if each is not None], seed) if whole else None,
         longer_share=_mean_share(read, seed) if all_read else None,
     )
-
-
-def share_differences(
-    results: BenchmarkResults, languages: Sequence[str], baseline: str, *, objective: Objective, seed: int = 0
-) -> list[ShareDifference]:
-    """The shares of all other complete models of one objective less that of a baseline, with tests.
-
-    Raises:
-        KeyError: there is no such complete model.
-    """
-    models = {
-        model["name"]: model
-        for model in results["models"]
-        if model["objective"] == objective and all(cells_of(model, name) for name in languages)
-    }
-    against = models.pop(baseline)
-    contrasts = {
-        name: _negated(mean_over_texts([_pair(results, model, against, each) for each in languages], seed=seed))
-        for name, model in models.items()
-    }
-    adjusted = iter(holm([found.p for found in contrasts.values() if found.p is not None]))
-    return [
-        ShareDifference(
-            model=name,
-            baseline=baseline,
-            contrast=found,
-            p_adjusted=None if found.p is None else next(adjusted),
-        )
-        for name, found in contrasts.items()
-    ]
 
 
 def share_sums(
@@ -240,15 +199,6 @@ def mean_curve(cells: Sequence[BenchmarkCell]) -> list[tuple[float, float]]:
     return [(float(tokens), float(kl)) for tokens, kl in mean]
 
 
-def _pair(
-    results: BenchmarkResults, model: BenchmarkModel, against: BenchmarkModel, language: str
-) -> tuple[SeedSums, SeedSums]:
-    own, other = share_sums(results, model, language), share_sums(results, against, language)
-    assert own is not None
-    assert other is not None
-    return own, other
-
-
 def _mean_share(sums: Sequence[SeedSums], seed: int) -> Contrast:
     return _share(mean_over_texts([(each, None) for each in sums], seed=seed))
 
@@ -257,12 +207,6 @@ def _share(ratio: Contrast) -> Contrast:
     """One less a ratio of KL to information; its p-value, of a ratio of 0, goes."""
     ends = (None, None) if ratio.low is None or ratio.high is None else (1.0 - ratio.high, 1.0 - ratio.low)
     return Contrast(1.0 - ratio.value, *ends)
-
-
-def _negated(found: Contrast) -> Contrast:
-    if found.low is None or found.high is None:
-        return Contrast(-found.value)
-    return Contrast(-found.value, -found.high, -found.low, found.p)
 
 
 def _mean(values: Sequence[float]) -> float:

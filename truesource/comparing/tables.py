@@ -151,9 +151,14 @@ def _difference(_: ModelRow, found: PairedDifference | None) -> Cell | None:
 def _p(adjusted: bool) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:
     def cell(_: ModelRow, found: PairedDifference | None) -> Cell | None:
         p = None if found is None else found.p_adjusted if adjusted else found.contrast.p
-        return None if p is None else _number(p, f"<{SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}")
+        return None if p is None else p_cell(p)
 
     return cell
+
+
+def p_cell(p: float) -> Cell:
+    """A p-value, as tables show it."""
+    return _number(p, f"<{SMALLEST_P}" if p < SMALLEST_P else f"{p:.4f}")
 
 
 def _part(name: str) -> Callable[[ModelRow, PairedDifference | None], Cell | None]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from truesource.benchmark.differences import difference_tables
 from truesource.benchmark.figures import heat_map, heat_map_width, learning_curves
 from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
 from truesource.benchmark.results import REFERENCES, BenchmarkResults
@@ -24,7 +25,9 @@ FOLDER = Path(__file__).parent
 PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least and at most
 
 
-def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = ()) -> None:
+def write_page(
+    results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = (), baseline: str | None = None
+) -> None:
     """Write the page of a benchmark, whole or not at all: one file of HTML.
 
     Args:
@@ -32,9 +35,11 @@ def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequ
         suite: what they were measured on.
         path: of the page.
         own: names of models that are marked as the reader's.
+        baseline: name of the model that the others are compared with, see
+            `truesource.benchmark.differences.difference_tables`.
 
     Raises:
-        InputError: the results are of another suite, or the page cannot be written.
+        InputError: the results are of another suite, there is no such baseline, or the page cannot be written.
     """
     made_on = results["suite"]
     if (made_on["name"], made_on["version"], made_on["digest"]) != (suite.name, suite.version, suite.digest):
@@ -56,6 +61,7 @@ def write_page(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequ
         answer=answer(found),
         objectives=[_objective(results, each, suite, own) for each in found],
         languages=[_language(results, found, suite, name, own) for name in suite.languages],
+        differences=difference_tables(results, list(suite.languages), own=own, baseline=baseline),
         models=models_table(found, own=own),
         references=REFERENCES,
         script=script,
