@@ -5,6 +5,8 @@ The baselines that come with truesource, what a run of the benchmark writes, and
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +14,7 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.files import write_json
+from truesource.grammar.support.files import round_floats, write_text
 from truesource.grammar.support.records import STRICT, Count, Positive, Probability, read_record
 
 FORMAT: Literal["truesource-benchmark"] = "truesource-benchmark"
@@ -142,5 +144,26 @@ def _check_cell(found: BenchmarkResults, model: BenchmarkModel, cell: BenchmarkC
 
 
 def write_results(path: Path, results: BenchmarkResults) -> None:
-    """Write a file of results, whole or not at all."""
-    write_json(path, results)
+    """Write a file of results, whole or not at all; a line for each language and each cell."""
+    write_text(path, _text(results))
+
+
+def _text(results: BenchmarkResults) -> str:
+    """As JSON, with numbers as `round_floats` leaves them."""
+    head = _line({key: value for key, value in results.items() if key not in ("languages", "models")})
+    languages = [f"{json.dumps(name)}: {_line(found)}" for name, found in results["languages"].items()]
+    models = []
+    for model in results["models"]:
+        own = _line({key: value for key, value in model.items() if key != "cells"})
+        models.append(own[:-1] + ', "cells": [' + _lines(map(_line, model["cells"]), 2) + "]}")
+    return f'{head[:-1]},\n"languages": {{{_lines(languages, 1)}}},\n"models": [{_lines(models, 1)}]}}\n'
+
+
+def _line(value: object) -> str:
+    return json.dumps(round_floats(value), allow_nan=False, ensure_ascii=False)
+
+
+def _lines(parts: Iterable[str], indent: int) -> str:
+    """Parts of an array or object, a line each."""
+    start = "\n" + " " * indent
+    return start + f",{start}".join(parts) + "\n" + " " * (indent - 1)
