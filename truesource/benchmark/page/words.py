@@ -41,8 +41,8 @@ TERMS = {
 }
 
 
-def answer(found: Sequence[Standings]) -> list[str]:
-    """The best model of each objective, a sentence each."""
+def answer(found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
+    """The best model of each objective, and the reader's own, a sentence each."""
     sentences = []
     for each in found:
         complete = [(row, row.share) for row in each.rows if row.share is not None and not is_reference(row)]
@@ -53,6 +53,11 @@ def answer(found: Sequence[Standings]) -> list[str]:
         which = f"best of {len(complete)} {each.objective} models," if len(complete) > 1 else f"{each.objective} model"
         comma = "," if len(complete) > 1 else ""
         sentences.append(f"The {which} {row.name}{comma} learned {learned} of the information.")
+        sentences += [
+            f"Yours, {mine.name}, learned {score_cell(held.interval._asdict(), SPEC)}: rank {rank} of {len(complete)}."
+            for rank, (mine, held) in enumerate(complete, start=1)
+            if mine.name in own and len(complete) > 1
+        ]
     return sentences
 
 

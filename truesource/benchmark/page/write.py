@@ -58,7 +58,7 @@ def write_page(
         suite=suite,
         sections=SECTIONS,
         terms=TERMS,
-        answer=answer(found),
+        answer=answer(found, own),
         objectives=[_objective(results, each, suite, own) for each in found],
         languages=[_language(results, found, suite, name, own) for name in suite.languages],
         differences=difference_tables(results, list(suite.languages), own=own, baseline=baseline),
