@@ -92,7 +92,7 @@ class Candidate:
         try:
             entry = ModelEntry(name=self.name, preset=budget.preset, model=model, training=training)
             shape, settings = entry.resolve(self.base)
-        except (ValidationError, ValueError) as error:
+        except ValueError as error:
             text = explain(error) if isinstance(error, ValidationError) else str(error)
             raise InputError(f"{self.name}: {text}", code="model-settings") from error
         shape = completed(shape)

@@ -13,7 +13,7 @@ from truesource.benchmark.corpora import corpus_of, grammar_of, longer_strings
 from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.comparison import oracle_for
-from truesource.evaluation.core.constant import equal_frequencies, true_frequencies
+from truesource.evaluation.core.constant import ConstantModel, equal_frequencies, true_frequencies
 from truesource.evaluation.core.oracle import Oracle
 from truesource.evaluation.divergence.cached import CachedTruth, cache_truth
 from truesource.evaluation.divergence.contexts import Contexts, measure_contexts
@@ -92,13 +92,16 @@ class LanguageTruth:
 
     def record(self, objective: Objective, vocabulary: Sequence[str]) -> TruthRecord:
         """What there is to learn for models of an objective that tell these words apart."""
-        like = _Like(objective, tuple(vocabulary))
-        test, longer = (self._contexts(like, part) if part in self.parts else None for part in ("test", "longer"))
+        frequencies = true_frequencies(
+            Oracle(self.pcfg, objective, lengths=self._lengths("test"), vocabulary=vocabulary)
+        )
+        test, longer = (
+            self._contexts(frequencies, part) if part in self.parts else None for part in ("test", "longer")
+        )
         assert test is not None
         return {"test": test, "longer": longer}
 
-    def _contexts(self, like: _Like, part: Part) -> TruthContexts:
-        frequencies = true_frequencies(oracle_for(like, self.pcfg, self._lengths("test")))  # type: ignore[arg-type]
+    def _contexts(self, frequencies: ConstantModel, part: Part) -> TruthContexts:
         found = self.measured(frequencies, part)
         equal = self.measured(equal_frequencies(self.oracle(frequencies, part)), part)
         kept = self.counted(found, part)
@@ -111,11 +114,3 @@ class LanguageTruth:
 
     def _lengths(self, part: Part) -> LengthRange | None:
         return self.language.range if part == "test" else None
-
-
-class _Like:
-    """What an oracle asks of a model: its objective and its words."""
-
-    def __init__(self, objective: Objective, vocabulary: tuple[str, ...]) -> None:
-        self.objective: Objective = objective
-        self.vocabulary = vocabulary
