@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,19 +11,12 @@ import typer
 
 from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force, Grammar
+from truesource.grammar.parsing.method import ParseMethod
 
 if TYPE_CHECKING:
     from truesource.grammar.inference.batch import TooLongError
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.tree import Tree
-
-
-class ParseMethod(StrEnum):
-    """What makes a tree the best one."""
-
-    VITERBI = "viterbi"
-    MAX_RULE = "max-rule"
-    MAX_SPAN = "max-span"
 
 
 def command(
@@ -100,44 +92,22 @@ class Parses:
 def parse_all(pcfg: PCFG, sentences: Sequence[list[str]], method: ParseMethod, longest: int | None) -> Parses:
     """The best trees of sentences of up to ``longest`` words."""
     from truesource.grammar.inference.batch import TooLongError
-    from truesource.grammar.inference.posterior import tables
+    from truesource.grammar.parsing.parser import Parser
     from truesource.grammar.support.errors import InputError
     from truesource.grammar.support.progress import track
 
-    if method is not ParseMethod.VITERBI:
-        tables(pcfg.exact)  # a grammar without unary closure fails here, not at every sentence
+    parser = Parser(pcfg, method)
     made = Parses([], [longest is None or len(sentence) <= longest for sentence in sentences], [], [])
     for number, sentence in enumerate(track(sentences, "parse", len(sentences)), start=1):
         tree = None
         try:
-            tree = best_tree(pcfg, sentence, method) if made.short[number - 1] else None
+            tree = parser.parse(sentence).tree if made.short[number - 1] else None
         except TooLongError as error:
             made.too_long.append(TooLongError(error.tokens, error.needed, number))
         except InputError:
             made.impossible.append(number)
         made.trees.append(tree)
     return made
-
-
-def best_tree(pcfg: PCFG, sentence: list[str], method: ParseMethod) -> Tree:
-    """The best tree of a sentence, with treebank labels.
-
-    Raises:
-        InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
-    """
-    from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
-    from truesource.grammar.inference.posterior import posterior
-    from truesource.grammar.surface import surface
-    from truesource.grammar.treebank import splice
-    from truesource.grammar.unknown import put_words, read_words
-
-    known = read_words(pcfg, sentence)
-    if method is ParseMethod.VITERBI:
-        tree = surface(pcfg.viterbi(known)[0], pcfg)
-    else:
-        best = max_rule_tree if method is ParseMethod.MAX_RULE else max_span_tree
-        tree = splice(best(posterior(pcfg, known))[0])
-    return put_words(tree, sentence)
 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
