@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from truesource.evaluation.measures.bootstrap import FEWEST, Interval, ends, resampled_measures, resampled_ratios
 from truesource.evaluation.measures.correlation import NEAR_ONE
-from truesource.evaluation.pairs.proportions import proportion
+from truesource.evaluation.measures.proportions import proportion
 from truesource.grammar.support.arrays import FloatArray
 
 TIE = 1e-9  #: nats; log odds nearer to zero prefer neither side

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from truesource.evaluation.pairs.proportions import proportion, wilson
+from truesource.evaluation.measures.proportions import proportion, wilson
 from truesource.evaluation.pairs.sums import FEWEST, by_source, measures, pair_sums
 
 

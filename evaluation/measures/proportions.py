@@ -1,4 +1,4 @@
-"""Intervals of proportions of pairs, several of which may be of one sentence."""
+"""Intervals of shares: of sentences, or of what several of belong to one sentence, such as minimal pairs and words."""
 
 from __future__ import annotations
 
