@@ -30,6 +30,8 @@ KEYS: dict[str, str] = {
     "odds": "of minimal pairs: sum (ln P of sentences) or pseudo (sums of masked ln P)",
     "drawn": "length condition that minimal pairs were sampled under",
     "phenomenon": "of minimal pairs",
+    "parser": "how sentences were parsed, as its user names it",
+    "brackets": "which brackets of trees count: evalb-collins",
     # scoring frame and vocabulary
     "eos": "whether the end of a sentence or text counts: in or out",
     "first": "whether the first word counts: in or out",
@@ -73,6 +75,7 @@ KEYS: dict[str, str] = {
     "words": "number of words that count",
     "exact": "number of documents whose words have exact sums",
     "pairs": "number of minimal pairs that count",
+    "unparsed": "number of sentences without a parse",
     "pairs-read": "number of minimal pairs given",
     "cells": "number of trained models in a fit",
     "suite": "of the benchmark: name, version and digest",
@@ -133,7 +136,7 @@ KEYS: dict[str, str] = {
     "training-grammar": "digest of the grammar that the model was trained on",
     "training-given": "its length condition",
     "less": "what is subtracted: digests of grammar and data",
-    "baseline": "model whose value is subtracted",
+    "baseline": "model or parser whose value is subtracted",
     "repeats": "runs of each estimator",
     "of-documents": "number of documents of the reference",
     # how, and on what

@@ -1,151 +1,251 @@
-"""Labelled brackets of parses against those of a treebank, counted as evalb counts them."""
+"""Parses compared with a treebank: labelled brackets, crossing brackets and tags, counted as evalb counts them.
+
+`truesource.evaluation.measures.tree_brackets` has the conventions. Other than in evalb, every sentence counts. evalb
+leaves out sentences without a parse, those where the two sides disagree on what is punctuation, and those of
+punctuation alone. Here the tags of the treebank say what is punctuation, and a missing parse (None) has no brackets and
+no tags; crossing brackets are counted in sentences with a parse.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from truesource.evaluation.measures.tree_brackets import (
+    Bracket,
+    brackets,
+    crossing_brackets,
+    is_punctuation,
+    tagged_words,
+    unlabelled,
+)
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
-ROOTS = frozenset(["", "ROOT", "TOP", "S1", "VROOT"])  #: labels of a top node that says nothing
-PUNCTUATION = frozenset([",", ":", "``", "''", "."])  #: tags of words that are not there, as in COLLINS.prm
-EMPTY = "-NONE-"  #: tag of a trace, likewise
-EQUAL = {"PRT": "ADVP"}  #: labels that count as another one
+FEW = 2  #: crossing brackets that evalb still calls few
 
-Bracket = tuple[int, int, str]
+
+class SentenceBrackets(NamedTuple):
+    """Counts of one sentence."""
+
+    number: int  #: from 1
+    length: int  #: words of the treebank, punctuation included, traces left out
+    words: int  #: words that count, punctuation left out
+    gold: int  #: brackets of the treebank
+    proposed: int  #: brackets of the parse
+    matched: int  #: brackets of both, with the same label
+    matched_unlabelled: int  #: brackets of both, whatever their labels
+    crossing: int  #: brackets of the parse that cross one of the treebank
+    tagged: int  #: words with the right tag
+    exact: bool  #: all brackets are right and none is too many
+    parsed: bool  #: there is a parse
 
 
 @dataclass(frozen=True, kw_only=True)
-class Brackets:
-    """Counts over a corpus, and the shares that follow from them (0 where there is nothing to count)."""
+class Matches:
+    """What two sides have in common, and the shares that follow (0 where there is nothing to count)."""
 
-    matched: int  #: brackets that parse and treebank share
-    gold: int  #: brackets of the treebank
-    proposed: int  #: brackets of the parses
+    matched: int  #: what parses and treebank share
+    gold: int  #: what the treebank has
+    proposed: int  #: what the parses have
+
+    @property
+    def precision(self) -> float:
+        """Share of what is proposed that is right, in [0, 1]."""
+        return self.matched / self.proposed if self.proposed else 0.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the treebank's that was found, in [0, 1]."""
+        return self.matched / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall, in [0, 1]."""
+        return 2.0 * self.matched / (self.gold + self.proposed) if self.gold + self.proposed else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class BracketCounts(Matches):
+    """Labelled brackets pooled over sentences, with further counts and their shares (0 where nothing counts)."""
+
+    matched_unlabelled: int  #: brackets of both, whatever their labels
     exact: int  #: sentences with all brackets right and none too many
+    crossing: int  #: brackets of the parses that cross one of the treebank
+    uncrossed: int  #: sentences with a parse and no crossing bracket
+    few_crossing: int  #: sentences with a parse and at most two crossing brackets
     tagged: int  #: words with the right tag
     words: int  #: words that count, punctuation left out
     sentences: int
     missing: int  #: sentences without a parse: their brackets and tags count as not found
 
     @property
-    def precision(self) -> float:
-        """Share of the proposed brackets that are right, in [0, 1]."""
-        return self.matched / self.proposed if self.proposed else 0.0
-
-    @property
-    def recall(self) -> float:
-        """Share of the treebank's brackets that were found, in [0, 1]."""
-        return self.matched / self.gold if self.gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        """Harmonic mean of precision and recall, pooled over the corpus, in [0, 1]."""
-        return 2.0 * self.matched / (self.gold + self.proposed) if self.gold + self.proposed else 0.0
+    def unlabelled(self) -> Matches:
+        """Brackets whatever their labels: precision, recall, F1."""
+        return Matches(matched=self.matched_unlabelled, gold=self.gold, proposed=self.proposed)
 
     @property
     def exact_match(self) -> float:
-        """Share of the sentences that are right throughout, in [0, 1]."""
-        return self.exact / self.sentences
+        """Share of the sentences with all brackets right and none too many, in [0, 1]."""
+        return self.exact / self.sentences if self.sentences else 0.0
 
     @property
-    def tagging(self) -> float:
+    def tagging_accuracy(self) -> float:
         """Share of the words with the right tag, in [0, 1]."""
         return self.tagged / self.words if self.words else 0.0
+
+    @property
+    def parsed(self) -> int:
+        """Sentences with a parse."""
+        return self.sentences - self.missing
+
+    @property
+    def mean_crossing(self) -> float:
+        """Crossing brackets a sentence with a parse."""
+        return self.crossing / self.parsed if self.parsed else 0.0
+
+    @property
+    def no_crossing(self) -> float:
+        """Share of the sentences with a parse that have no crossing bracket, in [0, 1]."""
+        return self.uncrossed / self.parsed if self.parsed else 0.0
+
+    @property
+    def at_most_two_crossing(self) -> float:
+        """Share of the sentences with a parse that have at most two crossing brackets, in [0, 1]."""
+        return self.few_crossing / self.parsed if self.parsed else 0.0
 
     def __str__(self) -> str:
         return (
             f"labelled F1 {self.f1:.2%} (precision {self.precision:.2%}, recall {self.recall:.2%}),"
-            f" exact match {self.exact_match:.2%}, tags {self.tagging:.2%},"
+            f" exact match {self.exact_match:.2%}, tags {self.tagging_accuracy:.2%},"
             f" {self.sentences:,} sentences, {self.missing:,} without a parse"
         )
 
 
-def punctuation(gold: Tree) -> list[bool]:
-    """Which words a tree tags as punctuation, traces left out."""
-    return [tag in PUNCTUATION for tag, _ in _tagged(gold)]
+@dataclass(frozen=True, kw_only=True)
+class BracketScores(BracketCounts):
+    """Counts over a corpus, and what they are made of."""
+
+    by_sentence: Sequence[SentenceBrackets] = field(repr=False)
+    by_label: Mapping[str, Matches]  #: brackets of each label, the most frequent of the treebank first
+    by_tag: Mapping[str, Matches]  #: words of each tag, the most frequent of the treebank first
+    confusions: Mapping[tuple[str, str], int]  #: words by the treebank's tag and another that was proposed, most first
 
 
-def brackets(tree: Tree, left_out: Sequence[bool]) -> tuple[Counter[Bracket], list[str]]:
-    """Labelled spans of the phrases of a tree, and the tags of the words that count.
-
-    Spans number the words that are left when traces and the words ``left_out`` (one truth value a word that is no
-    trace) are taken out; phrases that cover no word and root labels are not listed. Labels are cut at the first
-    ``-`` or ``=``.
-    """
-    found: Counter[Bracket] = Counter()
-    tags: list[str] = []
-    place = 0
-    stack: list[tuple[Tree, int]] = [(tree, -1)]  # with the word it begins at, once its children are done
-    while stack:
-        node, begin = stack.pop()
-        if begin >= 0:
-            label = _label(node.label)
-            if len(tags) > begin and label not in ROOTS:
-                found[begin, len(tags), label] += 1
-        elif node.is_preterminal:
-            if node.label != EMPTY:
-                if not left_out[place]:
-                    tags.append(EQUAL.get(node.label, node.label))
-                place += 1
-        else:
-            stack.append((node, len(tags)))
-            stack.extend((child, -1) for child in reversed(node.children) if isinstance(child, Tree))
-    return found, tags
+def pooled(rows: Iterable[SentenceBrackets]) -> BracketCounts:
+    """The counts of some sentences together."""
+    return BracketCounts(**_sums(list(rows)))
 
 
-def _tagged(tree: Tree) -> list[tuple[str, str]]:
-    """Tags and words, traces left out."""
-    return [
-        (node.label, str(node.children[0])) for node in tree.subtrees() if node.is_preterminal and node.label != EMPTY
-    ]
+def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> BracketScores:
+    """Labelled brackets, crossing brackets and tags of parses, against the treebank's trees of the same sentences.
 
+    Both sides are treebank trees (unbinarised, coarse). See the head of the module for what counts.
 
-def _label(label: str) -> str:
-    for mark in "-=":
-        label = label.partition(mark)[0]
-    return EQUAL.get(label, label)
-
-
-def compare_brackets(gold: Sequence[Tree], parsed: Sequence[Tree | None]) -> Brackets:
-    """Labelled precision, recall and F1, exact match and tagging accuracy, pooled over the corpus.
-
-    The conventions of evalb (Sekine & Collins 1997) with its COLLINS.prm: the root and preterminals are no
-    brackets; punctuation is taken out first; ADVP and PRT are the same label; a bracket that stands twice counts
-    twice. Both sides are treebank trees (unbinarised, coarse). Other than in evalb, which leaves out sentences
-    where it finds no parse or where the two sides disagree on what is punctuation, every sentence counts: the tags of
-    the treebank say what is punctuation, and a missing parse (None) has no brackets and no tags.
+    Args:
+        gold: trees of the treebank.
+        parsed: a parse of each sentence; None where there is none.
 
     Raises:
         InputError: the two have different numbers of sentences, none at all, or a parse has other words.
     """
     if len(gold) != len(parsed) or not gold:
         raise InputError(f"the treebank has {len(gold):,} trees and there are {len(parsed):,} parses; give as many")
-    matched = n_gold = proposed = exact = tagged = n_words = 0
-    for number, (wanted, found) in enumerate(zip(gold, parsed, strict=True), start=1):
-        left_out = punctuation(wanted)
-        right, right_tags = brackets(wanted, left_out)
-        n_gold += right.total()
-        n_words += len(right_tags)
-        if found is None:
-            continue
-        if [word for _, word in _tagged(found)] != [word for _, word in _tagged(wanted)]:
-            raise InputError(f"parse {number:,} has other words than tree {number:,} of the treebank")
-        ours, our_tags = brackets(found, left_out)
-        matched += (right & ours).total()
-        proposed += ours.total()
-        exact += right == ours
-        tagged += sum(a == b for a, b in zip(right_tags, our_tags, strict=True))
-    missing = sum(tree is None for tree in parsed)
-    return Brackets(
-        matched=matched,
-        gold=n_gold,
-        proposed=proposed,
-        exact=exact,
-        tagged=tagged,
-        words=n_words,
-        sentences=len(gold),
-        missing=missing,
+    comparison = _Comparison()
+    rows = [comparison.add(number, *pair) for number, pair in enumerate(zip(gold, parsed, strict=True), start=1)]
+    return BracketScores(
+        **_sums(rows),
+        by_sentence=rows,
+        by_label=comparison.labels.matches(),
+        by_tag=comparison.tags.matches(),
+        confusions=dict(sorted(comparison.confusions.items(), key=lambda item: (-item[1], item[0]))),
     )
+
+
+class _Comparison:
+    """Counts by label and by tag, sentence after sentence."""
+
+    def __init__(self) -> None:
+        self.labels, self.tags = _Tally(), _Tally()
+        self.confusions: Counter[tuple[str, str]] = Counter()
+
+    def add(self, number: int, tree: Tree, parse: Tree | None) -> SentenceBrackets:
+        """Count a sentence."""
+        words = tagged_words(tree)
+        left_out = [is_punctuation(tag) for tag, _ in words]
+        right, right_tags = brackets(tree, left_out)
+        found: Counter[Bracket] = Counter()
+        found_tags: list[str] = []
+        if parse is not None:
+            if [word for _, word in tagged_words(parse)] != [word for _, word in words]:
+                raise InputError(f"parse {number:,} has other words than tree {number:,} of the treebank")
+            found, found_tags = brackets(parse, left_out)
+        matched = right & found
+        self.labels.add(*map(_labels, (right, found, matched)))
+        pairs = Counter(zip(right_tags, found_tags, strict=parse is not None))
+        agreed = Counter({one: times for (one, other), times in pairs.items() if one == other})
+        self.tags.add(Counter(right_tags), Counter(found_tags), agreed)
+        self.confusions.update({pair: times for pair, times in pairs.items() if pair[0] != pair[1]})
+        spans, found_spans = unlabelled(right), unlabelled(found)
+        return SentenceBrackets(
+            number=number,
+            length=len(left_out),
+            words=len(right_tags),
+            gold=right.total(),
+            proposed=found.total(),
+            matched=matched.total(),
+            matched_unlabelled=(spans & found_spans).total(),
+            crossing=crossing_brackets(found_spans, spans),
+            tagged=agreed.total(),
+            exact=parse is not None and right == found,
+            parsed=parse is not None,
+        )
+
+
+class _Tally:
+    """Counts by name of what treebank and parses have, and what they share."""
+
+    def __init__(self) -> None:
+        self.gold: Counter[str] = Counter()
+        self.proposed: Counter[str] = Counter()
+        self.matched: Counter[str] = Counter()
+
+    def add(self, gold: Counter[str], proposed: Counter[str], matched: Counter[str]) -> None:
+        """Count a sentence."""
+        self.gold.update(gold)
+        self.proposed.update(proposed)
+        self.matched.update(matched)
+
+    def matches(self) -> dict[str, Matches]:
+        """By name, the most frequent of the treebank first, then those that are only proposed."""
+        names = sorted({*self.gold, *self.proposed}, key=lambda name: (-self.gold[name], -self.proposed[name], name))
+        return {
+            name: Matches(matched=self.matched[name], gold=self.gold[name], proposed=self.proposed[name])
+            for name in names
+        }
+
+
+def _labels(found: Counter[Bracket]) -> Counter[str]:
+    by_label: Counter[str] = Counter()
+    for (_, _, label), times in found.items():
+        by_label[label] += times
+    return by_label
+
+
+def _sums(rows: Sequence[SentenceBrackets]) -> dict[str, int]:
+    return {
+        "matched": sum(row.matched for row in rows),
+        "gold": sum(row.gold for row in rows),
+        "proposed": sum(row.proposed for row in rows),
+        "matched_unlabelled": sum(row.matched_unlabelled for row in rows),
+        "exact": sum(row.exact for row in rows),
+        "crossing": sum(row.crossing for row in rows),
+        "uncrossed": sum(row.parsed and row.crossing == 0 for row in rows),
+        "few_crossing": sum(row.parsed and row.crossing <= FEW for row in rows),
+        "tagged": sum(row.tagged for row in rows),
+        "words": sum(row.words for row in rows),
+        "sentences": len(rows),
+        "missing": sum(not row.parsed for row in rows),
+    }
