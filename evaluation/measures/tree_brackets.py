@@ -1,6 +1,7 @@
 """The labelled brackets of a tree, by the conventions of evalb (Sekine & Collins 1997) with its COLLINS.prm.
 
-* The root and preterminals are no brackets. Phrases that cover no word are none either.
+* The root and preterminals are no brackets. Phrases that cover no word are none either. COLLINS.prm names only TOP as
+  a root: evalb counts a ROOT as a bracket that every parse gets right, unless a line ``DELETE_LABEL ROOT`` is added.
 * Traces are taken out, and so are the words that the treebank tags as punctuation.
 * Labels are cut at the first ``-`` or ``=``; ADVP and PRT are the same label, of brackets as of tags.
 * A bracket that stands n times in one tree and m times in the other matches min(n, m) times.
