@@ -192,8 +192,9 @@ def write_json(target: str | Path, value: Any) -> None:
 
 def write_json_lines(target: str | Path, values: Iterable[Any]) -> None:
     """Write a JSON value a line, atomically; NaN and infinities are refused (`ValueError`)."""
-    lines = (json.dumps(value, allow_nan=False, ensure_ascii=False) for value in values)
-    write_text(target, "".join(f"{line}\n" for line in lines))
+    with atomic_path(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for value in values:
+            file.write(f"{json.dumps(value, allow_nan=False, ensure_ascii=False)}\n")
 
 
 def refuse_existing(path: str | Path, force: bool) -> None:

@@ -94,6 +94,21 @@ def read_lines(path: str | Path) -> Iterator[bytes]:
         yield last
 
 
+def read_text_lines(path: str | Path) -> Iterator[str]:
+    """As `read_lines`, of UTF-8 text, without a byte order mark.
+
+    Raises:
+        InputError: a line is not UTF-8 (with its number), or as `read_lines`.
+    """
+    for number, raw in enumerate(read_lines(path), 1):
+        try:
+            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"not UTF-8 text ({error.reason}); convert the file first", path, number, code="damaged"
+            ) from error
+
+
 def read_chunks(path: Path, line_limit: int | None = LINE_LIMIT) -> Iterator[bytes]:
     """Yield the content of a file piece by piece, unpacked if it is a gzip file.
 

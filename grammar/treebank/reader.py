@@ -10,7 +10,7 @@ from pathlib import Path
 from truesource.grammar.bracketing import unescaped
 from truesource.grammar.conventions import CONVENTIONS
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_lines as unpacked_lines
+from truesource.grammar.support.unpacking import read_text_lines
 from truesource.grammar.tree import Tree
 
 SUFFIXES = (".mrg", ".ptb", ".txt", ".parse")  #: files taken from a folder, each also with ``.gz``
@@ -68,7 +68,7 @@ def read_file(path: str | Path, skipped: str | None = None) -> Iterator[tuple[in
             `read_lines`).
     """
     path = Path(path)
-    return read_lines(_decoded_lines(path), path, skipped)
+    return read_lines(read_text_lines(path), path, skipped)
 
 
 def read_text(text: str, source: str | Path | None = None) -> Iterator[tuple[int, Tree]]:
@@ -183,11 +183,3 @@ def _beside(word: str, label: str, source: str | Path | None, line: int) -> Inpu
         source,
         line,
     )
-
-
-def _decoded_lines(path: Path) -> Iterator[str]:
-    for number, raw in enumerate(unpacked_lines(path), 1):
-        try:
-            yield raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise InputError(f"not UTF-8 text ({error.reason}); convert the file first", path, number) from error
