@@ -25,7 +25,8 @@ def test_the_digest_is_of_what_decides_results(tmp_path: Path) -> None:
     suite = mini_suite(tmp_path)
     described = changed(tmp_path, lambda v: v["languages"]["chain"].update(kind="other", tests="other"))
     fewer = changed(tmp_path, lambda v: v["baselines"].pop("small"))
-    assert suite.digest == described.digest == fewer.digest
+    titled = changed(tmp_path, lambda v: v.update(title="other"))
+    assert suite.digest == described.digest == fewer.digest == titled.digest
     for change in (
         lambda v: v.update(seed=2),
         lambda v: v["training"].update(tokens=4000),
