@@ -16,6 +16,7 @@ from truesource.generator.plan import mean_length
 from truesource.generator.random_streams import random_state
 from truesource.generator.sampler import Sampler
 from truesource.grammar.conditioning import LengthRange
+from truesource.grammar.inference.expected import unigram
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.threads import one_thread
@@ -234,7 +235,7 @@ class _PlannedText:
         sampler = Sampler(pcfg, language.range)
         n = max(2, round(sampled_tokens(budget.batch_tokens) / mean))
         strings = sampler.sentences(sampler.draw(n, random_state(suite.seed)))
-        expected = pcfg.exact.expected_words * (budget.tokens / (pcfg.exact.mean_length + 1.0))
+        expected = unigram(pcfg, language.range).words * budget.tokens
         kept = [word for word, times in zip(pcfg.terminals, expected, strict=True) if times >= budget.min_count]
         return cls(suite, language, CodedSentences.of(strings), kept)
 
