@@ -187,8 +187,11 @@ def _note(plan: SuitePlan) -> str:
     parts = [
         "All languages and seeds, one training after the other; exact truth and measuring come on top. Parameters are"
         " without word and position vectors. FLOPs are counted on a batch of each language.",
-        f"Hours here follow from steps that were timed on {plan.device} of this machine; a busy machine is slower.",
     ]
+    if any(model.rate is not None for model in plan.models):
+        parts.append(
+            f"Hours here follow from steps that were timed on {plan.device} of this machine; a busy machine is slower."
+        )
     if plan.flops_per_second is not None:
         parts.append(
             f"Hours of the planned GPU are not measured: {plan.utilisation:.0%} of {plan.flops_per_second:.3g}"

@@ -157,6 +157,13 @@ def test_the_table_shows_a_planned_gpu_only_where_there_is_one() -> None:
     assert "50%" not in without.note
 
 
+def test_the_note_speaks_of_timed_steps_only_where_steps_were_timed() -> None:
+    timed = plan_table(plan_suite(suite(), [Model()], languages=["one"], seconds=1e-9))
+    counted = plan_table(plan_suite(suite(), [Model()], languages=["one"], seconds=0))
+    assert "timed" in timed.note
+    assert "timed" not in counted.note
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
