@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class Corpus:
         return made
 
     @classmethod
-    def load(cls, path: str | Path) -> Corpus:
+    def load(cls, path: str | Path) -> Self:
         """Open a corpus folder; sizes of its files are compared with the record, contents when read.
 
         Raises:

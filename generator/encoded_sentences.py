@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
@@ -120,8 +121,14 @@ class CodedSentences(Sequence[list[str]]):
         return self.rows.lengths
 
     def counts(self) -> IntArray:
-        """How often each of ``words`` occurs."""
-        return np.bincount(self.rows.flat, minlength=len(self.words))
+        """How often each of ``words`` occurs; they are counted once."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> IntArray:
+        counts: IntArray = np.bincount(self.rows.flat, minlength=len(self.words))
+        counts.flags.writeable = False
+        return counts
 
     def __len__(self) -> int:
         return len(self.rows)

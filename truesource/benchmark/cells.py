@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 from pydantic import with_config
 from typing_extensions import TypedDict
 
 from truesource.benchmark.candidates import Candidate
-from truesource.benchmark.corpora import corpus_of
+from truesource.benchmark.corpora import corpus_of, known_words
 from truesource.benchmark.learning import counted_curve, network_curve
 from truesource.benchmark.measure import MeasuredModel
 from truesource.benchmark.results import BenchmarkCell, TruthRecord
@@ -23,7 +23,7 @@ from truesource.evaluation.core.oracle import Oracle
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_json, write_json
 from truesource.grammar.support.locks import exclusive
-from truesource.grammar.support.records import STRICT, Count, read_record
+from truesource.grammar.support.records import STRICT, Count, Positive, read_record
 from truesource.lmtrain.config import ModelConfig, TrainConfig
 from truesource.lmtrain.threads import one_thread
 
@@ -40,6 +40,13 @@ class FinishedCell(TypedDict):
 
     measured: BenchmarkCell
     parameters: Count | None  #: without word and position vectors; None: the model has none that are trained
+
+
+@with_config(STRICT)
+class KeptTruth(TruthRecord):
+    """``truths/<language>-<objective>.json``: what there is to learn."""
+
+    words: NotRequired[Positive]  #: number of those that models tell apart; absent in older files
 
 
 @dataclass(frozen=True)
@@ -86,27 +93,47 @@ def planned_cells(
 
 
 def read_cell(folder: Path, cell: AskedCell) -> FinishedCell | None:
-    """The record of a cell; None: it is not finished.
+    """The record of a cell; None: it is not finished, or the truth that it was compared with has gone.
 
     Raises:
         InputError: it is damaged.
     """
-    path = folder / "cells" / f"{cell.id}.json"
-    return read_record(path, FinishedCell, what="the record of this cell", remedy=_REMEDY) if path.is_file() else None
+    path = _cell_file(folder, cell)
+    if not path.is_file() or not _truth_file(folder, cell.language, cell.objective).is_file():
+        return None
+    return read_record(path, FinishedCell, what="the record of this cell", remedy=_REMEDY)
 
 
-def read_truth(folder: Path, language: str, objective: Objective) -> TruthRecord | None:
+def read_truth(suite: Suite, folder: Path, language: str, objective: Objective) -> KeptTruth | None:
     """The truth about a language for models of an objective; None: no cell has needed it yet.
 
+    A file without the number of words gets it.
+
     Raises:
         InputError: it is damaged.
     """
-    path = folder / "truths" / f"{language}-{objective}.json"
-    return read_record(path, TruthRecord, what="the record of this truth", remedy=_REMEDY) if path.is_file() else None
+    path = _truth_file(folder, language, objective)
+    if not path.is_file():
+        return None
+    found = read_record(path, KeptTruth, what="the record of this truth", remedy=_REMEDY)
+    if "words" not in found:
+        found["words"] = len(known_words(corpus_of(folder, language), suite.training.min_count))
+        write_json(path, found)
+    return found
+
+
+def _cell_file(folder: Path, cell: AskedCell) -> Path:
+    return folder / "cells" / f"{cell.id}.json"
+
+
+def _truth_file(folder: Path, language: str, objective: Objective) -> Path:
+    return folder / "truths" / f"{language}-{objective}.json"
 
 
 def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False) -> None:
     """Train and measure a cell, unless that is done; a training that was interrupted goes on.
+
+    The truth that it is compared with is kept too, unless it is there.
 
     One thread computes each cell, so that its numbers are the same on any number of workers.
 
@@ -125,8 +152,11 @@ def make_cell(suite: Suite, folder: Path, cell: AskedCell, *, wait: bool = False
             return
         with one_thread():
             truth = _truth(suite.model_dump_json(), cell.language, folder)
-            record = _measured(suite, folder, cell, truth)
-        write_json(folder / "cells" / f"{cell.id}.json", record)  # last: where it is, the rest is
+            file = _cell_file(folder, cell)
+            record = None if file.is_file() else _measured(suite, folder, cell, truth)  # else only the truth has gone
+            _keep_truth(folder, cell, truth)
+        if record is not None:
+            write_json(file, record)  # last: where it is, the rest is
 
 
 @lru_cache(maxsize=1)  # cells come language by language
@@ -135,14 +165,9 @@ def _truth(suite: str, language: str, folder: Path) -> LanguageTruth:
 
 
 def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) -> FinishedCell:
-    corpus = corpus_of(folder, cell.language)
-    learned: Learned = _reference(cell, truth, corpus) if cell.shape is None else _learned(suite, folder, cell, truth)
-    vocabulary = learned.model.vocabulary
-    if vocabulary is None:
-        vocabulary = tuple(truth.oracle(learned.model, "test").words)  # type: ignore[arg-type]
+    learned: Learned = _reference(cell, truth) if cell.shape is None else _learned(suite, folder, cell, truth)
     longest = None if cell.shape is None else cell.shape.longest
     found = MeasuredModel(learned.model, truth, longest)
-    _keep_truth(folder, cell, truth, vocabulary)
     return {
         "measured": {
             "language": cell.language,
@@ -160,11 +185,11 @@ def _measured(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth)
     }
 
 
-def _keep_truth(folder: Path, cell: AskedCell, truth: LanguageTruth, vocabulary: Sequence[str]) -> None:
-    path = folder / "truths" / f"{cell.language}-{cell.objective}.json"
+def _keep_truth(folder: Path, cell: AskedCell, truth: LanguageTruth) -> None:
+    path = _truth_file(folder, cell.language, cell.objective)
     with exclusive(path, wait=True):
         if not path.is_file():
-            write_json(path, truth.record(cell.objective, vocabulary))
+            write_json(path, {**truth.record(cell.objective), "words": len(truth.known)})
 
 
 @dataclass(frozen=True)
@@ -179,16 +204,12 @@ class Learned:
     parameters: int | None
 
 
-def _reference(cell: AskedCell, truth: LanguageTruth, corpus: Corpus) -> Learned:
-    from truesource.lmtrain.tokenizer import count_words
-
-    train = corpus.coded("train")
-    counts: Mapping[str, int] = count_words(train)
-    kept = {word: n for word, n in counts.items() if n >= truth.suite.training.min_count}
-    model: Any = counted_frequencies(cell.candidate.name, kept, len(train), cell.objective)
+def _reference(cell: AskedCell, truth: LanguageTruth) -> Learned:
+    tokens, sentences = truth.corpus.n_tokens("train"), truth.corpus.n_sentences("train")
+    model: Any = counted_frequencies(cell.candidate.name, truth.known, sentences, cell.objective)
     if cell.candidate.architecture == "oracle":
-        model = _OracleOfParts(truth, cell.objective, tuple(kept))
-    return Learned(model, [], 0, corpus.n_tokens("train") + len(train), None, None)
+        model = _OracleOfParts(truth, cell.objective, tuple(truth.known))
+    return Learned(model, [], 0, tokens + sentences, None, None)
 
 
 class _OracleOfParts(Oracle):
@@ -211,7 +232,7 @@ def _learned(suite: Suite, folder: Path, cell: AskedCell, truth: LanguageTruth) 
     from truesource.lmtrain.training import train
 
     assert cell.shape is not None
-    corpus, target = corpus_of(folder, cell.language), folder / "models" / cell.id
+    corpus, target = truth.corpus, folder / "models" / cell.id
     monitor = OracleMonitor.on_corpus(truth.pcfg, corpus, sentences=suite.sizes.dev)
     seen = corpus.n_tokens("train") + corpus.n_sentences("train")
     if cell.training is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
-
-import numpy as np
 
 from truesource.benchmark.suite import Suite, SuiteLanguage
 from truesource.generator.corpus import Corpus
 from truesource.generator.corpus_builder import make_corpus
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.generator.plan import Columns, Plan, mean_length
 from truesource.grammar.diagnostics import require_consistent
 from truesource.grammar.pcfg import PCFG
@@ -68,9 +68,23 @@ def make_corpora(suite: Suite, name: str, folder: Path, workers: Workers) -> Non
             make_corpus(pcfg, plan, path, workers=workers, keep=path.exists())
 
 
-def corpus_of(folder: Path, name: str) -> Corpus:
+class ReadCorpus(Corpus):
+    """A corpus whose splits are read once: each is kept as numbers, four bytes a word."""
+
+    @cached_property
+    def _kept(self) -> dict[str, CodedSentences]:
+        return {}
+
+    def coded(self, split: str) -> CodedSentences:
+        """As `Corpus.coded`, the same object at each call."""
+        if split not in self._kept:
+            self._kept[split] = super().coded(split)
+        return self._kept[split]
+
+
+def corpus_of(folder: Path, name: str) -> ReadCorpus:
     """The corpus of a language, with splits train, dev and test."""
-    return Corpus.load(corpus_folder(folder, name))
+    return ReadCorpus.load(corpus_folder(folder, name))
 
 
 def longer_strings(folder: Path, name: str) -> list[list[str]]:
@@ -78,7 +92,8 @@ def longer_strings(folder: Path, name: str) -> list[list[str]]:
     return Corpus.load(longer_folder(folder, name)).sentences("test")
 
 
-def known_words(corpus: Corpus, min_count: int) -> int:
-    """Number of words that models tell apart: those that occur often enough in the train split."""
+def known_words(corpus: Corpus, min_count: int) -> dict[str, int]:
+    """The words that models tell apart, in order, and how often each occurs in the train split: often enough."""
     train = corpus.coded("train")
-    return int((np.bincount(train.rows.flat, minlength=len(train.words)) >= min_count).sum())
+    counts = zip(train.words, train.counts().tolist(), strict=True)
+    return {word: n for word, n in sorted(counts) if n >= min_count}

@@ -14,7 +14,7 @@ from typing import Any
 
 from truesource.benchmark.candidates import Candidate
 from truesource.benchmark.cells import AskedCell, make_cell, planned_cells, read_cell, read_truth
-from truesource.benchmark.corpora import corpus_of, known_words, make_corpora
+from truesource.benchmark.corpora import corpus_of, make_corpora
 from truesource.benchmark.results import FORMAT, FORMAT_VERSION, BenchmarkModel, BenchmarkResults, LanguageRecord
 from truesource.benchmark.suite import Suite
 from truesource.generator.interface.language_model import Objective
@@ -230,13 +230,13 @@ def collected(asked: Asked, cells: Sequence[AskedCell], folder: Path) -> Benchma
 def _language(suite: Suite, name: str, folder: Path) -> LanguageRecord:
     corpus = corpus_of(folder, name)
     objectives: tuple[Objective, ...] = ("causal", "masked")
-    truths = {kind: found for kind in objectives if (found := read_truth(folder, name, kind)) is not None}
+    truths = {kind: found for kind in objectives if (found := read_truth(suite, folder, name, kind)) is not None}
     return {
         "language": suite.languages[name].language,
-        "words": known_words(corpus, suite.training.min_count),
+        "words": next(iter(truths.values()))["words"],
         "train_sentences": corpus.n_sentences("train"),
         "train_tokens": corpus.n_tokens("train") + corpus.n_sentences("train"),
-        "truth": truths,
+        "truth": {kind: {"test": found["test"], "longer": found["longer"]} for kind, found in truths.items()},
     }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from truesource.benchmark.corpora import corpus_of, grammar_of, longer_strings
+from truesource.benchmark.corpora import ReadCorpus, corpus_of, grammar_of, known_words, longer_strings
 from truesource.benchmark.results import TruthContexts, TruthRecord
 from truesource.benchmark.suite import Suite
 from truesource.evaluation.core.comparison import oracle_for
@@ -46,8 +45,18 @@ class LanguageTruth:
         self._kept: dict[tuple[Objective, tuple[str, ...] | None, Part], CachedTruth] = {}
 
     @cached_property
+    def corpus(self) -> ReadCorpus:
+        """Of the language."""
+        return corpus_of(self._folder, self.name)
+
+    @cached_property
+    def known(self) -> dict[str, int]:
+        """The words that models tell apart, and how often each occurs in the train split."""
+        return known_words(self.corpus, self.suite.training.min_count)
+
+    @cached_property
     def _strings(self) -> dict[Part, list[list[str]]]:
-        found: dict[Part, list[list[str]]] = {"test": corpus_of(self._folder, self.name).sentences("test")}
+        found: dict[Part, list[list[str]]] = {"test": self.corpus.sentences("test")}
         if self.language.longer is not None:
             found["longer"] = longer_strings(self._folder, self.name)
         return found
@@ -90,10 +99,10 @@ class LanguageTruth:
         sums = np.bincount(measured.sentence[kept] % size, weights=values[kept], minlength=size)
         return [float(value) for value in sums]
 
-    def record(self, objective: Objective, vocabulary: Sequence[str]) -> TruthRecord:
-        """What there is to learn for models of an objective that tell these words apart."""
+    def record(self, objective: Objective) -> TruthRecord:
+        """What there is to learn for models of an objective."""
         frequencies = true_frequencies(
-            Oracle(self.pcfg, objective, lengths=self._lengths("test"), vocabulary=vocabulary)
+            Oracle(self.pcfg, objective, lengths=self._lengths("test"), vocabulary=self.known)
         )
         test, longer = (
             self._contexts(frequencies, part) if part in self.parts else None for part in ("test", "longer")

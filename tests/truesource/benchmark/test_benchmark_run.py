@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from tiny_benchmark import measure, mini_suite
 
-from truesource.benchmark.cells import planned_cells
+from truesource.benchmark.candidates import candidates
+from truesource.benchmark.cells import AskedCell, planned_cells
 from truesource.benchmark.checking import check_cell
 from truesource.benchmark.joining import joined, read_for
 from truesource.benchmark.results import BenchmarkResults, read_results, write_results
+from truesource.generator.corpus import Corpus
+from truesource.generator.encoded_sentences import CodedSentences
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import round_floats
 from truesource.grammar.support.parallel import Share
@@ -33,6 +36,12 @@ def whole(folder: Path) -> BenchmarkResults:
     assert not outcome.missing
     write_results(folder / "results.json", outcome.results)
     return outcome.results
+
+
+def planned(folder: Path) -> list[AskedCell]:
+    """The cells of `MODELS`."""
+    suite = mini_suite(folder)
+    return planned_cells(suite, candidates(suite, MODELS, [], None), list(suite.languages), suite.training.seeds)
 
 
 def test_a_network_has_a_cell_for_each_seed_and_the_others_one(whole: BenchmarkResults) -> None:
@@ -75,6 +84,67 @@ def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: Benchmar
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 
+def test_a_truth_that_was_deleted_is_made_again_and_no_cell(folder: Path, whole: BenchmarkResults) -> None:
+    copy = folder / "no-truths"
+    shutil.copytree(folder / "whole", copy)
+    before = {path: path.read_bytes() for path in (copy / "truths").iterdir()}
+    times = {path: path.stat().st_mtime_ns for path in (copy / "cells").iterdir()}
+    assert len(before) == 4
+    for path in before:
+        path.unlink()
+    outcome = measure(mini_suite(folder), copy, MODELS)
+    assert not outcome.missing
+    assert outcome.results == whole
+    assert {path: path.read_bytes() for path in (copy / "truths").iterdir()} == before
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+
+
+def test_a_shard_gives_no_cell_whose_truth_another_has_to_make(folder: Path, whole: BenchmarkResults) -> None:
+    copy = folder / "no-truth"
+    shutil.copytree(folder / "whole", copy)
+    (copy / "truths" / "chain-masked.json").unlink()
+    number = [(cell.language, cell.objective) for cell in planned(folder)].index(("chain", "masked"))
+    outcome = measure(mini_suite(folder), copy, MODELS, share=Share((number + 1) % 2, 2))
+    assert [(cell.language, cell.objective) for cell in outcome.missing] == [("chain", "masked")]
+    write_results(folder / "shard.json", outcome.results)
+    read_results(folder / "shard.json")
+
+
+def test_the_words_of_a_language_are_counted_once(
+    folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the truth; a file of truths without them, as they were once written, gets them."""
+    copy = folder / "old-truths"
+    shutil.copytree(folder / "whole", copy)
+    kept = {path: path.read_bytes() for path in (copy / "truths").iterdir()}
+    for path in kept:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        assert record.pop("words") == whole["languages"][path.name.split("-")[0]]["words"]
+        path.write_text(json.dumps(record), encoding="utf-8")
+    assert measure(mini_suite(folder), copy, MODELS).results == whole
+    assert {path: path.read_bytes() for path in kept} == kept
+    monkeypatch.setattr(Corpus, "coded", None)  # nothing is read any more
+    assert measure(mini_suite(folder), copy, MODELS).results == whole
+
+
+def test_a_cell_reads_the_train_split_once(
+    folder: Path, whole: BenchmarkResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    splits = []
+
+    def coded(self: Corpus, split: str) -> CodedSentences:
+        splits.append(split)
+        return read(self, split)
+
+    read = Corpus.coded
+    shutil.copytree(folder / "whole" / "corpora", folder / "once" / "corpora")
+    shutil.copy(folder / "whole" / "suite.json", folder / "once")
+    monkeypatch.setattr(Corpus, "coded", coded)
+    outcome = measure(mini_suite(folder), folder / "once", ["small"], languages=["chain"], seeds=[1])
+    assert [model["name"] for model in outcome.results["models"]] == ["small"]
+    assert sorted(splits) == ["dev", "train"]
+
+
 def test_a_folder_of_another_suite_is_refused(folder: Path, whole: BenchmarkResults) -> None:
     suite = mini_suite(folder)
     other = suite.model_copy(update={"seed": 9})
@@ -110,8 +180,6 @@ def test_unknown_languages_and_seeds_are_refused(folder: Path) -> None:
 
 
 def test_cells_of_other_settings_have_other_names(folder: Path) -> None:
-    from truesource.benchmark.candidates import candidates
-
     suite = mini_suite(folder)
     ids = {
         cell.id
