@@ -180,17 +180,19 @@ def _show(
     from truesource.benchmark.joining import beside_baselines
     from truesource.benchmark.page.write import write_page
     from truesource.benchmark.standings import standings
-    from truesource.benchmark.tables import headline_table
+    from truesource.benchmark.tables import headline_table, with_models
     from truesource.cli.output import csv_of, show
 
-    found, mine = beside_baselines(suite, own, files)
-    tables = [headline_table(each, suite, own=mine) for each in standings(found, list(suite.languages))]
-    for table in [*tables, *difference_tables(found, list(suite.languages), own=mine, baseline=baseline)]:
+    results, mine = beside_baselines(suite, own, files)
+    found = with_models(standings(results, list(suite.languages)), mine)
+    tables = [headline_table(each, suite, own=mine) for each in found]
+    differences = difference_tables(results, found, own=mine, baseline=baseline)
+    for table in [*tables, *differences]:
         show(table, width=190)
     written = None
     if output is not None:
         written = output / PAGE
-        write_page(found, suite, written, own=mine, baseline=baseline)
+        write_page(results, suite, written, found=found, differences=differences, own=mine)
     outputs.finish(
         "open the page in a browser" if written else "truesource benchmark --model NAME -o results/",
         folder=written,

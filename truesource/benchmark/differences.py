@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from truesource.benchmark.results import BenchmarkModel, BenchmarkResults
-from truesource.benchmark.standings import Standings, share_sums, standings
+from truesource.benchmark.standings import Standings, share_sums
 from truesource.benchmark.tables import SPEC, is_reference
 from truesource.comparing.tables import p_cell
 from truesource.evaluation.comparing.contrast import Contrast, SeedSums, mean_over_texts
@@ -32,13 +32,13 @@ def default_baseline(found: Standings, own: Sequence[str] = ()) -> str | None:
 
 
 def difference_tables(
-    results: BenchmarkResults, languages: Sequence[str], *, own: Sequence[str] = (), baseline: str | None = None
+    results: BenchmarkResults, found: Sequence[Standings], *, own: Sequence[str] = (), baseline: str | None = None
 ) -> list[ReportTable]:
     """A table for each objective with two ranked models or more.
 
     Args:
         results: of models on a suite.
-        languages: of the suite.
+        found: their standings.
         own: names of the reader's models.
         baseline: of objectives that have a model of this name; None, and in the others: `default_baseline`.
 
@@ -46,7 +46,7 @@ def difference_tables(
         InputError: no ranked model has the name of the baseline.
     """
     tables, known = [], set()
-    for each in standings(results, languages):
+    for each in found:
         ranked = {row.name for row in each.rows if row.share is not None and not is_reference(row)}
         known |= ranked
         against = baseline if baseline in ranked else default_baseline(each, own)

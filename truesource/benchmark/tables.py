@@ -121,6 +121,12 @@ def is_reference(row: Standing) -> bool:
     return row.model["architecture"] in REFERENCES
 
 
+def with_models(found: Sequence[Standings], own: Sequence[str] = ()) -> list[Standings]:
+    """Those that have a model beside the references, or one of the reader's; all, where there are references alone."""
+    kept = [each for each in found if any(not is_reference(row) or row.name in own for row in each.rows)]
+    return kept or list(found)
+
+
 def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str]:
     """What stands beside the name of a model: whose it is, what it is for, what is missing."""
     found = ["reference"] if is_reference(row) else []

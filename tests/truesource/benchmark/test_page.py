@@ -6,15 +6,17 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from made_results import CAUSAL, REFUSAL, MadeModel, made_results, made_suite
 
+from truesource.benchmark.differences import difference_tables
 from truesource.benchmark.figures import SHADES, heat_map, learning_curves, shade
 from truesource.benchmark.page.write import write_page
-from truesource.benchmark.results import BenchmarkResults, read_results, write_results
+from truesource.benchmark.results import REFERENCES, BenchmarkResults, read_results, write_results
 from truesource.benchmark.standings import standings
 from truesource.benchmark.suite import Suite
 from truesource.grammar.support.errors import InputError
@@ -65,6 +67,12 @@ class Reader(HTMLParser):
             self.tables[-1][-1][-1] += "|" + data if "small" in self._open else data
 
 
+def page_of(results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = ()) -> None:
+    """The page with all its parts."""
+    found = standings(results, list(suite.languages))
+    write_page(results, suite, path, found=found, differences=difference_tables(results, found, own=own), own=own)
+
+
 @pytest.fixture(scope="module")
 def suite() -> Suite:
     return made_suite()
@@ -78,7 +86,7 @@ def results(suite: Suite) -> BenchmarkResults:
 @pytest.fixture(scope="module")
 def page(suite: Suite, results: BenchmarkResults, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "index.html"
-    write_page(results, suite, path, own=["gru"])
+    page_of(results, suite, path, own=["gru"])
     return path
 
 
@@ -104,6 +112,12 @@ def test_rows_stand_in_the_order_of_the_standings_with_their_numbers(
             assert row[4].split("|")[0] == (ABSENT if each.share is None else shown(each.share.value, ".3f"))
             shares = [each.languages[name].share.value if name in each.languages else None for name in suite.languages]
             assert row[6:] == [ABSENT if share is None else shown(share, ".3f") for share in shares]
+
+
+def test_references_are_not_counted_as_models(read: Reader, results: BenchmarkResults) -> None:
+    n = sum(model["architecture"] not in REFERENCES for model in results["models"])
+    assert 0 < n < len(results["models"])
+    assert f"· {n} models ·" in read.text
 
 
 def test_sorting_has_all_digits_and_needs_no_script(page: Path, results: BenchmarkResults, suite: Suite) -> None:
@@ -150,7 +164,7 @@ def test_the_page_is_one_small_file_without_anything_outside_it(page: Path, read
 def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
     suite = made_suite(2)
     for name in ("one", "two"):
-        write_page(made_results(suite, CAUSAL[:3]), suite, tmp_path / name)
+        page_of(made_results(suite, CAUSAL[:3]), suite, tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -179,7 +193,7 @@ def hostile() -> tuple[Suite, BenchmarkResults]:
 
 def test_names_of_a_file_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     suite, results = hostile()
-    write_page(results, suite, tmp_path / "index.html", own=[EVIL])
+    page_of(results, suite, tmp_path / "index.html", own=[EVIL])
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     read = Reader(text)
     assert [tag for tag, _ in read.elements].count("script") == 1
@@ -193,7 +207,7 @@ def test_names_of_a_file_are_shown_and_not_obeyed(tmp_path: Path) -> None:
 def test_results_of_another_suite_are_refused(suite: Suite, tmp_path: Path) -> None:
     results = made_results(made_suite(seed=2), [MadeModel("a", 0.5)])
     with pytest.raises(InputError) as refused:
-        write_page(results, suite, tmp_path / "index.html")
+        page_of(results, suite, tmp_path / "index.html")
     assert refused.value.code == "other-suite"
     assert not (tmp_path / "index.html").exists()
 
@@ -202,7 +216,7 @@ def test_a_page_without_models_or_curves(tmp_path: Path) -> None:
     suite = made_suite(3)
     for models in ([], [MadeModel("oracle", 1.0, architecture="oracle")]):
         results = made_results(suite, models)
-        write_page(results, suite, tmp_path / "index.html")
+        page_of(results, suite, tmp_path / "index.html")
         assert "No model has a learning curve" in (tmp_path / "index.html").read_text(encoding="utf-8")
         for each in standings(results, list(suite.languages)):
             assert learning_curves(results, each) is None
@@ -272,7 +286,7 @@ document.title = JSON.stringify(seen);
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 def test_a_browser_runs_the_script_of_the_page_and_no_other(tmp_path: Path) -> None:
     suite, results = hostile()
-    write_page(results, suite, tmp_path / "index.html", own=[EVIL])
+    page_of(results, suite, tmp_path / "index.html", own=[EVIL])
     dumped = chromium(tmp_path / "index.html", "--dump-dom")
     assert "CONSOLE" not in dumped.stderr
     assert "<title>evil" not in dumped.stdout and dumped.stdout.count('<button type="button">') == 6 + 2
@@ -292,7 +306,7 @@ def test_results_of_some_languages_make_a_page(tmp_path: Path) -> None:
     results["models"][1]["cells"] = [cell for cell in results["models"][1]["cells"] if cell["language"] != "language-3"]
     causal = standings(results, list(suite.languages))[0]
     assert (causal.rows[0].share, causal.rows[0].longer_share) == (None, None)
-    write_page(results, suite, tmp_path / "index.html")
+    page_of(results, suite, tmp_path / "index.html")
     read = Reader((tmp_path / "index.html").read_text(encoding="utf-8"))
     assert [row[1] for table in read.tables[:2] for row in table[1:]] == ["a|2 of 4 languages", "b|3 of 4 languages"]
     assert read.text.count("not measured") == 2 + 1

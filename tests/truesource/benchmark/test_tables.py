@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from made_results import REFUSAL, MadeModel, made_results, made_suite
 
 from truesource.benchmark.standings import Standings, standings
 from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import detail_table, headline_table, models_table, ranks, refusals
+from truesource.benchmark.tables import detail_table, headline_table, models_table, ranks, refusals, with_models
 from truesource.report.table import ABSENT, Cell, ReportTable
 from truesource.report.table_files import csv_text, latex_text
 
@@ -92,6 +93,22 @@ def test_missing_longer_strings_say_why(suite: Suite, found: list[Standings]) ->
         if row.cells[0] == "language-5"
     ]
     assert set(of_language) == {f"{ABSENT} (no such strings)"}
+
+
+def test_references_alone_are_no_table_where_others_have_models() -> None:
+    suite = made_suite(2)
+    references = (("oracle", 1.0), ("unigram", 0.0))
+    ends = [MadeModel(name, share, architecture=name) for name, share in references]
+    masked = [MadeModel(name, share, objective="masked", architecture=name) for name, share in references]
+
+    def shown(*models: MadeModel, own: Sequence[str] = ()) -> list[str]:
+        found = standings(made_results(suite, models), list(suite.languages))
+        return [each.objective for each in with_models(found, own)]
+
+    assert shown(*ends, *masked, MadeModel("a", 0.5)) == ["causal"]
+    assert shown(*ends, *masked, MadeModel("a", 0.5, objective="masked")) == ["masked"]
+    assert shown(*ends, *masked, MadeModel("a", 0.5), own=["oracle"]) == ["causal", "masked"]
+    assert shown(*ends, *masked) == ["causal", "masked"]
 
 
 def test_a_suite_without_longer_strings() -> None:

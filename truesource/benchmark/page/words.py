@@ -8,6 +8,7 @@ from truesource.benchmark.results import BenchmarkResults
 from truesource.benchmark.standings import Standings
 from truesource.benchmark.suite import Suite
 from truesource.benchmark.tables import SPEC, is_reference
+from truesource.generator.interface.language_model import Objective
 from truesource.report.table import score_cell
 from truesource.report.words import number
 
@@ -61,8 +62,8 @@ def answer(found: Sequence[Standings], own: Sequence[str] = ()) -> list[str]:
     return sentences
 
 
-def facts(results: BenchmarkResults, suite: Suite, name: str) -> dict[str, str]:
-    """What is known of a language, by what it is called."""
+def facts(results: BenchmarkResults, suite: Suite, name: str, objectives: Sequence[Objective]) -> dict[str, str]:
+    """What is known of a language, by what it is called; the truth for models of these objectives."""
     language = suite.languages[name]
     found = {
         "kind": language.kind,
@@ -77,8 +78,10 @@ def facts(results: BenchmarkResults, suite: Suite, name: str) -> dict[str, str]:
         "training strings": f"{record['train_sentences']:,}",
         "training tokens": f"{record['train_tokens']:,}",
     }
-    for objective, truth in record["truth"].items():
-        test = truth["test"]
+    for objective in objectives:
+        if objective not in record["truth"]:
+            continue
+        test = record["truth"][objective]["test"]
         information = sum(test["information"]) / max(sum(test["contexts"]), 1)
         found |= {
             f"entropy ({objective})": f"{number(test['entropy'], 3)} nats a token",

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from truesource.benchmark.differences import difference_tables
 from truesource.benchmark.figures import heat_map, heat_map_width, learning_curves
 from truesource.benchmark.page.words import SECTIONS, TERMS, answer, facts
 from truesource.benchmark.results import REFERENCES, BenchmarkResults
-from truesource.benchmark.standings import Standings, standings
+from truesource.benchmark.standings import Standings
 from truesource.benchmark.suite import Suite
-from truesource.benchmark.tables import headline_table, language_table, models_table, suite_signature
+from truesource.benchmark.tables import headline_table, is_reference, language_table, models_table, suite_signature
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import write_text
 from truesource.report.environment import render
@@ -26,7 +25,13 @@ PHONE, DESK = 72, 106  #: pixels of the page for an inch of a figure, at least a
 
 
 def write_page(
-    results: BenchmarkResults, suite: Suite, path: Path, *, own: Sequence[str] = (), baseline: str | None = None
+    results: BenchmarkResults,
+    suite: Suite,
+    path: Path,
+    *,
+    found: Sequence[Standings],
+    differences: Sequence[ReportTable] = (),
+    own: Sequence[str] = (),
 ) -> None:
     """Write the page of a benchmark, whole or not at all: one file of HTML.
 
@@ -34,12 +39,12 @@ def write_page(
         results: of models on the suite.
         suite: what they were measured on.
         path: of the page.
+        found: standings of the models, see `truesource.benchmark.standings.standings`.
+        differences: see `truesource.benchmark.differences.difference_tables`.
         own: names of models that are marked as the reader's.
-        baseline: name of the model that the others are compared with, see
-            `truesource.benchmark.differences.difference_tables`.
 
     Raises:
-        InputError: the results are of another suite, there is no such baseline, or the page cannot be written.
+        InputError: the results are of another suite, or the page cannot be written.
     """
     made_on = results["suite"]
     if (made_on["name"], made_on["version"], made_on["digest"]) != (suite.name, suite.version, suite.digest):
@@ -48,7 +53,6 @@ def write_page(
             f" of {suite.label} ({suite.digest}); name the suite that they were made on",
             code="other-suite",
         )
-    found = standings(results, list(suite.languages))
     script = (FOLDER / "sort.js").read_text(encoding="utf-8")
     page = render(
         FOLDER / "page.html.j2",
@@ -59,9 +63,10 @@ def write_page(
         sections=SECTIONS,
         terms=TERMS,
         answer=answer(found, own),
+        competing=sum(not is_reference(row) for each in found for row in each.rows),
         objectives=[_objective(results, each, suite, own) for each in found],
         languages=[_language(results, found, suite, name, own) for name in suite.languages],
-        differences=difference_tables(results, list(suite.languages), own=own, baseline=baseline),
+        differences=differences,
         models=models_table(found, own=own),
         references=REFERENCES,
         script=script,
@@ -93,7 +98,7 @@ def _language(
     return {
         "name": name,
         "tests": suite.languages[name].tests,
-        "facts": facts(results, suite, name),
+        "facts": facts(results, suite, name, [each.objective for each in found]),
         "tables": [_unsigned(table) for table in tables if table.rows],
     }
 
