@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
+from command_line import Command
+from dask_cluster import SAFETY, dask_cluster
+from distributed import Client
 from tiny_benchmark import measure, mini_suite
 
 from truesource.benchmark.candidates import candidates
@@ -71,6 +76,21 @@ def test_two_shards_make_what_one_job_makes(folder: Path, whole: BenchmarkResult
 
 def test_two_processes_make_what_one_makes(folder: Path, whole: BenchmarkResults) -> None:
     assert measure(mini_suite(folder), folder / "two", MODELS, workers=2).results == whole
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_makes_the_bytes_of_one_process(
+    folder: Path, whole: BenchmarkResults, tmp_path: Path, command: Command
+) -> None:
+    models = [part for name in MODELS for part in ("--model", name)]
+    call = ["benchmark", "--suite", str(folder / "mini.yaml"), *models, "-o", str(folder / "cluster")]
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{SAFETY:.0f}s"}), dask_cluster(tmp_path) as scheduler:
+        done = command(*call, "--scheduler", str(scheduler))
+        with Client(scheduler_file=str(scheduler)) as client:
+            loaded = client.run(lambda: "truesource.benchmark.cells" in sys.modules)
+    assert done.code == 0, done.err
+    assert all(loaded.values())  # both workers have made cells
+    assert (folder / "cluster" / "results.json").read_bytes() == (folder / "results.json").read_bytes()
 
 
 def test_what_is_missing_is_made_again_and_no_more(folder: Path, whole: BenchmarkResults) -> None:
