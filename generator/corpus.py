@@ -183,7 +183,11 @@ class Corpus:
 
     def sentences(self, split: str) -> list[list[str]]:
         """The tokens of every sentence of a split."""
-        return [tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table)]
+        return list(self.stream(split))
+
+    def stream(self, split: str) -> Iterator[list[str]]:
+        """The same, one after the other: a shard of the corpus in memory at a time."""
+        return (tokens for table in self._tables(split, ["text"]) for tokens in self._tokens(table))
 
     def originals(self, split: str) -> Iterator[list[str]]:
         """The same as the grammar makes them: without the transform, where the text has one."""

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 from truesource.generator.plan import Shard
@@ -79,20 +80,45 @@ def is_made(path: Path, record: Mapping[str, Any]) -> bool:
     return all(there.get(name) == value for name, value in record.items())
 
 
-def prepare(partial: Path, plan: Mapping[str, Any], *, shared: bool) -> None:
+def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bool) -> None:
     """Keep a partial folder of the same call; start an empty one otherwise.
 
+    Args:
+        partial: the folder.
+        plan: of the call.
+        what: is made, for messages.
+        keep_other: refuse what another call has begun, rather than throw it away, as jobs that share the work must.
+
     Raises:
-        InputError: jobs share the work, and there is one of another call.
+        InputError: there is one of another call, and ``keep_other`` is true.
     """
     plan_file = partial / ".work" / "plan.json"
     if not holds(plan_file, plan):
         if partial.exists():
-            if shared:
-                raise InputError("holds parts of another corpus; delete it, or give all jobs the same call", partial)
+            if keep_other:
+                raise InputError(
+                    f"holds parts of another {what}{_of_another(plan_file, plan)}; delete it, or repeat the call that"
+                    " began it",
+                    partial,
+                    code="exists",
+                )
             shutil.rmtree(partial)
         (partial / "data").mkdir(parents=True)
         write_json(plan_file, plan)
+
+
+def _of_another(file: Path, plan: Mapping[str, Any]) -> str:
+    keys = differing_keys(file, plan)
+    return f" ({', '.join(keys)} differ)" if keys else ""
+
+
+def differing_keys(file: Path, plan: Mapping[str, Any]) -> list[str]:
+    """The keys of a plan, or of the record of a call, that have another value in a file; none of a damaged file."""
+    try:
+        there = read_record(file, dict[str, Any], remedy="make it again")
+    except InputError:
+        return []
+    return [key for key in plan if there.get(key) != plan[key]]
 
 
 def make_folder(
@@ -105,6 +131,7 @@ def make_folder(
     write: Callable[[Share], Entries | None],
     finish: Callable[[Entries], None],
     keep: bool = False,
+    keep_other: bool = False,
 ) -> bool:
     """Make the folder ``path`` in its partial folder, where the shards of an earlier call with this record are kept.
 
@@ -117,6 +144,7 @@ def make_folder(
         write: writes the missing shards of a job; gives the entries of all, or None while some are missing.
         finish: given the entries of all shards, writes the rest into the partial folder and settles it (`settle`).
         keep: a folder of this very call that stands at ``path`` is left as it is, as it is between jobs.
+        keep_other: refuse what another call has begun, rather than throw it away, as jobs always do.
 
     Returns:
         Whether the folder is complete; False while shards of other jobs are missing.
@@ -136,7 +164,7 @@ def make_folder(
             if (keep or share is not None) and is_made(path, record):
                 return True
             refuse_occupied(path, force, what)
-            prepare(place_of(path), record, shared=share is not None)
+            prepare(place_of(path), record, what=what, keep_other=keep_other or share is not None)
             if share is None:
                 complete()
                 return True
@@ -148,16 +176,28 @@ def make_folder(
         return True
 
 
-def write_missing(drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share) -> Entries:
-    """Write the shards of this job that are not there yet; give the entries of all that are, in order."""
+def write_missing(
+    drawing: Writer, shards: Sequence[Shard], workers: Workers, share: Share, *, doing: str = "sampling sentences"
+) -> Entries:
+    """Write the shards of this job that are not there yet; give the entries of all that are, in order.
+
+    Args:
+        drawing: writes one.
+        shards: of all jobs.
+        workers: who writes.
+        share: of this job.
+        doing: names the work beside its progress.
+    """
     entries = {shard.name: drawing.finished(shard) for shard in shards}
     own = [shard for k, shard in enumerate(shards) if share.owns(k)]
     missing = [shard for shard in own if entries[shard.name] is None]
-    with meter("sampling sentences", total=sum(shard.sentences for shard in own)) as progress:
+    start, made = monotonic(), 0
+    with meter(doing, total=sum(shard.sentences for shard in own)) as progress:
         progress.advance(sum(shard.sentences for shard in own) - sum(shard.sentences for shard in missing))
         for entry in run_each(drawing.write, missing, workers):
             entries[entry["file"]] = entry
-            progress.advance(entry["sentences"])
+            made += entry["sentences"]
+            progress.advance(entry["sentences"], f"{made / max(monotonic() - start, 1e-9):,.0f}/s")
     if share.of > 1:  # others may have finished meanwhile
         entries = {s.name: entries[s.name] or drawing.finished(s) for s in shards}
     return [entry for entry in entries.values() if entry is not None]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_text
+from truesource.grammar.support.unpacking import read_lines, read_text
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
@@ -45,6 +45,21 @@ def read_sentences(path: str | Path) -> list[list[str]]:
         InputError: the file is missing, is not UTF-8 text, is empty, or has an empty line (line given).
     """
     return [split_words(line) for line in _read_lines(Path(path), "sentence", "tokenised sentence", ASCII_SPACE)]
+
+
+def stream_sentences(path: str | Path) -> Iterator[list[str]]:
+    """Yield what `read_sentences` reads, line after line; an empty line is a sentence without words.
+
+    Raises:
+        InputError: the file is missing, or a line is not UTF-8 text (line given), once the line is reached.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            yield split_words(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "expecting UTF-8 text, one tokenised sentence a line", path, number, code="damaged"
+            ) from error
 
 
 def split_words(line: str) -> list[str]:

@@ -2,117 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from truesource.cli.console import echo
-from truesource.cli.options import Convention, Force, Grammar
-from truesource.grammar.parsing.method import ParseMethod
+from truesource.cli.options import Convention, Force, Grammar, Json, Scheduler, Shard, SplitName, TextOrCorpus, Workers
+from truesource.cli.settings import with_options
+from truesource.grammar.support.errors import InputError
+from truesource.parsing.settings import SHARD_SIZE, Outcome, ParseSettings
 
 if TYPE_CHECKING:
-    from truesource.grammar.inference.batch import TooLongError
-    from truesource.grammar.pcfg import PCFG
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
     from truesource.grammar.tree import Tree
+    from truesource.parsing.build import Parsing
+    from truesource.parsing.parsed import ParsedCorpus
 
 
+@with_options(ParseSettings)
 def command(
     grammar: Grammar,
-    text: Annotated[Path, typer.Argument(help="Text with one tokenised sentence per line.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File for the Penn bracketings.")],
-    method: Annotated[
-        ParseMethod,
-        typer.Option(help="Criterion: most probable derivation, rules (best for split grammars), or spans."),
-    ] = ParseMethod.VITERBI,
+    corpus: TextOrCorpus,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File for the trees (.mrg, .mrg.gz), or folder; resumable.")
+    ],
+    *,
+    settings: ParseSettings,
     gold: Annotated[
         Path | None, typer.Option(help="Treebank with trees of the same sentences, to report labelled F1.")
     ] = None,
     convention: Convention = "penn",
-    longest: Annotated[
-        int | None, typer.Option(min=1, help="Skip sentences with more words, also when computing F1.")
-    ] = None,
+    split: SplitName = "eval",
+    shard: Shard = None,
+    workers: Workers = 1,
+    scheduler: Scheduler = None,
+    json: Json = None,
     force: Force = False,
 ) -> None:
-    """Write the best tree of every sentence, with treebank labels; () if there is none.
+    """Write the best tree of every sentence, with treebank labels, one a line.
 
-    A sentence also gets () if its chart does not fit into memory. Unknown words are handled by their form if the
-    grammar was induced with --lexicon parse.
+    Sentences without a tree are counted and listed: the grammar cannot make them, their charts do not fit into memory,
+    they are longer than --longest, or empty. A file has () for each, so that line N is the tree of sentence N. A folder
+    has a table of all sentences instead. Unknown words are handled by their form if the grammar was induced with
+    --lexicon parse.
+
+    A folder is a treebank for induce, can be shared out among jobs (--shard), and does not depend on the number of
+    workers. A call that was stopped continues when it is given again.
 
     Example: truesource parse grammar.npz text.txt -o trees.mrg --method max-rule
-    """
-    from itertools import compress
 
-    from truesource.cli.claims import claim_files
-    from truesource.evaluation.measures.brackets import compare_brackets
-    from truesource.generator.text import read_sentences
-    from truesource.grammar.pcfg import PCFG
-    from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.files import write_text
+    Example: truesource parse grammar.npz text.txt.gz -o trees/ --method max-rule --workers 8 --json counts.json
+    """
+    from truesource.cli.output import OutputFiles, json_of
+    from truesource.grammar.support.parallel import Share
+    from truesource.grammar.support.parallel import Workers as AtWork
+    from truesource.parsing.build import is_file_name, make_trees, parts_of_file, write_joined
 
     if gold is None and convention != "penn":
         raise InputError("--convention applies to the trees of --gold; add --gold or remove --convention")
-    claim_files(output, force=force)
+    share, at_work = None if shard is None else Share.parse(shard), AtWork(workers, scheduler)
+    as_file = is_file_name(output)
+    if as_file:
+        settings = _settings_of_file(settings, share)
+    files = _claimed(output, json, as_file=as_file, share=share, force=force)
+    parsing = _opened(grammar, corpus, split, settings, at_work)
+    wanted = None if gold is None else _read_gold(gold, convention, corpus, parsing.held.sentences)
+    if as_file:
+        with parts_of_file(parsing, output, force=force) as parts:
+            record = _report(parsing, parts, wanted)
+            written = files.write(trees=lambda path: write_joined(parts, path), json=json_of(record))
+        following = f"bound {grammar} {corpus}"
+    else:
+        parsed = make_trees(parsing, output, share=share, force=force)
+        if parsed is None:
+            echo(f"Wrote this job's shards of {output}. Next: the other jobs; the last one completes the folder.")
+            return
+        record = _report(parsing, parsed, wanted)
+        if share is not None:
+            files = OutputFiles(json=json, force=force)
+        written = [str(output), *files.write(json=json_of(record))]
+        following = f"induce {output} -o grammar.npz"
+    trees = record["counts"]["outcomes"][Outcome.PARSED]
+    echo(f"Wrote {' and '.join(written)}: {trees:,} trees. Next: truesource {following}")
+
+
+def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSettings:
+    """The settings for one file, whose lines are numbered as the sentences; those for a folder are refused."""
+    from truesource.parsing.build import FILE_SHARD
+
+    given = {
+        "--shard": share is not None,
+        "--shard-size": settings.shard_size != SHARD_SIZE,
+        "--keep-missing": settings.keep_missing,
+    }
+    wrong = next((option for option, is_given in given.items() if is_given), None)
+    if wrong is not None:
+        raise InputError(f"{wrong} is for folders; name a folder (-o trees/) or remove {wrong}")
+    return settings.model_copy(update={"shard_size": FILE_SHARD, "keep_missing": True})
+
+
+def _claimed(output: Path, json: Path | None, *, as_file: bool, share: Share | None, force: bool) -> OutputFiles:
+    """The files of this call, held until it ends; jobs of an array share them, and the last one writes them."""
+    from truesource.cli.claims import hold
+    from truesource.cli.output import OutputFiles
+    from truesource.grammar.support.files import refuse_existing
+
+    if share is not None:
+        if json is not None:
+            refuse_existing(json, force)
+        return OutputFiles(force=force)
+    if as_file:
+        return OutputFiles(trees=output, json=json, force=force)
+    hold(output)
+    return OutputFiles(json=json, force=force)
+
+
+def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, workers: AtWork) -> Parsing:
+    from truesource.grammar.pcfg import PCFG
+    from truesource.parsing.build import Parsing
+    from truesource.parsing.source import open_source, survey
+
     pcfg = PCFG.load(grammar)
-    sentences = read_sentences(text)
-    wanted = None if gold is None else _read_gold(gold, convention, text, len(sentences))
-    made = parse_all(pcfg, sentences, method, longest)
-    write_text(output, "".join(f"{tree or '()'}\n" for tree in made.trees))
-    made.report(longest)
-    if wanted is not None:
-        echo(str(compare_brackets(list(compress(wanted, made.short)), list(compress(made.trees, made.short)))))
-    trees = sum(tree is not None for tree in made.trees)
-    echo(f"Wrote {output}: {trees:,} trees. Next: truesource bound {grammar} {text}")
+    source = open_source(corpus, split)
+    return Parsing(pcfg, source, survey(source), settings, workers)
 
 
-@dataclass(frozen=True)
-class Parses:
-    """The best trees of sentences, None where there is none, and why."""
+def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
+    """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
+    from truesource.parsing.report import call_record, compare_with_gold, missing_lines
 
-    trees: list[Tree | None]
-    short: list[bool]  #: whether a sentence is short enough to be parsed
-    too_long: list[TooLongError]  #: of sentences whose chart does not fit into memory
-    impossible: list[int]  #: numbers of sentences that the grammar cannot make, from 1
-
-    def report(self, longest: int | None) -> None:
-        """Print which sentences have no tree."""
-        from truesource.grammar.support.printable import list_lines
-
-        for error in self.too_long:
-            echo(f"{error}; its tree is ()", err=True)
-        if self.impossible:
-            which = f"{len(self.impossible)} of {sum(self.short)} sentences cannot be made by the grammar"
-            echo(f"{which}, their trees are (): {list_lines(self.impossible)}", err=True)
-        if longest is not None:
-            echo(f"{len(self.short) - sum(self.short)} sentences of more than {longest} words skipped, trees are ()")
-
-
-def parse_all(pcfg: PCFG, sentences: Sequence[list[str]], method: ParseMethod, longest: int | None) -> Parses:
-    """The best trees of sentences of up to ``longest`` words."""
-    from truesource.grammar.inference.batch import TooLongError
-    from truesource.grammar.parsing.parser import Parser
-    from truesource.grammar.support.errors import InputError
-    from truesource.grammar.support.progress import track
-
-    parser = Parser(pcfg, method)
-    made = Parses([], [longest is None or len(sentence) <= longest for sentence in sentences], [], [])
-    for number, sentence in enumerate(track(sentences, "parse", len(sentences)), start=1):
-        tree = None
-        try:
-            tree = parser.parse(sentence).tree if made.short[number - 1] else None
-        except TooLongError as error:
-            made.too_long.append(TooLongError(error.tokens, error.needed, number))
-        except InputError:
-            made.impossible.append(number)
-        made.trees.append(tree)
-    return made
+    missing = parsed.missing()
+    for line in missing_lines(missing, parsing.held.sentences, parsing.settings):
+        echo(line, err=True)
+    brackets = None if gold is None else compare_with_gold(gold, parsed)
+    if brackets is not None:
+        echo(str(brackets))
+    return call_record(parsing, parsed, missing, brackets)
 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:
     from truesource.cli.inputs import show_reading
-    from truesource.grammar.support.errors import InputError
     from truesource.grammar.treebank import Normalisation, Treebank
 
     bank = Treebank.read(gold, Normalisation(convention=convention))

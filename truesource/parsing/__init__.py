@@ -1,0 +1,1 @@
+"""Parsing whole corpora: shards of trees, made by many workers, which a stopped call goes on from."""

@@ -1,0 +1,86 @@
+"""The card of a folder of trees, which also lets `datasets` load its tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from truesource.generator.card import size_category
+from truesource.grammar.support.printable import markdown, yaml_string
+from truesource.parsing.settings import Outcome
+
+_MEANINGS = {
+    Outcome.PARSED: "it has a tree",
+    Outcome.IMPOSSIBLE: "the grammar cannot make it",
+    Outcome.TOO_LONG: "its chart does not fit into memory",
+    Outcome.SKIPPED: "it has more words than the call allowed",
+    Outcome.EMPTY: "it has no words",
+}
+
+
+def trees_card(name: str, record: dict[str, Any]) -> str:
+    """README of a folder of trees.
+
+    Args:
+        name: of the folder.
+        record: content of ``record.json``.
+    """
+    counts, settings = record["counts"], record["settings"]
+    outcomes = counts["outcomes"]
+    rows = "\n".join(f"| `{kind}` | {_MEANINGS[kind]} | {outcomes[kind]:,} |" for kind in Outcome)
+    missing = "`()`" if settings["keep_missing"] else "no line"
+    return f"""---
+pretty_name: {yaml_string(name)}
+task_categories:
+- token-classification
+tags:
+- treebank
+- truesource
+size_categories:
+- {size_category(counts["sentences"])}
+configs:
+- config_name: default
+  data_files:
+  - split: rows
+    path: data/rows-*.parquet
+---
+
+# {markdown(name)}
+
+{outcomes[Outcome.PARSED]:,} trees of {counts["sentences"]:,} sentences ({counts["words"]:,} words), parsed by
+truesource: trees of a parser, not of annotators.
+
+- `data/trees-*.mrg.gz`: Penn bracketings, one a line; a sentence without a tree has {missing}
+- `data/rows-*.parquet`: one row a sentence, with or without a tree
+
+| column | type | meaning |
+| --- | --- | --- |
+| `number` | int64 | of the sentence in the input, from 1 on; of text, the number of its line |
+| `words` | int32 | how many words |
+| `unknown` | int32 | how many of them the lexicon of the grammar lacks |
+| `outcome` | string | what became of it, see below |
+| `score` | float64 | what the method maximises, null without a tree: see `truesource parse --help` |
+| `logprob` | float64 | log probability of the derivation, nats; null unless the method is `viterbi` |
+
+| outcome | the sentence | sentences |
+| --- | --- | ---: |
+{rows}
+
+## Where it comes from
+- grammar: digest `{record["grammar"]["digest"]}`
+- sentences: SHA-256 `{record["input"]["digest"]}`
+- settings: {", ".join(f"{key} {value}" for key, value in settings.items())}
+- made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
+- digest of the trees: `{record["digest"]}`
+
+`record.json` holds the whole call and the digest of every file.
+
+## Loading
+```python
+from truesource.parsing.parsed import ParsedCorpus
+for row, tree in ParsedCorpus.load("path/to/this/folder").trees():
+    ...
+
+from truesource.grammar.treebank import Treebank
+bank = Treebank.read("path/to/this/folder")
+```
+"""

@@ -1,0 +1,123 @@
+"""``record.json`` of a folder of trees: the call that made it, and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, with_config
+from typing_extensions import TypedDict
+
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
+from truesource.parsing.settings import Outcome, ParseSettings
+
+FORMAT = "truesource trees"
+FORMAT_VERSION = 1
+_WHAT, _REMEDY = "the record of these trees", "parse the sentences again"
+
+
+def _all_outcomes(counts: dict[str, Any]) -> dict[str, Any]:
+    if counts.keys() != set(Outcome):
+        raise ValueError(f"expected the keys {', '.join(Outcome)}")
+    return counts
+
+
+def _settings(values: dict[str, Any]) -> dict[str, Any]:
+    ParseSettings.model_validate(values)
+    return values
+
+
+Outcomes = Annotated[dict[str, Count], AfterValidator(_all_outcomes)]  #: sentences by what became of them
+
+
+@with_config(STRICT)
+class DataFile(TypedDict):
+    """One file of ``data/``."""
+
+    file: FileName
+    bytes: Count
+    sha256: str
+
+
+@with_config(STRICT)
+class TreeShardEntry(DataFile):
+    """One shard: the table of its sentences, and the file of their trees."""
+
+    sentences: Positive
+    words: Count
+    outcomes: Outcomes
+    trees: DataFile
+
+
+@with_config(STRICT)
+class SourceRecord(TypedDict):
+    """The sentences."""
+
+    sentences: Positive
+    words: Count
+    digest: str
+
+
+@with_config(STRICT)
+class ParsingGrammar(TypedDict):
+    """The grammar."""
+
+    digest: str
+    sizes: dict[str, Count]
+
+
+@with_config(STRICT)
+class ParsedCounts(TypedDict):
+    """Of all shards."""
+
+    sentences: Positive
+    words: Count
+    outcomes: Outcomes
+
+
+@with_config(STRICT)
+class _TreesHead(TypedDict):
+    """What records of all versions have."""
+
+    format: Literal["truesource trees"]
+    format_version: int
+
+
+@with_config(STRICT)
+class TreesRecord(_TreesHead):
+    """``record.json``."""
+
+    settings: Annotated[dict[str, Any], AfterValidator(_settings)]
+    grammar: ParsingGrammar
+    input: SourceRecord
+    versions: dict[str, str]
+    counts: ParsedCounts
+    shards: list[TreeShardEntry]
+    digest: str
+
+
+def read_trees_record(folder: Path) -> TreesRecord:
+    """Read the record of a finished folder.
+
+    Raises:
+        InputError: it is missing, damaged, of another version, or contradicts itself.
+    """
+    file = folder / "record.json"
+    absent = "these are not finished trees, record.json is missing; name the folder that truesource parse made"
+    head = read_record(file, _TreesHead, what=_WHAT, remedy=_REMEDY, absent=absent)
+    if head["format_version"] != FORMAT_VERSION:
+        raise InputError(f"expecting format version {FORMAT_VERSION}, got {head['format_version']}; {_REMEDY}", file)
+    record = read_record(file, TreesRecord, what=_WHAT, remedy=_REMEDY)
+    if sum(shard["sentences"] for shard in record["shards"]) != record["counts"]["sentences"]:
+        raise InputError(f"{_WHAT} is damaged: its shards do not add up; {_REMEDY}", file)
+    return record
+
+
+def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of all shards together."""
+    return {
+        "sentences": sum(shard["sentences"] for shard in shards),
+        "words": sum(shard["words"] for shard in shards),
+        "outcomes": {str(kind): sum(shard["outcomes"][kind] for shard in shards) for kind in Outcome},
+    }

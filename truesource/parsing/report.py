@@ -1,0 +1,78 @@
+"""What a person and a program are told of parsed sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from truesource.grammar.support.printable import list_lines
+from truesource.parsing.settings import Outcome, ParseSettings
+
+if TYPE_CHECKING:
+    from truesource.evaluation.measures.brackets import Brackets
+    from truesource.grammar.tree import Tree
+    from truesource.parsing.build import Parsing
+    from truesource.parsing.parsed import ParsedCorpus
+
+Missing = Mapping[Outcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason
+
+
+def missing_lines(missing: Missing, sentences: int, settings: ParseSettings) -> list[str]:
+    """A line for each reason why sentences have no tree."""
+    reasons = {
+        Outcome.IMPOSSIBLE: "cannot be made by the grammar",
+        Outcome.TOO_LONG: "need larger charts than this machine has memory for",
+        Outcome.SKIPPED: f"have more than {settings.longest} words (--longest)",
+        Outcome.EMPTY: "have no words",
+    }
+    instead = "their trees are ()" if settings.keep_missing else "they have no tree"
+    return [
+        f"{len(missing[kind]):,} of {sentences:,} sentences {reason}, {instead}: {list_lines(missing[kind])}"
+        for kind, reason in reasons.items()
+        if kind in missing
+    ]
+
+
+def compare_with_gold(gold: Sequence[Tree], parsed: ParsedCorpus) -> Brackets:
+    """Labelled brackets of the parses against trees of the same sentences, those that were skipped left out.
+
+    Raises:
+        InputError: there are more or fewer trees than sentences, none is left, or a tree has other words.
+    """
+    from truesource.evaluation.measures.brackets import compare_brackets
+
+    wanted: list[Tree] = []
+    found: list[Tree | None] = []
+    for tree, (row, parse) in zip(gold, parsed.trees(), strict=True):
+        if row.outcome is not Outcome.SKIPPED:
+            wanted.append(tree)
+            found.append(parse)
+    return compare_brackets(wanted, found)
+
+
+def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing, brackets: Brackets | None) -> dict[str, Any]:
+    """What ``--json`` writes.
+
+    Args:
+        parsing: the call.
+        parsed: its trees.
+        missing: `ParsedCorpus.missing`.
+        brackets: the comparison with trees of a treebank.
+    """
+    call = parsing.record
+    rate = parsing.sentences / parsing.seconds if parsing.sentences else None
+    return {
+        "grammar": call["grammar"]["digest"],
+        "input": call["input"],
+        "settings": call["settings"],
+        "counts": parsed.counts,
+        "missing": {str(kind): list(numbers) for kind, numbers in missing.items()},
+        "time": {
+            "sentences": parsing.sentences,
+            "seconds": parsing.seconds,
+            "worker_seconds": parsing.worker_seconds,
+            "sentences_per_second": rate,
+        },
+        **({} if brackets is None else {"brackets": {**asdict(brackets), "f1": brackets.f1}}),
+    }

@@ -1,0 +1,34 @@
+"""How a corpus is parsed, and what can become of a sentence."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.support.settings import Settings
+
+SHARD_SIZE = 1000  #: sentences
+
+
+class Outcome(StrEnum):
+    """What became of a sentence."""
+
+    PARSED = "parsed"  #: it has a tree
+    IMPOSSIBLE = "impossible"  #: the grammar cannot make it
+    TOO_LONG = "too_long"  #: its chart does not fit into memory
+    SKIPPED = "skipped"  #: it has more words than were asked for
+    EMPTY = "empty"  #: it has no words
+
+
+class ParseSettings(Settings):
+    """All that fixes the trees of a corpus, besides the grammar."""
+
+    method: ParseMethod = Field(
+        ParseMethod.VITERBI,
+        description="Criterion: most probable derivation, rules (best for split grammars), or spans.",
+    )
+    longest: int = Field(300, ge=1, description="Skip sentences with more words, also when computing F1.")
+    shard_size: int = Field(SHARD_SIZE, ge=1, description="Number of sentences per file of a folder.")
+    keep_missing: bool = Field(False, description="In a folder, write () for a sentence without a tree.")

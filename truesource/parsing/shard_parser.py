@@ -1,0 +1,172 @@
+"""One shard of a parsed corpus: its sentences read, parsed and written."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import IO, Any
+
+from truesource.generator.plan import Shard
+from truesource.grammar.inference.batch import TooLongError
+from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.parsing.parser import Parse, Parser
+from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.errors import InputError
+from truesource.grammar.support.files import atomic_path, digest_file, round_floats, write_json
+from truesource.grammar.support.records import read_record
+from truesource.grammar.unknown import read_words
+from truesource.parsing.record import TreeShardEntry
+from truesource.parsing.settings import Outcome, ParseSettings
+from truesource.parsing.source import ForwardReader, SentenceSource
+
+NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
+
+
+@dataclass(frozen=True)
+class ParsedSentence:
+    """What became of a sentence, as its row in the table says it."""
+
+    number: int  #: from 1 on: the number of a line of text
+    words: int
+    unknown: int  #: words outside the lexicon of the grammar
+    outcome: Outcome
+    parse: Parse | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardParser:
+    """What every shard is parsed with, and the partial folder it is written to; a `generator.resumable.Writer`."""
+
+    pcfg: PCFG
+    settings: ParseSettings
+    source: SentenceSource
+    partial: Path
+    packed: bool  #: compress the trees
+
+    def write(self, shard: Shard) -> dict[str, Any]:
+        """Parse a shard, write its trees and rows, and record it; ``seconds`` beside what the record says."""
+        start = perf_counter()
+        rows = self.parsed(shard)
+        trees = self.partial / "data" / trees_file(shard, self.packed)
+        lines = (_line(row) for row in rows if row.parse is not None or self.settings.keep_missing)
+        with text_file(trees, self.packed) as stream:
+            stream.writelines(lines)
+        table = self.partial / "data" / shard.name
+        _write_rows(table, rows, self.settings.method)
+        entry = {
+            **_described(table),
+            "sentences": shard.sentences,
+            "words": sum(row.words for row in rows),
+            "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in Outcome},
+            "trees": _described(trees),
+        }
+        write_json(self._note(shard), entry)
+        return {**entry, "seconds": perf_counter() - start}
+
+    def parsed(self, shard: Shard) -> list[ParsedSentence]:
+        """What becomes of every sentence of a shard."""
+        engine = _engine_of(self)
+        first = shard.number * self.settings.shard_size
+        sentences = engine.reader.take(first, shard.sentences)
+        return [self._parsed(engine.parser, number, words) for number, words in enumerate(sentences, first + 1)]
+
+    def _parsed(self, parser: Parser, number: int, words: Sequence[str]) -> ParsedSentence:
+        unknown = sum(word not in self.pcfg.word_ids for word in words)
+        parse = None
+        if not words:
+            outcome = Outcome.EMPTY
+        elif len(words) > self.settings.longest:
+            outcome = Outcome.SKIPPED
+        else:
+            try:
+                parse, outcome = parser.parse(words), Outcome.PARSED
+            except TooLongError:
+                outcome = Outcome.TOO_LONG
+            except InputError:
+                outcome = Outcome.IMPOSSIBLE
+        return ParsedSentence(number, len(words), unknown, outcome, parse)
+
+    def finished(self, shard: Shard) -> dict[str, Any] | None:
+        """What was recorded of a shard, if its files are still what was written."""
+        try:
+            entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
+            expected = shard.name, trees_file(shard, self.packed), shard.sentences
+            same = (entry["file"], entry["trees"]["file"], entry["sentences"]) == expected and all(
+                digest_file(self.partial / "data" / file["file"]) == file["sha256"] for file in (entry, entry["trees"])
+            )
+        except (OSError, InputError):
+            return None
+        return dict(entry) if same else None
+
+    def _note(self, shard: Shard) -> Path:
+        return self.partial / ".work" / f"{shard.name}.json"
+
+
+@dataclass
+class _Engine:
+    """What a thread parses with: loaded once, and of no other thread, since both parts remember what they did last."""
+
+    of: ShardParser
+    parser: Parser
+    reader: ForwardReader
+
+
+_THREAD = threading.local()
+
+
+def _engine_of(shards: ShardParser) -> _Engine:
+    """The engine of this thread."""
+    engine: _Engine | None = getattr(_THREAD, "engine", None)
+    if engine is None or engine.of is not shards:
+        read_words(shards.pcfg, ())  # refuses a grammar of another version here, not at every sentence
+        engine = _Engine(shards, Parser(shards.pcfg, shards.settings.method), ForwardReader(shards.source))
+        _THREAD.engine = engine
+    return engine
+
+
+def trees_file(shard: Shard, packed: bool) -> str:
+    """Name of the file with the trees of a shard, beside that of its rows."""
+    return f"trees-{shard.number:05d}-of-{shard.of:05d}.mrg{'.gz' if packed else ''}"
+
+
+@contextmanager
+def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A file that appears when it is complete; equal lines give equal bytes, packed or not."""
+    with atomic_path(path) as temporary, temporary.open("wb") as raw:
+        if packed:
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as stream:
+                yield stream
+        else:
+            yield raw
+
+
+def _line(row: ParsedSentence) -> bytes:
+    return f"{NO_TREE if row.parse is None else row.parse.tree}\n".encode()
+
+
+def _described(path: Path) -> dict[str, Any]:
+    return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_file(path)}
+
+
+def _write_rows(path: Path, rows: Sequence[ParsedSentence], method: ParseMethod) -> None:
+    """The table of a shard: one row a sentence, whatever became of it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    scores = [None if row.parse is None else round_floats(row.parse.score) for row in rows]
+    logprobs: Iterable[float | None] = scores if method is ParseMethod.VITERBI else [None for _ in rows]
+    columns = {
+        "number": pa.array([row.number for row in rows], pa.int64()),
+        "words": pa.array([row.words for row in rows], pa.int32()),
+        "unknown": pa.array([row.unknown for row in rows], pa.int32()),
+        "outcome": pa.array([str(row.outcome) for row in rows], pa.string()),
+        "score": pa.array(scores, pa.float64()),
+        "logprob": pa.array(logprobs, pa.float64()),
+    }
+    with atomic_path(path) as temporary:
+        pq.write_table(pa.table(columns), temporary, compression="zstd", write_page_checksum=True)
