@@ -132,8 +132,9 @@ BAD = [
     ("sample toy.npz -n 200 -o new --variant mirror=NP --overlap unique", ["parallel corpora have iid splits"]),
     ("convert folder new", ["not a finished corpus", "folder"]),
     ("sample toy.npz -n 3 -o new", ["3 sentences are too few", "--split train=1"]),
-    ("parse toy.npz gap.txt -o new", ["an empty line", "gap.txt:2"]),
-    ("parse toy.npz empty.txt -o new", ["is empty", "empty.txt"]),
+    ("parse toy.npz empty.txt -o new", ["no sentence", "empty.txt"]),
+    ("parse toy.npz text.txt -o new.mrg --keep-missing", ["--keep-missing is for folders"]),
+    ("parse toy.npz text.txt -o new.mrg --shard 0/2", ["--shard is for folders"]),
     ("parse toy.npz missing.txt -o new", ["no such file", "missing.txt"]),
     ("parse toy.npz noise.npz -o new", ["expecting UTF-8 text"]),
     ("bound toy.npz gap.txt --json new", ["an empty line", "gap.txt:2"]),
@@ -249,7 +250,10 @@ def full_disk() -> Iterator[Callable[[int], None]]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.parametrize("line", [*WRITERS[:5], "convert toy.txt OLD.npz", "convert toy.txt OLD.txt.gz"])
+FAILING = [line for line in WRITERS[:5] if not line.startswith("parse")]  # which keeps what it has finished
+
+
+@pytest.mark.parametrize("line", [*FAILING, "convert toy.txt OLD.npz", "convert toy.txt OLD.txt.gz"])
 def test_the_old_file_survives_a_full_disk(
     line: str, here: Path, command: Command, full_disk: Callable[[int], None]
 ) -> None:
@@ -629,7 +633,8 @@ def test_parse_by_every_method_and_scores_it(method: str, here: Path, command: C
         "labelled F1 63.16% (precision 85.71%, recall 50.00%), exact match 33.33%, tags 53.85%,"
         " 3 sentences, 1 without a parse"
     )
-    assert out.splitlines()[1] == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt"
+    assert "Labelled brackets, by sentence length" in out and "Most frequent labels" in out
+    assert out.splitlines()[-1] == "Wrote trees.mrg: 2 trees. Next: truesource bound toy.npz mixed.txt"
     assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [first[2:-2], "()", second[2:-2]]
 
 

@@ -32,7 +32,7 @@ def command(
     *,
     settings: ParseSettings,
     gold: Annotated[
-        Path | None, typer.Option(help="Treebank with trees of the same sentences, to report labelled F1.")
+        Path | None, typer.Option(help="Treebank with trees of the same sentences, to score the trees against.")
     ] = None,
     convention: Convention = "penn",
     split: SplitName = "eval",
@@ -132,15 +132,21 @@ def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, wo
 
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
     """Say which sentences have no tree, and how good the others' trees are; the same for JSON."""
+    from truesource.cli.output import show
+    from truesource.cli.parse_tables import parse_tables
     from truesource.parsing.report import call_record, compare_with_gold, missing_lines
 
     missing = parsed.missing()
     for line in missing_lines(missing, parsing.held.sentences, parsing.settings):
         echo(line, err=True)
-    brackets = None if gold is None else compare_with_gold(gold, parsed)
-    if brackets is not None:
-        echo(str(brackets))
-    return call_record(parsing, parsed, missing, brackets)
+    record = call_record(parsing, parsed, missing)
+    if gold is not None:
+        summary, scores = compare_with_gold(gold, parsing, parsed)
+        echo(summary)
+        for table in parse_tables(scores["summary"]):
+            show(table)
+        record |= scores
+    return record
 
 
 def _read_gold(gold: Path, convention: Convention, text: Path, sentences: int) -> list[Tree]:

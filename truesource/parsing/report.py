@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.printable import list_lines
 from truesource.parsing.settings import Outcome, ParseSettings
 
 if TYPE_CHECKING:
-    from truesource.evaluation.measures.brackets import Brackets
     from truesource.grammar.tree import Tree
     from truesource.parsing.build import Parsing
     from truesource.parsing.parsed import ParsedCorpus
@@ -34,31 +32,41 @@ def missing_lines(missing: Missing, sentences: int, settings: ParseSettings) -> 
     ]
 
 
-def compare_with_gold(gold: Sequence[Tree], parsed: ParsedCorpus) -> Brackets:
-    """Labelled brackets of the parses against trees of the same sentences, those that were skipped left out.
+def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorpus) -> tuple[str, dict[str, Any]]:
+    """The trees against those of a treebank, sentences that were skipped left out: a summary, and records for JSON.
+
+    Args:
+        gold: a tree of every sentence.
+        parsing: the call.
+        parsed: its trees.
 
     Raises:
         InputError: there are more or fewer trees than sentences, none is left, or a tree has other words.
     """
-    from truesource.evaluation.measures.brackets import compare_brackets
+    from truesource.evaluation.parsing.scores import score_parses
 
     wanted: list[Tree] = []
     found: list[Tree | None] = []
+    numbers: list[int] = []
     for tree, (row, parse) in zip(gold, parsed.trees(), strict=True):
         if row.outcome is not Outcome.SKIPPED:
             wanted.append(tree)
             found.append(parse)
-    return compare_brackets(wanted, found)
+            numbers.append(row.number)
+    scores = score_parses(wanted, found, parser=parsing.settings.method, grammar=parsing.pcfg.digest)
+    records = scores.records(by_sentence=True)
+    for sentence, number in zip(records["sentences"], numbers, strict=True):
+        sentence["number"] = number
+    return str(scores.brackets), records
 
 
-def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing, brackets: Brackets | None) -> dict[str, Any]:
+def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing) -> dict[str, Any]:
     """What ``--json`` writes.
 
     Args:
         parsing: the call.
         parsed: its trees.
         missing: `ParsedCorpus.missing`.
-        brackets: the comparison with trees of a treebank.
     """
     call = parsing.record
     rate = parsing.sentences / parsing.seconds if parsing.sentences else None
@@ -74,5 +82,4 @@ def call_record(parsing: Parsing, parsed: ParsedCorpus, missing: Missing, bracke
             "worker_seconds": parsing.worker_seconds,
             "sentences_per_second": rate,
         },
-        **({} if brackets is None else {"brackets": {**asdict(brackets), "f1": brackets.f1}}),
     }
