@@ -95,7 +95,7 @@ def prepare(partial: Path, plan: Mapping[str, Any], *, what: str, keep_other: bo
     plan_file = partial / ".work" / "plan.json"
     if not holds(plan_file, plan):
         if partial.exists():
-            if keep_other:
+            if keep_other and plan_file.exists():  # without, nothing was begun
                 raise InputError(
                     f"holds parts of another {what}{_of_another(plan_file, plan)}; delete it, or repeat the call that"
                     " began it",
@@ -164,6 +164,9 @@ def make_folder(
             if (keep or share is not None) and is_made(path, record):
                 return True
             refuse_occupied(path, force, what)
+            if _is_settled(place_of(path), record):
+                _move(place_of(path), path)
+                return True
             prepare(place_of(path), record, what=what, keep_other=keep_other or share is not None)
             if share is None:
                 complete()
@@ -208,6 +211,17 @@ def settle(partial: Path, path: Path, files: set[str]) -> None:
     for file in (partial / "data").iterdir():
         if file.name not in files:
             file.unlink()
-    shutil.rmtree(partial / ".work")
+    (partial / ".work" / "plan.json").unlink()
+    _move(partial, path)
+
+
+def _is_settled(partial: Path, record: Mapping[str, Any]) -> bool:
+    """Whether an earlier process of this call was stopped when it had made everything, and was about to move it."""
+    return is_made(partial, record) and not (partial / ".work" / "plan.json").exists()
+
+
+def _move(partial: Path, path: Path) -> None:
+    if (partial / ".work").exists():
+        shutil.rmtree(partial / ".work")
     remove_leftovers_in(partial, deep=True)
     replace(partial, path)

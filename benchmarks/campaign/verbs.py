@@ -86,6 +86,7 @@ VERBS = [
         "sample-workers", "sample g.npz -n 300 --lengths 2..12 --shard-size 50 --workers 2 -o out/c", "g.npz", "out/c"
     ),
     verb("parse", "parse p.npz text.txt -o out/t.mrg", "p.npz text.txt", "out/t.mrg"),
+    verb("parse-folder", "parse p.npz corpus -o out/t --shard-size 2 --json out/t.json", "corpus", "out/t out/t.json"),
     verb("parse-gold", "parse p.npz text.txt --gold gold.mrg -o out/t.mrg", "p.npz gold.mrg", "out/t.mrg"),
     verb("bound", "bound g.npz corpus --json out/b.json", "g.npz corpus", "out/b.json"),
     verb("bound-text", "bound g.txt text.txt --json out/b.json", "g.txt text.txt", "out/b.json"),

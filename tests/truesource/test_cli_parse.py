@@ -148,12 +148,12 @@ def test_bytes_do_not_depend_on_who_parses(here: Path, command: Command) -> None
 @pytest.mark.parametrize("output", ["trees", "trees.mrg"])
 def test_a_killed_call_goes_on(output: str, here: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truesource.parsing.build.FILE_SHARD", 7)
-    (here / "text.txt").write_text("the dog walks in the park with a cat\n\nman walks\n" * 1500, encoding="utf-8")
+    (here / "text.txt").write_text("the dog walks in the park with a cat\n\nman walks\n" * 700, encoding="utf-8")
     script = "import truesource.parsing.build as b, truesource.cli.main as m; b.FILE_SHARD = 7; m.main()"
     call = ["parse", "toy.txt", "text.txt", "-o", output, *(map(str, SHARDS) if output == "trees" else ())]
     notes = here / f".{output}.partial" / ".work"
     done = 0
-    for _ in range(2):
+    for _ in range(2 if output == "trees" else 1):
         with subprocess.Popen([sys.executable, "-c", script, *call], stderr=subprocess.PIPE) as process:
             wanted = done + random.Random(done).randrange(20, 60)
             while process.poll() is None and len(list(notes.glob("rows-*.json"))) < wanted:
@@ -341,9 +341,7 @@ def test_gold_trees_are_compared_by_number(here: Path, command: Command) -> None
 def test_text_that_is_no_text_is_refused_with_its_line(here: Path, command: Command) -> None:
     (here / "bad.txt").write_bytes(b"man walks\nman \xff\n")
     code, _, err = command("parse", "toy.txt", "bad.txt", "-o", "trees")
-    assert (code, err) == (2, "truesource: expecting UTF-8 text, one tokenised sentence a line (bad.txt:2)\n") or (
-        "bad.txt:2" in err
-    )
+    assert (code, err.count("\n")) == (2, 1) and "(" in err and err.rstrip().endswith("bad.txt:2)")
     (here / "mark.txt").write_bytes(b"\xef\xbb\xbfman walks\n")
     assert command("parse", "toy.txt", "mark.txt", "-o", "mark.mrg").code == 0
     assert (here / "mark.mrg").read_text(encoding="utf-8") == "(S (NP (N man)) (VP (V walks)))\n"

@@ -41,6 +41,8 @@ CALLS = (
     "sample toy.txt -n 30 --split train=1 --shard-size 20 --lengths 2..8 -o new",
     "sample toy.txt -n 20 --split train=1 --lengths 2..8 --variant mirror=all -o new",
     "bound toy.txt text.txt -o new --json new.json",
+    "parse toy.txt text.txt -o new --shard-size 1",
+    "parse toy.txt text.txt -o new.mrg",
 )
 
 
