@@ -25,7 +25,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import digest_file
 from truesource.grammar.treebank import Treebank
 from truesource.parsing.parsed import ParsedCorpus
-from truesource.parsing.settings import Outcome
+from truesource.parsing.settings import ParseOutcome
 from truesource.parsing.source import CorpusSource, ForwardReader, TextSource
 
 SHARDS = ("--shard-size", 7)
@@ -335,7 +335,7 @@ def test_gold_trees_are_compared_by_number(here: Path, command: Command) -> None
     assert [row["number"] for row in found["sentences"]] == [1, 2]
     f1 = next(record for record in found["summary"] if record["name"] == "labelled_f1")
     assert f1["value"] == 1.0 and f1["signature"]
-    assert found["counts"]["outcomes"][Outcome.SKIPPED] == 1
+    assert found["counts"]["outcomes"][ParseOutcome.SKIPPED] == 1
 
 
 def test_text_that_is_no_text_is_refused_with_its_line(here: Path, command: Command) -> None:

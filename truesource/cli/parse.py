@@ -11,7 +11,7 @@ from truesource.cli.console import echo
 from truesource.cli.options import Convention, Force, Grammar, Json, Scheduler, Shard, SplitName, TextOrCorpus, Workers
 from truesource.cli.settings import with_options
 from truesource.grammar.support.errors import InputError
-from truesource.parsing.settings import SHARD_SIZE, Outcome, ParseSettings
+from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
@@ -85,7 +85,7 @@ def command(
             files = OutputFiles(json=json, force=force)
         written = [str(output), *files.write(json=json_of(record))]
         following = f"induce {output} -o grammar.npz"
-    trees = record["counts"]["outcomes"][Outcome.PARSED]
+    trees = record["counts"]["outcomes"][ParseOutcome.PARSED]
     echo(f"Wrote {' and '.join(written)}: {trees:,} trees. Next: truesource {following}")
 
 

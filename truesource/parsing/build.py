@@ -35,7 +35,7 @@ from truesource.parsing.parsed import ParsedCorpus
 from truesource.parsing.record import FORMAT, FORMAT_VERSION, add_up
 from truesource.parsing.settings import ParseSettings
 from truesource.parsing.shard_parser import ShardParser, text_file
-from truesource.parsing.source import SentenceSource, Survey, changed, survey
+from truesource.parsing.source import ParserInput, Survey, changed, survey
 
 WHAT = "folder of trees"
 FILE_SHARD = 100  #: sentences that are kept at a time while one file is made
@@ -46,7 +46,7 @@ class Parsing:
     """A corpus to parse: the grammar, the sentences, the settings, who parses; and what this call has done of it."""
 
     pcfg: PCFG
-    source: SentenceSource
+    source: ParserInput
     held: Survey  #: by ``source``
     settings: ParseSettings
     workers: Workers

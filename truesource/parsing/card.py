@@ -6,15 +6,28 @@ from typing import Any
 
 from truesource.generator.card import size_category
 from truesource.grammar.support.printable import markdown, yaml_string
-from truesource.parsing.settings import Outcome
+from truesource.parsing.settings import ParseOutcome
 
 _MEANINGS = {
-    Outcome.PARSED: "it has a tree",
-    Outcome.IMPOSSIBLE: "the grammar cannot make it",
-    Outcome.TOO_LONG: "its chart does not fit into memory",
-    Outcome.SKIPPED: "it has more words than the call allowed",
-    Outcome.EMPTY: "it has no words",
+    ParseOutcome.PARSED: "it has a tree",
+    ParseOutcome.IMPOSSIBLE: "the grammar cannot make it",
+    ParseOutcome.TOO_LONG: "its chart does not fit into memory",
+    ParseOutcome.SKIPPED: "it has more words than the call allowed",
+    ParseOutcome.EMPTY: "it has no words",
 }
+_LOADING = """
+`record.json` holds the whole call and the digest of every file.
+
+## Loading
+```python
+from truesource.parsing.parsed import ParsedCorpus
+for row, tree in ParsedCorpus.load("path/to/this/folder").trees():
+    ...
+
+from truesource.grammar.treebank import Treebank
+bank = Treebank.read("path/to/this/folder")
+```
+"""
 
 
 def trees_card(name: str, record: dict[str, Any]) -> str:
@@ -26,7 +39,7 @@ def trees_card(name: str, record: dict[str, Any]) -> str:
     """
     counts, settings = record["counts"], record["settings"]
     outcomes = counts["outcomes"]
-    rows = "\n".join(f"| `{kind}` | {_MEANINGS[kind]} | {outcomes[kind]:,} |" for kind in Outcome)
+    rows = "\n".join(f"| `{kind}` | {_MEANINGS[kind]} | {outcomes[kind]:,} |" for kind in ParseOutcome)
     missing = "`()`" if settings["keep_missing"] else "no line"
     return f"""---
 pretty_name: {yaml_string(name)}
@@ -46,7 +59,7 @@ configs:
 
 # {markdown(name)}
 
-{outcomes[Outcome.PARSED]:,} trees of {counts["sentences"]:,} sentences ({counts["words"]:,} words), parsed by
+{outcomes[ParseOutcome.PARSED]:,} trees of {counts["sentences"]:,} sentences ({counts["words"]:,} words), parsed by
 truesource: trees of a parser, not of annotators.
 
 - `data/trees-*.mrg.gz`: Penn bracketings, one a line; a sentence without a tree has {missing}
@@ -58,7 +71,7 @@ truesource: trees of a parser, not of annotators.
 | `words` | int32 | how many words |
 | `unknown` | int32 | how many of them the lexicon of the grammar lacks |
 | `outcome` | string | what became of it, see below |
-| `score` | float64 | what the method maximises, null without a tree: see `truesource parse --help` |
+| `score` | float64 | what the method maximises: nats, or of `max-span` expected correct spans; null without a tree |
 | `logprob` | float64 | log probability of the derivation, nats; null unless the method is `viterbi` |
 
 | outcome | the sentence | sentences |
@@ -71,16 +84,4 @@ truesource: trees of a parser, not of annotators.
 - settings: {", ".join(f"{key} {value}" for key, value in settings.items())}
 - made with: {", ".join(f"{tool} {version}" for tool, version in record["versions"].items())}
 - digest of the trees: `{record["digest"]}`
-
-`record.json` holds the whole call and the digest of every file.
-
-## Loading
-```python
-from truesource.parsing.parsed import ParsedCorpus
-for row, tree in ParsedCorpus.load("path/to/this/folder").trees():
-    ...
-
-from truesource.grammar.treebank import Treebank
-bank = Treebank.read("path/to/this/folder")
-```
-"""
+{_LOADING}"""

@@ -13,7 +13,7 @@ from truesource.grammar.tables import Kind, read_table
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_file
 from truesource.parsing.record import TreeShardEntry, add_up, read_trees_record
-from truesource.parsing.settings import Outcome
+from truesource.parsing.settings import ParseOutcome
 
 _REMEDY = "parse the sentences again"
 _ROWS: dict[str, Kind] = {"number": "int", "outcome": "text"}
@@ -23,7 +23,7 @@ class SentenceOutcome(NamedTuple):
     """What became of a sentence."""
 
     number: int  #: from 1 on
-    outcome: Outcome
+    outcome: ParseOutcome
 
 
 @dataclass(frozen=True)
@@ -69,13 +69,13 @@ class ParsedCorpus:
         for shard in self.shards:
             yield from self._outcomes(shard)
 
-    def missing(self) -> dict[Outcome, list[int]]:
+    def missing(self) -> dict[ParseOutcome, list[int]]:
         """The numbers of the sentences without a tree, by the reason; reasons that do not occur are left out."""
-        found: dict[Outcome, list[int]] = {}
+        found: dict[ParseOutcome, list[int]] = {}
         for shard in self.shards:
-            if shard["outcomes"][Outcome.PARSED] < shard["sentences"]:
+            if shard["outcomes"][ParseOutcome.PARSED] < shard["sentences"]:
                 for number, outcome in self._outcomes(shard):
-                    if outcome is not Outcome.PARSED:
+                    if outcome is not ParseOutcome.PARSED:
                         found.setdefault(outcome, []).append(number)
         return found
 
@@ -84,7 +84,7 @@ class ParsedCorpus:
         for shard in self.shards:
             lines = read_file(self.path / "data" / shard["trees"]["file"])
             for row in self._outcomes(shard):
-                parsed = row.outcome is Outcome.PARSED
+                parsed = row.outcome is ParseOutcome.PARSED
                 _, tree = next(lines) if parsed or self.keep_missing else (0, None)
                 yield row, tree if parsed else None
 
@@ -96,4 +96,4 @@ class ParsedCorpus:
         file = self.path / "data" / shard["file"]
         table = read_table(file, _ROWS, what="this table of sentences", remedy=_REMEDY, rows=shard["sentences"])
         columns = (table.column(name).to_pylist() for name in _ROWS)
-        return (SentenceOutcome(number, Outcome(code)) for number, code in zip(*columns, strict=True))
+        return (SentenceOutcome(number, ParseOutcome(code)) for number, code in zip(*columns, strict=True))

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
-from truesource.parsing.settings import Outcome, ParseSettings
+from truesource.parsing.settings import ParseOutcome, ParseSettings
 
 FORMAT = "truesource trees"
 FORMAT_VERSION = 1
@@ -18,8 +18,8 @@ _WHAT, _REMEDY = "the record of these trees", "parse the sentences again"
 
 
 def _all_outcomes(counts: dict[str, Any]) -> dict[str, Any]:
-    if counts.keys() != set(Outcome):
-        raise ValueError(f"expected the keys {', '.join(Outcome)}")
+    if counts.keys() != set(ParseOutcome):
+        raise ValueError(f"expected the keys {', '.join(ParseOutcome)}")
     return counts
 
 
@@ -119,5 +119,5 @@ def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "sentences": sum(shard["sentences"] for shard in shards),
         "words": sum(shard["words"] for shard in shards),
-        "outcomes": {str(kind): sum(shard["outcomes"][kind] for shard in shards) for kind in Outcome},
+        "outcomes": {str(kind): sum(shard["outcomes"][kind] for shard in shards) for kind in ParseOutcome},
     }

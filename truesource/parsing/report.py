@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.printable import list_lines
-from truesource.parsing.settings import Outcome, ParseSettings
+from truesource.parsing.settings import ParseOutcome, ParseSettings
 
 if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
     from truesource.parsing.build import Parsing
     from truesource.parsing.parsed import ParsedCorpus
 
-Missing = Mapping[Outcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason
+Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason
 
 
 def missing_lines(missing: Missing, sentences: int, settings: ParseSettings) -> list[str]:
     """A line for each reason why sentences have no tree."""
     reasons = {
-        Outcome.IMPOSSIBLE: "cannot be made by the grammar",
-        Outcome.TOO_LONG: "need larger charts than this machine has memory for",
-        Outcome.SKIPPED: f"have more than {settings.longest} words (--longest)",
-        Outcome.EMPTY: "have no words",
+        ParseOutcome.IMPOSSIBLE: "cannot be made by the grammar",
+        ParseOutcome.TOO_LONG: "need larger charts than this machine has memory for",
+        ParseOutcome.SKIPPED: f"have more than {settings.longest} words (--longest)",
+        ParseOutcome.EMPTY: "have no words",
     }
     instead = "their trees are ()" if settings.keep_missing else "they have no tree"
     return [
@@ -49,7 +49,7 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
     found: list[Tree | None] = []
     numbers: list[int] = []
     for tree, (row, parse) in zip(gold, parsed.trees(), strict=True):
-        if row.outcome is not Outcome.SKIPPED:
+        if row.outcome is not ParseOutcome.SKIPPED:
             wanted.append(tree)
             found.append(parse)
             numbers.append(row.number)

@@ -12,7 +12,7 @@ from truesource.grammar.support.settings import Settings
 SHARD_SIZE = 1000  #: sentences
 
 
-class Outcome(StrEnum):
+class ParseOutcome(StrEnum):
     """What became of a sentence."""
 
     PARSED = "parsed"  #: it has a tree

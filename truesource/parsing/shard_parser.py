@@ -21,8 +21,8 @@ from truesource.grammar.support.files import atomic_path, digest_file, round_flo
 from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
 from truesource.parsing.record import TreeShardEntry
-from truesource.parsing.settings import Outcome, ParseSettings
-from truesource.parsing.source import ForwardReader, SentenceSource
+from truesource.parsing.settings import ParseOutcome, ParseSettings
+from truesource.parsing.source import ForwardReader, ParserInput
 
 NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
 
@@ -34,7 +34,7 @@ class ParsedSentence:
     number: int  #: from 1 on: the number of a line of text
     words: int
     unknown: int  #: words outside the lexicon of the grammar
-    outcome: Outcome
+    outcome: ParseOutcome
     parse: Parse | None
 
 
@@ -44,7 +44,7 @@ class ShardParser:
 
     pcfg: PCFG
     settings: ParseSettings
-    source: SentenceSource
+    source: ParserInput
     partial: Path
     packed: bool  #: compress the trees
 
@@ -62,7 +62,7 @@ class ShardParser:
             **_described(table),
             "sentences": shard.sentences,
             "words": sum(row.words for row in rows),
-            "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in Outcome},
+            "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in ParseOutcome},
             "trees": _described(trees),
         }
         write_json(self._note(shard), entry)
@@ -79,16 +79,16 @@ class ShardParser:
         unknown = sum(word not in self.pcfg.word_ids for word in words)
         parse = None
         if not words:
-            outcome = Outcome.EMPTY
+            outcome = ParseOutcome.EMPTY
         elif len(words) > self.settings.longest:
-            outcome = Outcome.SKIPPED
+            outcome = ParseOutcome.SKIPPED
         else:
             try:
-                parse, outcome = parser.parse(words), Outcome.PARSED
+                parse, outcome = parser.parse(words), ParseOutcome.PARSED
             except TooLongError:
-                outcome = Outcome.TOO_LONG
+                outcome = ParseOutcome.TOO_LONG
             except InputError:
-                outcome = Outcome.IMPOSSIBLE
+                outcome = ParseOutcome.IMPOSSIBLE
         return ParsedSentence(number, len(words), unknown, outcome, parse)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
 
 
-class SentenceSource(Protocol):
+class ParserInput(Protocol):
     """Where sentences come from; it can be pickled, and workers find the same sentences in it."""
 
     @property
@@ -60,7 +60,7 @@ class SampleSource:
         return iter(SampleFolder.load(self.path).sentences())
 
 
-def open_source(path: Path, split: str) -> SentenceSource:
+def open_source(path: Path, split: str) -> ParserInput:
     """What a path names: a corpus folder, a folder of samples, or a text file.
 
     Args:
@@ -84,7 +84,7 @@ class Survey:
     )
 
 
-def survey(source: SentenceSource) -> Survey:
+def survey(source: ParserInput) -> Survey:
     """Read a source once, from its first sentence to its last.
 
     Raises:
@@ -105,7 +105,7 @@ def survey(source: SentenceSource) -> Survey:
 class ForwardReader:
     """Reads runs of sentences; one that follows the last is read without a new start."""
 
-    source: SentenceSource
+    source: ParserInput
     _next: int = 0
     _rest: Iterator[list[str]] = field(default_factory=lambda: iter(()))
 
@@ -124,6 +124,6 @@ class ForwardReader:
         return found
 
 
-def changed(source: SentenceSource) -> InputError:
+def changed(source: ParserInput) -> InputError:
     """The error of a source that another program writes to."""
     return InputError("the sentences changed while they were parsed; parse them again", source.path)
