@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -94,15 +94,7 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
     """
     known, coarse, n = tables(found.pcfg.exact), coarse_rules(found.pcfg.exact), len(found)
     start = int(known.state_label[found.pcfg.start])
-    # No factor exceeds the probability that its span is a constituent, nor 1: a tree whose product is at least
-    # ``smallest`` is better than all those that use a less probable span.
-    smallest = SMALLEST_SPAN
-    while True:
-        best, below, rule, split = _charts(found, smallest)
-        score = float(best[-n, start])
-        if smallest == 0.0 or score >= math.log(smallest):
-            break
-        smallest = 0.5 * math.exp(score) if score > -math.inf else 0.0
+    best, below, rule, split, _ = max_rule_charts(found)
     names: list[str] = []
     arity: list[int] = []
     stack = [(0, n, start)]
@@ -120,18 +112,40 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
             k = int(split[span, label])
             _, left, right = coarse.binary[:, rule[span, label]].tolist()
             stack += [(k, j, right), (i, k, left)]
-    return tree_of(names, arity, found.sentence), score
+    return tree_of(names, arity, found.sentence), float(best[-n, start])
 
 
-def _charts(found: Posterior, smallest: float) -> tuple[FloatArray, Int32Array, Int32Array, Int32Array]:
+class RuleCharts(NamedTuple):
+    """The best coarse tree of every label over every span; -inf and -1 where there is none, or it is left out."""
+
+    best: FloatArray  #: (spans, L) log of its product, nats
+    below: Int32Array  #: (spans, L) label under its unary step on top, -1 where that is none
+    rule: Int32Array  #: (spans, L) coarse binary rule of the label without unary steps
+    split: Int32Array  #: (spans, L) its split
+    floor: float  #: nats; trees with this log product or more are all there
+
+
+def max_rule_charts(found: Posterior, least: float = math.inf) -> RuleCharts:
+    """Charts of max-rule trees, in which the best tree is, and all those with a log product of ``least`` nats or more.
+
+    No factor exceeds the probability that its span is a constituent, nor 1: a tree whose product is at least
+    ``smallest`` is better than all those that use a less probable span, which are left out.
+    """
     from truesource.grammar.inference._kernels import posterior as kernels
 
     exact, known = found.pcfg.exact, tables(found.pcfg.exact)
-    charts: tuple[FloatArray, Int32Array, Int32Array, Int32Array] = kernels.max_rule(
-        *(found.chart, found.closed, len(found), smallest),
-        *(known.state_label, len(known.labels), exact.pairs, coarse_rules(exact)),
-    )
-    return charts
+    start = int(known.state_label[found.pcfg.start])
+    smallest = SMALLEST_SPAN if least == math.inf else min(SMALLEST_SPAN, 0.5 * math.exp(least))
+    while True:
+        best, below, rule, split = kernels.max_rule(
+            *(found.chart, found.closed, len(found), smallest),
+            *(known.state_label, len(known.labels), exact.pairs, coarse_rules(exact)),
+        )
+        score = float(best[-len(found), start])
+        floor = math.log(smallest) if smallest > 0.0 else -math.inf
+        if score >= floor:
+            return RuleCharts(best, below, rule, split, floor)
+        smallest = 0.5 * math.exp(score) if score > -math.inf else 0.0
 
 
 def max_span_tree(found: Posterior) -> tuple[Tree, float]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from truesource.grammar._kernels.rules import ChildRules, InsideChart, SparseRows
 from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.inference.rules import sparse_rows
+from truesource.grammar.inference.rules import child_rules, sparse_rows
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
@@ -57,8 +57,8 @@ def tables(exact: Exact) -> PosteriorTables:
         blocks = [closed[np.ix_(own, own)] for own in states]
         _TABLES[exact] = PosteriorTables(
             sparse_rows(np.ascontiguousarray(closed.T)),
-            _by_parent(pcfg.binary, pcfg.binary_logp, len(pcfg.symbols)),
-            _by_parent(pcfg.unary, pcfg.unary_logp, len(pcfg.symbols)),
+            child_rules(pcfg.binary, np.exp(pcfg.binary_logp), len(pcfg.symbols)),
+            child_rules(pcfg.unary, np.exp(pcfg.unary_logp), len(pcfg.symbols)),
             tuple(numbers),
             state_label,
             states,
@@ -67,12 +67,6 @@ def tables(exact: Exact) -> PosteriorTables:
             ),
         )
     return _TABLES[exact]
-
-
-def _by_parent(rules: Int32Array, logp: FloatArray, n_states: int) -> ChildRules:
-    order = np.argsort(rules[:, 0], kind="stable")
-    start = np.searchsorted(rules[order, 0], np.arange(n_states + 1)).astype(np.int32)
-    return ChildRules(start, np.ascontiguousarray(rules[order, 1:].T), np.exp(logp[order]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from truesource.grammar._kernels.rules import LexicalRules, PairRules, RuleGroups, SparseRows
+from truesource.grammar._kernels.rules import ChildRules, LexicalRules, PairRules, RuleGroups, SparseRows
 from truesource.grammar.rules import GrammarRules
 from truesource.grammar.support.arrays import FloatArray, Int32Array
 
@@ -41,6 +41,13 @@ def rule_groups(pcfg: GrammarRules, first: int, second: int) -> RuleGroups:
     starts = np.searchsorted(rules[heads[:-1], first], np.arange(len(pcfg.symbols) + 1)).astype(np.int32)
     seconds, thirds = np.ascontiguousarray(rules[heads[:-1], second]), np.ascontiguousarray(rules[:, third])
     return RuleGroups(starts, seconds, heads, thirds, np.exp(pcfg.binary_logp[order]))
+
+
+def child_rules(rules: Int32Array, weight: FloatArray, n_states: int) -> ChildRules:
+    """Group rules (rules, 1 + children) by parent, their weights (rules,) as ``prob``."""
+    order = np.argsort(rules[:, 0], kind="stable")
+    start = np.searchsorted(rules[order, 0], np.arange(n_states + 1)).astype(np.int32)
+    return ChildRules(start, np.ascontiguousarray(rules[order, 1:].T), np.ascontiguousarray(weight[order]))
 
 
 def lexical_rules(pcfg: GrammarRules) -> LexicalRules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from truesource.grammar._kernels.rules import SparseRows
 from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.support.arrays import Int32Array, IntArray
+from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
@@ -64,6 +64,34 @@ def best_chains(pcfg: GrammarRules) -> BestChains:
     return BestChains(logs, place, before, touched)
 
 
+class ViterbiCharts(NamedTuple):
+    """The best derivation of every symbol over every span, -1 where there is none."""
+
+    words: Int32Array  #: (n,) numbers of the words
+    best: FloatArray  #: (spans, S) its log probability, -inf where there is none
+    chain: Int32Array  #: (spans, S) state at the lower end of its unary chain
+    rule: Int32Array  #: (spans, S) rule of that state below its chains
+    split: Int32Array  #: (spans, S) and its split
+
+
+def viterbi_charts(tables: GrammarTables, chains: BestChains, sentence: Sequence[str]) -> ViterbiCharts:
+    """The most probable derivation of each symbol over each span; arguments and errors are those of `viterbi_tree`."""
+    from truesource.grammar.inference._kernels import viterbi as kernels
+
+    pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
+    words = pcfg.encode(sentence)
+    if len(words) == 0:
+        raise InputError("a sentence without tokens has no tree")
+    n = len(words)
+    require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
+    charts = kernels.viterbi(
+        words, chains.rows, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
+    )
+    if not math.isfinite(charts[0][n * (n - 1) // 2, pcfg.start]):
+        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+    return ViterbiCharts(words, *charts)
+
+
 def viterbi_tree(tables: GrammarTables, chains: BestChains, sentence: Sequence[str]) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
 
@@ -75,20 +103,8 @@ def viterbi_tree(tables: GrammarTables, chains: BestChains, sentence: Sequence[s
     Raises:
         InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
     """
-    from truesource.grammar.inference._kernels import viterbi as kernels
-
-    pcfg, pairs, lexicon = tables.pcfg, tables.pairs, tables.lexicon
-    words = pcfg.encode(sentence)
-    if len(words) == 0:
-        raise InputError("a sentence without tokens has no tree")
-    n = len(words)
-    require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
-    best, chain, rule, split = kernels.viterbi(
-        words, chains.rows, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
-    )
-    score = float(best[n * (n - 1) // 2, pcfg.start])
-    if not math.isfinite(score):
-        raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
+    pcfg, n = tables.pcfg, len(sentence)
+    _, best, chain, rule, split = viterbi_charts(tables, chains, sentence)
 
     def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
         """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""
@@ -115,4 +131,4 @@ def viterbi_tree(tables: GrammarTables, chains: BestChains, sentence: Sequence[s
         for name in reversed(names[:-1]):
             node = Tree(name, (node,))
         done.append(node)
-    return done[0], score
+    return done[0], float(best[n * (n - 1) // 2, pcfg.start])
