@@ -58,7 +58,7 @@ class Rewrites(Protocol):
         """Symbols that unary chains from a symbol come to, itself included."""
 
 
-class Candidate(NamedTuple):
+class RankedEdge(NamedTuple):
     """An edge over yields of certain ranks; in a heap the best one comes first, ties in the order of the edges."""
 
     cost: float  #: negative score; that of the next better candidate until both yields are known
@@ -76,7 +76,7 @@ class _Vertex:
     def __init__(self, place: Place, above: frozenset[int], edges: EdgeList, most: float) -> None:
         self.place, self.above, self.edges, self.most = place, above, edges, most
         self.next = 0  #: first edge that is not in the heap yet
-        self.heap: list[Candidate] = []
+        self.heap: list[RankedEdge] = []
         self.found: list[tuple[float, tuple[int, ...]]] = []  #: score and yield, best first
         self.seen: set[tuple[int, ...]] = set()
         self.over = False  #: whether there are no more
@@ -162,7 +162,7 @@ class LazyForest:
                 continue
             edges, heap = vertex.edges, vertex.heap
             while vertex.next < len(edges.score) and (not heap or -edges.score[vertex.next] <= heap[0].cost):
-                heapq.heappush(heap, Candidate(-edges.score[vertex.next], vertex.next, 0, 0, False))
+                heapq.heappush(heap, RankedEdge(-edges.score[vertex.next], vertex.next, 0, 0, False))
                 vertex.next += 1
             if not heap or -heap[0].cost < vertex.most - self._window - SLACK:
                 vertex.over = True
@@ -187,7 +187,7 @@ class LazyForest:
                 score = sum(child.found[rank][0] for child, rank in zip(children, ranks, strict=True))
                 heapq.heapreplace(heap, top._replace(cost=-(score + edges.weight[top.edge]), known=True))
 
-    def _take(self, vertex: _Vertex, top: Candidate, children: tuple[_Vertex, ...]) -> None:
+    def _take(self, vertex: _Vertex, top: RankedEdge, children: tuple[_Vertex, ...]) -> None:
         """Note the yield of a candidate, unless it is known, and make the candidates after it."""
         if children:
             if len(children) == 2:
@@ -234,9 +234,8 @@ def k_best(rewrites: Callable[[float], Rewrites], k: int) -> list[tuple[Tree, fl
         floor = max(best - window, known.floor)
         if floor == -math.inf or (len(found) == k and found[-1][1] >= floor):
             return found
-        if len(found) == k:
-            window = best - found[-1][1] + SLACK  # the k best are no worse than these
-        else:
-            window = 2.0 * window + 1.0 if window < WIDEST else math.inf
+        wider = 2.0 * window + 1.0 if window < WIDEST else math.inf
+        # where there are k, the k best are no worse than these
+        window = best - found[-1][1] + SLACK if len(found) == k else wider
         if known.floor > best - window:
             known = rewrites(best - window)

@@ -110,7 +110,7 @@ def _by_label(
     return table
 
 
-class _Scored(NamedTuple):
+class _TreeWeights(NamedTuple):
     """One part of a tree."""
 
     label: str
@@ -132,7 +132,7 @@ class TreeScores:
         self.pcfg = pcfg
         self._tables = score_tables(pcfg.exact)
         self._numbers: dict[tuple[str, str | tuple[int, ...]], int] = {}
-        self._parts: list[_Scored] = []
+        self._parts: list[_TreeWeights] = []
 
     def log_p(self, tree: Tree) -> float:
         """Ln P(tree, sentence), nats; -inf if the grammar cannot make the tree.
@@ -183,11 +183,11 @@ class TreeScores:
             weights[parent[start[at] : start[at + 1]]] = prob[start[at] : start[at + 1]]
         return weights[own]
 
-    def _node(self, label: str, children: list[_Scored]) -> _Scored:
+    def _node(self, label: str, children: list[_TreeWeights]) -> _TreeWeights:
         """Weights of a node: inside weights over its children, which only ``@`` symbols may join."""
         m = len(children)
         if label not in self._tables.states or not all(child.weights.any() for child in children):
-            return _Scored(label, np.zeros(len(self._tables.states.get(label, ()))), 0.0)
+            return _TreeWeights(label, np.zeros(len(self._tables.states.get(label, ()))), 0.0)
         inner = self._tables.inner[label]
         cells: dict[tuple[int, int], tuple[Weights, float]] = {}
         for a, child in enumerate(children):
@@ -246,6 +246,10 @@ class TreeScores:
         return {parent: weights / most for parent, weights in found.items()}, log_scale + math.log(most)
 
 
-def _scaled(label: str, weights: FloatArray, log_scale: float) -> _Scored:
+def _scaled(label: str, weights: FloatArray, log_scale: float) -> _TreeWeights:
     most = weights.max(initial=0.0)
-    return _Scored(label, weights / most, log_scale + math.log(most)) if most > 0.0 else _Scored(label, weights, 0.0)
+    return (
+        _TreeWeights(label, weights / most, log_scale + math.log(most))
+        if most > 0.0
+        else _TreeWeights(label, weights, 0.0)
+    )
