@@ -9,7 +9,8 @@ tree has the yield of rank r below some edge, the r - 1 better yields in its pla
 worse. So the work is bounded by k squared a vertex and edge, however many derivations a tree has.
 
 *Unary chains.* No symbol stands twice on one unary chain: chains that go round would make infinitely many trees. A
-vertex below a unary step remembers the symbols above it to which its own chain could come back.
+vertex below a unary step remembers the symbols above it to which its own chain could come back, and its candidates are
+bounded by the best chain that avoids them, as in Yen (1971), "Finding the k shortest loopless paths in a network".
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from truesource.grammar.treebank.binarise import INTERMEDIATE
 WINDOW = 12.0  #: nats below the best tree in which the k best are looked for first
 WIDEST = 100.0  #: nats from which on all trees are
 SLACK = 1e-9  #: nats by which scores of one tree may differ through rounding
+ROUNDING = 1e-12  #: nats by which the same sum may differ when it is added up in another order
 
 Place = tuple[int, int, int]  #: first token, token after the last, symbol
 
@@ -71,10 +73,12 @@ class RankedEdge(NamedTuple):
 class _Vertex:
     """One place under certain symbols, and what has been found there."""
 
-    __slots__ = ("above", "edges", "found", "heap", "most", "next", "over", "place", "seen")
+    __slots__ = ("above", "bound", "edges", "found", "heap", "most", "next", "over", "place", "seen")
 
-    def __init__(self, place: Place, above: frozenset[int], edges: EdgeList, most: float) -> None:
-        self.place, self.above, self.edges, self.most = place, above, edges, most
+    def __init__(self, place: Place, above: frozenset[int], edges: EdgeList, most: float, bound: float) -> None:
+        self.place, self.above, self.edges = place, above, edges
+        self.most = most  #: score of the best tree of the place
+        self.bound = bound  #: of the best without the symbols above, or a little more
         self.next = 0  #: first edge that is not in the heap yet
         self.heap: list[RankedEdge] = []
         self.found: list[tuple[float, tuple[int, ...]]] = []  #: score and yield, best first
@@ -122,6 +126,8 @@ class LazyForest:
         self._table = TreeTable(rewrites.words)
         self._vertices: dict[tuple[Place, frozenset[int]], _Vertex] = {}
         self._edges: dict[Place, EdgeList] = {}
+        #: score of the best edge that is no unary rule, and unary rules: child and weight
+        self._steps: dict[Place, tuple[float, list[tuple[int, float]]]] = {}
         self._root: Place = (0, len(rewrites.words), rewrites.start)
 
     def trees(self, k: int) -> list[tuple[Tree, float]]:
@@ -134,10 +140,40 @@ class LazyForest:
         key = place, above
         if key not in self._vertices:
             most = self._rewrites.best(place)
-            if place not in self._edges:
-                self._edges[place] = self._rewrites.edges(place, most - self._window - SLACK)
-            self._vertices[key] = _Vertex(place, above, self._edges[place], most)
+            bound = self._bound(place, above) if above else most
+            self._vertices[key] = _Vertex(place, above, self._listed(place), most, bound)
         return self._vertices[key]
+
+    def _listed(self, place: Place) -> EdgeList:
+        if place not in self._edges:
+            least = self._rewrites.best(place) - self._window - SLACK
+            self._edges[place] = self._rewrites.edges(place, least)
+        return self._edges[place]
+
+    def _bound(self, place: Place, above: frozenset[int]) -> float:
+        """Score of the best tree whose chain does not come to symbols above: the best path down to a word or a pair.
+
+        Without it, the search would follow every chain that has no other way out, and there may be factorially many.
+        """
+        i, j, symbol = place
+        heap, done, best = [(0.0, symbol)], set[int](), -math.inf
+        while heap and -heap[0][0] > best:
+            cost, at = heapq.heappop(heap)
+            if at in done:
+                continue
+            done.add(at)
+            if (i, j, at) not in self._steps:
+                edges = self._listed((i, j, at))
+                columns = list(zip(edges.left, edges.right, edges.weight, edges.score, strict=True))
+                bare = max((score for left, right, _, score in columns if left < 0 or right >= 0), default=-math.inf)
+                chain = [(left, weight) for left, right, weight, _ in columns if left >= 0 and right < 0]
+                self._steps[i, j, at] = bare, chain
+            bare, chain = self._steps[i, j, at]
+            best = max(best, bare - cost)
+            for child, weight in chain:
+                if child not in above and child not in done:
+                    heapq.heappush(heap, (cost - weight, child))
+        return best + ROUNDING
 
     def _children(self, vertex: _Vertex, edge: int) -> tuple[_Vertex, ...] | None:
         """The vertices below an edge; None where its chain would go round."""
@@ -164,13 +200,17 @@ class LazyForest:
             while vertex.next < len(edges.score) and (not heap or -edges.score[vertex.next] <= heap[0].cost):
                 heapq.heappush(heap, RankedEdge(-edges.score[vertex.next], vertex.next, 0, 0, False))
                 vertex.next += 1
-            if not heap or -heap[0].cost < vertex.most - self._window - SLACK:
+            least = vertex.most - self._window - SLACK
+            if not heap or heap[0].cost == math.inf or -heap[0].cost < least:
                 vertex.over = True
                 continue
             top = heap[0]
             children = self._children(vertex, top.edge)
             if children is None:
                 heapq.heappop(heap)
+                continue
+            if len(children) == 1 and -(edges.weight[top.edge] + children[0].bound) > top.cost:
+                heapq.heapreplace(heap, top._replace(cost=-(edges.weight[top.edge] + children[0].bound)))
                 continue
             ranks = (top.left_rank, top.right_rank)[: len(children)]
             missing = [

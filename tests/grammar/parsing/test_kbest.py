@@ -170,3 +170,13 @@ def test_a_start_symbol_that_binarisation_made_has_no_treebank_tree() -> None:
         k_best_viterbi(pcfg, ["a"], 2)
     with pytest.raises(InputError, match="cannot be labelled '@S'"):
         k_best_max_rule(posterior(pcfg, ["a"]), 2)
+
+
+def test_chains_without_a_way_out_are_not_followed() -> None:
+    """Labels A0 to A13 rewrite to each other in every order, but only S leads to the one that ends."""
+    names = [f"A{i}" for i in range(14)]
+    rules = ["S -> Z 0.5 | " + " | ".join(f"{name} {0.5 / 14}" for name in names), "Z -> z 1.0"]
+    rules += [f"{a} -> S 0.01 | " + " | ".join(f"{b} {0.99 / 13}" for b in names if b != a) for a in names]
+    pcfg = PCFG.from_text("\n".join(rules))
+    assert [str(tree) for tree, _ in k_best_viterbi(pcfg, ["z"], 10)] == ["(S (Z z))"]
+    assert [str(tree) for tree, _ in k_best_max_rule(posterior(pcfg, ["z"]), 10)] == ["(S (Z z))"]
