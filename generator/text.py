@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from truesource.grammar.support.errors import InputError
-from truesource.grammar.support.unpacking import read_lines, read_text
+from truesource.grammar.support.unpacking import read_text, read_text_lines
 
 ASCII_SPACE = " \t\r\n\f\v"
 _WORDS = re.compile(rf"[^{ASCII_SPACE}]+").findall
@@ -48,18 +48,12 @@ def read_sentences(path: str | Path) -> list[list[str]]:
 
 
 def stream_sentences(path: str | Path) -> Iterator[list[str]]:
-    """Yield what `read_sentences` reads, line after line; an empty line is a sentence without words.
+    """What `read_sentences` reads, line after line; an empty line is a sentence without words.
 
     Raises:
         InputError: the file is missing, or a line is not UTF-8 text (line given), once the line is reached.
     """
-    for number, line in enumerate(read_lines(path), start=1):
-        try:
-            yield split_words(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-        except UnicodeDecodeError as error:
-            raise InputError(
-                "expecting UTF-8 text, one tokenised sentence a line", path, number, code="damaged"
-            ) from error
+    return map(split_words, read_text_lines(path))
 
 
 def split_words(line: str) -> list[str]:

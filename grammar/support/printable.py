@@ -69,7 +69,7 @@ def _shown(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def list_lines(numbers: Sequence[int], most: int = 5) -> str:
-    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``."""
+def list_lines(numbers: Sequence[int], most: int = 5, *, what: str = "line") -> str:
+    """``line 3``, or ``lines 3, 4, 5, 6, 7, ...``; ``what`` names what is numbered."""
     listed = ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
-    return f"line{'s' if len(numbers) > 1 else ''} {listed}"
+    return f"{what}{'s' if len(numbers) > 1 else ''} {listed}"

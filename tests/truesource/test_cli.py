@@ -136,7 +136,7 @@ BAD = [
     ("parse toy.npz text.txt -o new.mrg --keep-missing", ["--keep-missing is for folders"]),
     ("parse toy.npz text.txt -o new.mrg --shard 0/2", ["--shard is for folders"]),
     ("parse toy.npz missing.txt -o new", ["no such file", "missing.txt"]),
-    ("parse toy.npz noise.npz -o new", ["expecting UTF-8 text"]),
+    ("parse toy.npz noise.npz -o new", ["not UTF-8 text"]),
     ("bound toy.npz gap.txt --json new", ["an empty line", "gap.txt:2"]),
     ("bound toy.npz zebra.txt --json new", ["can make none of the 2 sentences", "the grammar lacks the word 'zebra'"]),
     ("bound toy.npz folder --json new", ["not a finished corpus", "folder"]),

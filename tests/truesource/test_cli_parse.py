@@ -356,4 +356,38 @@ def test_runs_of_sentences_are_read_forward_and_back(here: Path, command: Comman
         reader.take(40, 2)
     assert command("sample", "toy.txt", "-n", 30, "-o", "corpus", "--split", "eval=1", "--shard-size", 8).code == 0
     of_corpus = ForwardReader(CorpusSource(here / "corpus", "eval"))
-    assert of_corpus.take(6, 20) == Corpus.load(here / "corpus").sentences("eval")[6:26]
+    assert [each.words for each in of_corpus.take(6, 20)] == Corpus.load(here / "corpus").sentences("eval")[6:26]
+
+
+RAW = "The dog sees a cat. Man walks!\n\n(the  man)\ta \u201cpark\u201d\r\n"
+
+
+def test_raw_text_keeps_the_place_of_every_word(here: Path, command: Command) -> None:
+    grammar = TOY.replace("S -> NP VP 1.0", "S -> NP VP 0.5 | NP VP F 0.3 | L NP R 0.2")
+    (here / "raw.txt").write_text(f"{grammar}F -> . 0.5 | ! 0.5\nL -> -LRB- 1.0\nR -> -RRB- 1.0\n", encoding="utf-8")
+    (here / "news.txt").write_bytes(RAW.encode())
+    call = ("parse", "raw.txt", "news.txt", "--raw", "--splitting", "lines", "-o")
+    code, out, err = command(*call, "trees", "--workers", 2, "--shard-size", 1)
+    assert code == 0 and out.startswith("raw text, cut into sentences by lines\n")
+    assert err == "2 of 2 sentences cannot be made by the grammar, they have no tree: sentences 1, 2\n"
+    table = rows(here / "trees")
+    assert [row["line"] for row in table] == [1, 3]
+    cut = [
+        [RAW[start:end] for start, end in zip(row["starts"], row["ends"], strict=True)]  # type: ignore[call-overload]
+        for row in table
+    ]
+    assert cut[1] == ["(", "the", "man", ")", "a", "\u201c", "park", "\u201d"]
+    assert [len(words) for words in cut] == [row["words"] for row in table]
+    record = json.loads((here / "trees" / "record.json").read_text(encoding="utf-8"))
+    assert record["settings"]["splitting"] == "lines"
+    (here / "news.txt").write_text("the dog walks!\n\n(a dog)\n", encoding="utf-8")
+    assert command(*call, "trees.mrg").code == 0
+    assert (here / "trees.mrg").read_text(encoding="utf-8").splitlines() == [
+        "(S (NP (D the) (N dog)) (VP (V walks)) (F !))",
+        "(S (L -LRB-) (NP (D a) (N dog)) (R -RRB-))",
+    ]
+
+
+def test_raw_text_is_a_file(here: Path, command: Command) -> None:
+    assert "--raw is for a text file" in command("parse", "toy.txt", here, "--raw", "-o", "trees").err
+    assert "--splitting needs --raw" in command("parse", "toy.txt", "text.txt", "--splitting", "lines", "-o", "t").err

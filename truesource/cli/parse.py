@@ -15,11 +15,13 @@ from truesource.parsing.settings import SHARD_SIZE, ParseOutcome, ParseSettings
 
 if TYPE_CHECKING:
     from truesource.cli.output import OutputFiles
+    from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.parallel import Share
     from truesource.grammar.support.parallel import Workers as AtWork
     from truesource.grammar.tree import Tree
     from truesource.parsing.build import Parsing
     from truesource.parsing.parsed import ParsedCorpus
+    from truesource.parsing.source import ParserInput, RawSource
 
 
 @with_options(ParseSettings)
@@ -55,6 +57,8 @@ def command(
     Example: truesource parse grammar.npz text.txt -o trees.mrg --method max-rule
 
     Example: truesource parse grammar.npz text.txt.gz -o trees/ --method max-rule --workers 8 --json counts.json
+
+    Example: truesource parse grammar.npz news.txt -o trees/ --raw --method max-rule
     """
     from truesource.cli.output import OutputFiles, json_of
     from truesource.grammar.support.parallel import Share
@@ -126,8 +130,26 @@ def _opened(grammar: Path, corpus: Path, split: str, settings: ParseSettings, wo
     from truesource.parsing.source import open_source, survey
 
     pcfg = PCFG.load(grammar)
-    source = open_source(corpus, split)
+    source: ParserInput
+    if settings.raw:
+        raw = _raw(corpus, pcfg, settings)
+        source, settings = raw, settings.model_copy(update={"splitting": raw.splitting})
+    else:
+        source = open_source(corpus, split)
     return Parsing(pcfg, source, survey(source), settings, workers)
+
+
+def _raw(text: Path, pcfg: PCFG, settings: ParseSettings) -> RawSource:
+    """Raw text, cut as it is on this machine; workers elsewhere cut it in the same way or not at all."""
+    from truesource.generator.raw_text import RawTextReader
+    from truesource.parsing.source import RawSource
+
+    if text.is_dir():
+        raise InputError("--raw is for a text file, and this is a folder; remove --raw", text)
+    language = settings.language
+    splitting = RawTextReader(pcfg.word_ids, splitting=settings.splitting, language=language).splitting
+    echo(f"raw text, cut into sentences by {splitting}")
+    return RawSource(text.absolute(), pcfg.word_ids, splitting, language)
 
 
 def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> dict[str, Any]:
@@ -137,7 +159,7 @@ def _report(parsing: Parsing, parsed: ParsedCorpus, gold: list[Tree] | None) -> 
     from truesource.parsing.report import call_record, compare_with_gold, missing_lines
 
     missing = parsed.missing()
-    for line in missing_lines(missing, parsing.held.sentences, parsing.settings):
+    for line in missing_lines(missing, parsing):
         echo(line, err=True)
     record = call_record(parsing, parsed, missing)
     if gold is not None:

@@ -28,6 +28,9 @@ from truesource.grammar.treebank import Treebank
 bank = Treebank.read("path/to/this/folder")
 ```
 """
+_RAW = """| `line` | int64 | line of the raw text on which the sentence starts, from 1 on |
+| `starts`, `ends` | lists of int64 | where each word starts and ends in the raw text, in characters |
+"""
 
 
 def trees_card(name: str, record: dict[str, Any]) -> str:
@@ -73,7 +76,7 @@ truesource: trees of a parser, not of annotators.
 | `outcome` | string | what became of it, see below |
 | `score` | float64 | what the method maximises: nats, or of `max-span` expected correct spans; null without a tree |
 | `logprob` | float64 | log probability of the derivation, nats; null unless the method is `viterbi` |
-
+{_RAW if settings["raw"] else ""}
 | outcome | the sentence | sentences |
 | --- | --- | ---: |
 {rows}

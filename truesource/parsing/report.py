@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truesource.grammar.support.printable import list_lines
-from truesource.parsing.settings import ParseOutcome, ParseSettings
+from truesource.parsing.settings import ParseOutcome
 
 if TYPE_CHECKING:
     from truesource.grammar.tree import Tree
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 Missing = Mapping[ParseOutcome, Sequence[int]]  #: numbers of the sentences without a tree, by the reason
 
 
-def missing_lines(missing: Missing, sentences: int, settings: ParseSettings) -> list[str]:
+def missing_lines(missing: Missing, parsing: Parsing) -> list[str]:
     """A line for each reason why sentences have no tree."""
+    settings, sentences = parsing.settings, parsing.held.sentences
     reasons = {
         ParseOutcome.IMPOSSIBLE: "cannot be made by the grammar",
         ParseOutcome.TOO_LONG: "need larger charts than this machine has memory for",
         ParseOutcome.SKIPPED: f"have more than {settings.longest} words (--longest)",
         ParseOutcome.EMPTY: "have no words",
     }
+    unit = parsing.source.unit
     instead = "their trees are ()" if settings.keep_missing else "they have no tree"
     return [
-        f"{len(missing[kind]):,} of {sentences:,} sentences {reason}, {instead}: {list_lines(missing[kind])}"
+        f"{len(missing[kind]):,} of {sentences:,} sentences {reason}, {instead}: {list_lines(missing[kind], what=unit)}"
         for kind, reason in reasons.items()
         if kind in missing
     ]

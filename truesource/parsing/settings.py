@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from truesource.generator.raw_text import Splitting
 from truesource.grammar.parsing.method import ParseMethod
 from truesource.grammar.support.settings import Settings
 
@@ -31,4 +33,17 @@ class ParseSettings(Settings):
     )
     longest: int = Field(300, ge=1, description="Skip sentences with more words, also when computing F1.")
     shard_size: int = Field(SHARD_SIZE, ge=1, description="Number of sentences per file of a folder.")
+    raw: bool = Field(False, description="The input is raw text: split it into sentences and Penn tokens.")
+    splitting: Splitting | None = Field(
+        None, description="Sentences of --raw: punkt, or lines (default: punkt if its data is there)."
+    )
+    language: str = Field("english", description="Language of punkt's data for --raw, as NLTK names it.")
     keep_missing: bool = Field(False, description="In a folder, write () for a sentence without a tree.")
+
+    @model_validator(mode="after")
+    def _settings_go_together(self) -> Self:
+        given = {"--splitting": self.splitting is not None, "--language": self.language != "english"}
+        wrong = next((option for option, is_given in given.items() if is_given and not self.raw), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong} needs --raw; add --raw or remove {wrong}")
+        return self

@@ -22,7 +22,7 @@ from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
 from truesource.parsing.record import TreeShardEntry
 from truesource.parsing.settings import ParseOutcome, ParseSettings
-from truesource.parsing.source import ForwardReader, ParserInput
+from truesource.parsing.source import ForwardReader, ParserInput, SourceSentence
 
 NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
 
@@ -32,7 +32,7 @@ class ParsedSentence:
     """What became of a sentence, as its row in the table says it."""
 
     number: int  #: from 1 on: the number of a line of text
-    words: int
+    sentence: SourceSentence
     unknown: int  #: words outside the lexicon of the grammar
     outcome: ParseOutcome
     parse: Parse | None
@@ -57,11 +57,11 @@ class ShardParser:
         with text_file(trees, self.packed) as stream:
             stream.writelines(lines)
         table = self.partial / "data" / shard.name
-        _write_rows(table, rows, self.settings.method)
+        _write_rows(table, rows, self.settings)
         entry = {
             **_described(table),
             "sentences": shard.sentences,
-            "words": sum(row.words for row in rows),
+            "words": sum(len(row.sentence.words) for row in rows),
             "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in ParseOutcome},
             "trees": _described(trees),
         }
@@ -73,9 +73,10 @@ class ShardParser:
         engine = _engine_of(self)
         first = shard.number * self.settings.shard_size
         sentences = engine.reader.take(first, shard.sentences)
-        return [self._parsed(engine.parser, number, words) for number, words in enumerate(sentences, first + 1)]
+        return [self._parsed(engine.parser, number, each) for number, each in enumerate(sentences, first + 1)]
 
-    def _parsed(self, parser: Parser, number: int, words: Sequence[str]) -> ParsedSentence:
+    def _parsed(self, parser: Parser, number: int, sentence: SourceSentence) -> ParsedSentence:
+        words = sentence.words
         unknown = sum(word not in self.pcfg.word_ids for word in words)
         parse = None
         if not words:
@@ -89,7 +90,7 @@ class ShardParser:
                 outcome = ParseOutcome.TOO_LONG
             except InputError:
                 outcome = ParseOutcome.IMPOSSIBLE
-        return ParsedSentence(number, len(words), unknown, outcome, parse)
+        return ParsedSentence(number, sentence, unknown, outcome, parse)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its files are still what was written."""
@@ -153,20 +154,25 @@ def _described(path: Path) -> dict[str, Any]:
     return {"file": path.name, "bytes": path.stat().st_size, "sha256": digest_file(path)}
 
 
-def _write_rows(path: Path, rows: Sequence[ParsedSentence], method: ParseMethod) -> None:
+def _write_rows(path: Path, rows: Sequence[ParsedSentence], settings: ParseSettings) -> None:
     """The table of a shard: one row a sentence, whatever became of it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     scores = [None if row.parse is None else round_floats(row.parse.score) for row in rows]
-    logprobs: Iterable[float | None] = scores if method is ParseMethod.VITERBI else [None for _ in rows]
+    logprobs: Iterable[float | None] = scores if settings.method is ParseMethod.VITERBI else [None for _ in rows]
     columns = {
         "number": pa.array([row.number for row in rows], pa.int64()),
-        "words": pa.array([row.words for row in rows], pa.int32()),
+        "words": pa.array([len(row.sentence.words) for row in rows], pa.int32()),
         "unknown": pa.array([row.unknown for row in rows], pa.int32()),
         "outcome": pa.array([str(row.outcome) for row in rows], pa.string()),
         "score": pa.array(scores, pa.float64()),
         "logprob": pa.array(logprobs, pa.float64()),
     }
+    if settings.raw:
+        columns["line"] = pa.array([row.sentence.line for row in rows], pa.int64())
+        for end, name in enumerate(("starts", "ends")):
+            places = [[offsets[end] for offsets in row.sentence.offsets] for row in rows]
+            columns[name] = pa.array(places, pa.list_(pa.int64()))
     with atomic_path(path) as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd", write_page_checksum=True)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from truesource.generator.corpus import Corpus
+from truesource.generator.raw_text import RawTextReader, Splitting
 from truesource.generator.text import stream_sentences
 from truesource.grammar.support.errors import InputError
 from truesource.lmtrain.decoding.folder import SampleFolder, is_sample_folder
+
+
+class SourceSentence(NamedTuple):
+    """A sentence to parse."""
+
+    words: list[str]  #: (L,), none for an empty line
+    line: int = 0  #: of raw text, on which the sentence starts, from 1
+    offsets: Sequence[tuple[int, int]] = ()  #: (L,) of raw text, start and end of each word in characters
 
 
 class ParserInput(Protocol):
@@ -22,8 +31,12 @@ class ParserInput(Protocol):
     def path(self) -> Path:
         """The file or folder, absolute."""
 
-    def sentences(self) -> Iterator[list[str]]:
-        """The words of every sentence, from the first on; no words for an empty line."""
+    @property
+    def unit(self) -> str:
+        """What the number of a sentence counts: ``line`` or ``sentence``."""
+
+    def sentences(self) -> Iterator[SourceSentence]:
+        """Every sentence, from the first on."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +44,27 @@ class TextSource:
     """A text file, one tokenised sentence a line, packed or not."""
 
     path: Path
+    unit: str = "line"
 
-    def sentences(self) -> Iterator[list[str]]:
-        """The words of every line."""
-        return stream_sentences(self.path)
+    def sentences(self) -> Iterator[SourceSentence]:
+        """Every line."""
+        return map(SourceSentence, stream_sentences(self.path))
+
+
+@dataclass(frozen=True)
+class RawSource:
+    """A file of raw text, which is cut into sentences and these into the words of a grammar."""
+
+    path: Path
+    known: Collection[str]  #: words of the grammar
+    splitting: Splitting
+    language: str  #: of punkt's data
+    unit: str = "sentence"
+
+    def sentences(self) -> Iterator[SourceSentence]:
+        """Every sentence, with its place."""
+        reader = RawTextReader(self.known, splitting=self.splitting, language=self.language)
+        return (SourceSentence(found.tokens, found.line, found.offsets) for found in reader.read(self.path))
 
 
 @dataclass(frozen=True)
@@ -43,10 +73,11 @@ class CorpusSource:
 
     path: Path
     split: str
+    unit: str = "sentence"
 
-    def sentences(self) -> Iterator[list[str]]:
-        """The words of every sentence, in the order of the text."""
-        return Corpus.load(self.path).stream(self.split)
+    def sentences(self) -> Iterator[SourceSentence]:
+        """Every sentence, its words in the order of the text."""
+        return map(SourceSentence, Corpus.load(self.path).stream(self.split))
 
 
 @dataclass(frozen=True)
@@ -54,10 +85,11 @@ class SampleSource:
     """A folder of sentences sampled from a model; those that were cut are parsed as they are."""
 
     path: Path
+    unit: str = "sentence"
 
-    def sentences(self) -> Iterator[list[str]]:
-        """The words of every sentence."""
-        return iter(SampleFolder.load(self.path).sentences())
+    def sentences(self) -> Iterator[SourceSentence]:
+        """Every sentence."""
+        return map(SourceSentence, SampleFolder.load(self.path).sentences())
 
 
 def open_source(path: Path, split: str) -> ParserInput:
@@ -94,8 +126,8 @@ def survey(source: ParserInput) -> Survey:
     digest = hashlib.sha256()
     for sentence in source.sentences():
         sentences += 1
-        words += len(sentence)
-        digest.update(f"{' '.join(sentence)}\n".encode())
+        words += len(sentence.words)
+        digest.update(f"{' '.join(sentence.words)}\n".encode())
     if not sentences:
         raise InputError("there is no sentence to parse; expecting one tokenised sentence a line", source.path)
     return Survey(sentences, words, digest.hexdigest())
@@ -107,9 +139,9 @@ class ForwardReader:
 
     source: ParserInput
     _next: int = 0
-    _rest: Iterator[list[str]] = field(default_factory=lambda: iter(()))
+    _rest: Iterator[SourceSentence] = field(default_factory=lambda: iter(()))
 
-    def take(self, first: int, count: int) -> list[list[str]]:
+    def take(self, first: int, count: int) -> list[SourceSentence]:
         """The sentences ``first`` .. ``first + count - 1``, from 0 on.
 
         Raises:
