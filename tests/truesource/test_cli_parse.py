@@ -391,3 +391,30 @@ def test_raw_text_keeps_the_place_of_every_word(here: Path, command: Command) ->
 def test_raw_text_is_a_file(here: Path, command: Command) -> None:
     assert "--raw is for a text file" in command("parse", "toy.txt", here, "--raw", "-o", "trees").err
     assert "--splitting needs --raw" in command("parse", "toy.txt", "text.txt", "--splitting", "lines", "-o", "t").err
+
+
+@pytest.mark.parametrize("options", [("--best", 3), ("--best", 2, "--method", "max-rule"), ("--samples", 4)])
+def test_several_trees_of_a_sentence(options: tuple[object, ...], here: Path, command: Command) -> None:
+    (here / "s.txt").write_text("S -> S S 0.4 | x 0.6\n", encoding="utf-8")
+    (here / "x.txt").write_text("x x x x\n\nx\ny\nx x x\n", encoding="utf-8")
+    call = ("parse", "s.txt", "x.txt", *options, "-o")
+    assert command(*call, "trees").code == 0
+    kind, n = str(options[0]).removeprefix("--"), int(str(options[1]))
+    (file,) = (here / "trees" / "data").glob(f"{kind}-*.jsonl.gz")
+    found = [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
+    assert [row["number"] for row in found] == [1, 3, 5]
+    ways = {1: 5, 3: 1, 5: 2}
+    for row, words in zip(found, (4, 1, 3), strict=True):
+        assert len(row["trees"]) == (n if kind == "samples" else min(n, ways[row["number"]]))
+        for tree in row["trees"]:
+            assert tree["log_p"] == pytest.approx((words - 1) * np.log(0.4) + words * np.log(0.6))
+    if kind == "samples":
+        assert found[0]["trees"][0]["score"] == pytest.approx(-np.log(5))
+        assert command(*call, "other", "--seed", 2).code == 0
+        assert digests(here / "other") != digests(here / "trees")
+    assert command(*call, "again", "--workers", 2, "--shard-size", 1).code == 0
+    again = sorted((here / "again" / "data").glob(f"{kind}-*.jsonl.gz"))
+    lines = [line for file in again for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
+    assert [json.loads(line) for line in lines] == found
+    assert "is for folders" in command(*call, "one.mrg").err
+    ParsedCorpus.load(here / "trees").verify()

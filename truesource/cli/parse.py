@@ -101,6 +101,8 @@ def _settings_of_file(settings: ParseSettings, share: Share | None) -> ParseSett
         "--shard": share is not None,
         "--shard-size": settings.shard_size != SHARD_SIZE,
         "--keep-missing": settings.keep_missing,
+        "--best": settings.best is not None,
+        "--samples": settings.samples is not None,
     }
     wrong = next((option for option, is_given in given.items() if is_given), None)
     if wrong is not None:

@@ -32,7 +32,7 @@ from truesource.grammar.support.parallel import Share, Workers
 from truesource.grammar.treebank.reader import SUFFIXES
 from truesource.parsing.card import trees_card
 from truesource.parsing.parsed import ParsedCorpus
-from truesource.parsing.record import FORMAT, FORMAT_VERSION, add_up
+from truesource.parsing.record import FORMAT, FORMAT_VERSION, add_up, files_of
 from truesource.parsing.settings import ParseSettings
 from truesource.parsing.shard_parser import ShardParser, text_file
 from truesource.parsing.source import ParserInput, Survey, changed, survey
@@ -143,7 +143,7 @@ def make_trees(parsing: Parsing, path: Path, *, share: Share | None = None, forc
 
 def _finish(parsing: Parsing, entries: Entries, path: Path) -> None:
     """Write the record and the card, and move the folder to its place."""
-    files = [file for entry in entries for file in (entry, entry["trees"])]
+    files = [file for entry in entries for file in files_of(entry)]
     digest = digest_json([[file["file"], file["sha256"]] for file in files])
     full = {**parsing.record, "counts": add_up(entries), "shards": entries, "digest": digest}
     growing = place_of(path)

@@ -15,6 +15,9 @@ _MEANINGS = {
     ParseOutcome.SKIPPED: "it has more words than the call allowed",
     ParseOutcome.EMPTY: "it has no words",
 }
+_LISTS = """- `data/best-*.jsonl.gz` or `data/samples-*.jsonl.gz`: several trees of each sentence that has one, with
+  `score` and `log_p`, the log probability of tree and sentence (nats)
+"""
 _LOADING = """
 `record.json` holds the whole call and the digest of every file.
 
@@ -67,7 +70,7 @@ truesource: trees of a parser, not of annotators.
 
 - `data/trees-*.mrg.gz`: Penn bracketings, one a line; a sentence without a tree has {missing}
 - `data/rows-*.parquet`: one row a sentence, with or without a tree
-
+{_LISTS if "lists" in record["shards"][0] else ""}
 | column | type | meaning |
 | --- | --- | --- |
 | `number` | int64 | of the sentence in the input, from 1 on; of text, the number of its line |

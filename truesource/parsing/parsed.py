@@ -12,7 +12,7 @@ from truesource.grammar.support.errors import InputError
 from truesource.grammar.tables import Kind, read_table
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.reader import read_file
-from truesource.parsing.record import TreeShardEntry, add_up, read_trees_record
+from truesource.parsing.record import TreeShardEntry, add_up, files_of, read_trees_record
 from truesource.parsing.settings import ParseOutcome
 
 _REMEDY = "parse the sentences again"
@@ -44,7 +44,7 @@ class ParsedCorpus:
         path = Path(path)
         record = read_trees_record(path)
         for shard in record["shards"]:
-            for entry in (shard, shard["trees"]):
+            for entry in files_of(shard):
                 file = path / "data" / entry["file"]
                 if not file.is_file() or file.stat().st_size != entry["bytes"]:
                     raise InputError(f"this file of the trees is missing or damaged; {_REMEDY}", file)
@@ -56,7 +56,7 @@ class ParsedCorpus:
         Raises:
             InputError: a file has changed.
         """
-        files = [file for shard in self.shards for file in (shard, shard["trees"])]
+        files = [file for shard in self.shards for file in files_of(shard)]
         verify_shards(self.path, files, f"the trees are damaged, this file has changed; {_REMEDY}")
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, with_config
 from typing_extensions import TypedDict
@@ -48,6 +49,12 @@ class TreeShardEntry(DataFile):
     words: Count
     outcomes: Outcomes
     trees: DataFile
+    lists: NotRequired[DataFile]  #: several trees of each sentence
+
+
+def files_of(shard: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All files of a shard: of rows, of trees and, where they were asked for, of several trees a sentence."""
+    return [shard, *(shard[key] for key in ("trees", "lists") if key in shard)]
 
 
 @with_config(STRICT)

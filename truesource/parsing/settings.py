@@ -38,6 +38,13 @@ class ParseSettings(Settings):
         None, description="Sentences of --raw: punkt, or lines (default: punkt if its data is there)."
     )
     language: str = Field("english", description="Language of punkt's data for --raw, as NLTK names it.")
+    best: int | None = Field(
+        None, ge=1, le=1000, description="Also write the N best trees of a sentence, as JSON lines."
+    )
+    samples: int | None = Field(
+        None, ge=1, le=1000, description="Also write N trees sampled from the posterior, as JSON lines."
+    )
+    seed: int = Field(1, ge=0, le=2**32 - 1, description="Random seed of --samples.")
     keep_missing: bool = Field(False, description="In a folder, write () for a sentence without a tree.")
 
     @model_validator(mode="after")
@@ -46,4 +53,8 @@ class ParseSettings(Settings):
         wrong = next((option for option, is_given in given.items() if is_given and not self.raw), None)
         if wrong is not None:
             raise ValueError(f"{wrong} needs --raw; add --raw or remove {wrong}")
+        if self.best is not None and self.samples is not None:
+            raise ValueError("--best and --samples each need a folder of their own; give one of them")
+        if self.best is not None and self.method is ParseMethod.MAX_SPAN:
+            raise ValueError("--best needs --method viterbi or max-rule; choose one of them")
         return self

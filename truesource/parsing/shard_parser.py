@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,15 @@ from truesource.generator.plan import Shard
 from truesource.grammar.inference.batch import TooLongError
 from truesource.grammar.parsing.method import ParseMethod
 from truesource.grammar.parsing.parser import Parse, Parser
+from truesource.grammar.parsing.samples import ScoredTree
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.files import atomic_path, digest_file, round_floats, write_json
 from truesource.grammar.support.records import read_record
 from truesource.grammar.unknown import read_words
-from truesource.parsing.record import TreeShardEntry
+from truesource.parsing.record import TreeShardEntry, files_of
 from truesource.parsing.settings import ParseOutcome, ParseSettings
+from truesource.parsing.several import several, several_trees
 from truesource.parsing.source import ForwardReader, ParserInput, SourceSentence
 
 NO_TREE = "()"  #: the line of a sentence without a tree, where it has one
@@ -36,6 +39,7 @@ class ParsedSentence:
     unknown: int  #: words outside the lexicon of the grammar
     outcome: ParseOutcome
     parse: Parse | None
+    trees: Sequence[ScoredTree] = ()  #: several, where they were asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,12 @@ class ShardParser:
             "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in ParseOutcome},
             "trees": _described(trees),
         }
+        kind = several(self.settings)
+        if kind is not None:
+            lists = self.partial / "data" / lists_file(shard, kind)
+            with text_file(lists, packed=True) as stream:
+                stream.writelines(_list_line(row) for row in rows if row.parse is not None)
+            entry["lists"] = _described(lists)
         write_json(self._note(shard), entry)
         return {**entry, "seconds": perf_counter() - start}
 
@@ -78,28 +88,29 @@ class ShardParser:
     def _parsed(self, parser: Parser, number: int, sentence: SourceSentence) -> ParsedSentence:
         words = sentence.words
         unknown = sum(word not in self.pcfg.word_ids for word in words)
-        parse = None
+        parse, trees = None, list[ScoredTree]()
         if not words:
             outcome = ParseOutcome.EMPTY
         elif len(words) > self.settings.longest:
             outcome = ParseOutcome.SKIPPED
         else:
             try:
+                trees = several_trees(self.pcfg, self.settings, number, words)
                 parse, outcome = parser.parse(words), ParseOutcome.PARSED
             except TooLongError:
                 outcome = ParseOutcome.TOO_LONG
             except InputError:
                 outcome = ParseOutcome.IMPOSSIBLE
-        return ParsedSentence(number, sentence, unknown, outcome, parse)
+        return ParsedSentence(number, sentence, unknown, outcome, parse, trees)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its files are still what was written."""
         try:
             entry = read_record(self._note(shard), TreeShardEntry, remedy="parse it again")
-            expected = shard.name, trees_file(shard, self.packed), shard.sentences
-            same = (entry["file"], entry["trees"]["file"], entry["sentences"]) == expected and all(
-                digest_file(self.partial / "data" / file["file"]) == file["sha256"] for file in (entry, entry["trees"])
-            )
+            kind, files = several(self.settings), files_of(entry)
+            named = [shard.name, trees_file(shard, self.packed), *([] if kind is None else [lists_file(shard, kind)])]
+            same = [file["file"] for file in files] == named and entry["sentences"] == shard.sentences
+            same = same and all(digest_file(self.partial / "data" / file["file"]) == file["sha256"] for file in files)
         except (OSError, InputError):
             return None
         return dict(entry) if same else None
@@ -135,6 +146,11 @@ def trees_file(shard: Shard, packed: bool) -> str:
     return f"trees-{shard.number:05d}-of-{shard.of:05d}.mrg{'.gz' if packed else ''}"
 
 
+def lists_file(shard: Shard, kind: str) -> str:
+    """Name of the file with several trees of each sentence of a shard."""
+    return f"{kind}-{shard.number:05d}-of-{shard.of:05d}.jsonl.gz"
+
+
 @contextmanager
 def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A file that appears when it is complete; equal lines give equal bytes, packed or not."""
@@ -148,6 +164,11 @@ def text_file(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 def _line(row: ParsedSentence) -> bytes:
     return f"{NO_TREE if row.parse is None else row.parse.tree}\n".encode()
+
+
+def _list_line(row: ParsedSentence) -> bytes:
+    found = {"number": row.number, "trees": [round_floats(tree.record()) for tree in row.trees]}
+    return f"{json.dumps(found, allow_nan=False, ensure_ascii=False)}\n".encode()
 
 
 def _described(path: Path) -> dict[str, Any]:
