@@ -76,6 +76,18 @@ def test_bound_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> 
     assert digests(here / "lost-scores") == digests(here / "alone-scores")
 
 
+def test_parse_on_a_cluster_that_loses_a_worker(here: Path, scheduler: Path) -> None:
+    (here / "short.txt").write_text("a\na b\n\nb c a\nd\n" * 60, encoding="utf-8")
+    call = ["parse", "toy.npz", "short.txt", "--shard-size", "20"]
+    run_here(here, *call, "-o", "alone-trees")
+    die = scheduler.with_name("die")
+    die.touch()
+    run(here, *call, "-o", "lost-trees", "--scheduler", str(scheduler))
+    assert not die.exists()
+    files = {name: digest for name, digest in digests(here / "lost-trees").items() if name != "README.md"}
+    assert files == {name: digest for name, digest in digests(here / "alone-trees").items() if name != "README.md"}
+
+
 def test_sample_as_a_job_array(here: Path) -> None:
     call = ["bash", str(ROOT / "docs" / "slurm_array.sh"), *SAMPLE, "--shard-size", "50", "-o", "jobs"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
