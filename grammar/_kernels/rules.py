@@ -160,6 +160,27 @@ class InsideChart(NamedTuple):
     n_listed: Int32Array  #: (spans,) how many
 
 
+class SpanPairs(NamedTuple):
+    """Binary rules by child pair, those first of each left child whose right child can cover more than one word."""
+
+    start: Int32Array  #: (S,) pairs with left child b are start[b]:end[b]
+    until: Int32Array  #: (S,) those whose right child can cover more than one word are start[b]:until[b]
+    end: Int32Array  #: (S,)
+    right: Int32Array  #: (P,) right child of each pair
+    pair: Int32Array  #: (R,) pair of each rule
+    parent: Int32Array  #: (R,) its left-hand side
+    prob: FloatArray  #: (R,)
+
+
+class LaneChart(NamedTuple):
+    """Inside weights of sentences side by side; see `truesource.grammar.parsing._kernels.coarsest`."""
+
+    inside: FloatArray  #: (spans * S * lanes,), ``entry * 2^shift``
+    shift: IntArray  #: (spans, lanes) powers of two
+    listed: Int32Array  #: (spans, S) states that are not zero in every lane
+    n_listed: Int32Array  #: (spans,) how many
+
+
 class BatchChart(NamedTuple):
     """Inside weights of W sentences, ``entry * 2^shift``; see `truesource.grammar.estimate._kernels.em`."""
 

@@ -42,6 +42,15 @@ class TooLongError(InputError):
         return type(self), (self.tokens, self.needed, self.number)
 
 
+class NothingLeftError(InputError):
+    """Of what is allowed of a chart, nothing makes the sentence."""
+
+    default_code = "nothing-left"
+
+    def __init__(self, sentence: Sequence[str]) -> None:
+        super().__init__(f"nothing that is allowed makes the sentence {' '.join(sentence)!r}; allow more")
+
+
 def memory() -> int | None:
     """Bytes of memory that this machine has; None where the system does not say."""
     try:

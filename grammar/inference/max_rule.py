@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar._kernels.rules import CoarseRules
+from truesource.grammar.inference.batch import NothingLeftError
 from truesource.grammar.inference.posterior import Posterior, PosteriorTables, tables, tree_of
 from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
 from truesource.grammar.tree import Tree
@@ -91,6 +92,9 @@ def max_rule_tree(found: Posterior) -> tuple[Tree, float]:
 
     Returns:
         A binarised tree with treebank labels (``@`` ones too), and nats, at most 0.
+
+    Raises:
+        NothingLeftError: the posterior is over a part of the derivations, and no tree has all its rules there.
     """
     known, coarse, n = tables(found.pcfg.exact), coarse_rules(found.pcfg.exact), len(found)
     start = int(known.state_label[found.pcfg.start])
@@ -143,6 +147,8 @@ def max_rule_charts(found: Posterior, least: float = math.inf) -> RuleCharts:
         )
         score = float(best[-len(found), start])
         floor = math.log(smallest) if smallest > 0.0 else -math.inf
+        if smallest == 0.0 and score == -math.inf:  # a chain of what is left passes through what is not
+            raise NothingLeftError(found.sentence)
         if score >= floor:
             return RuleCharts(best, below, rule, split, floor)
         smallest = 0.5 * math.exp(score) if score > -math.inf else 0.0

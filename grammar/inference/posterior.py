@@ -12,9 +12,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from truesource.grammar._kernels.rules import ChildRules, InsideChart, SparseRows
-from truesource.grammar.inference.batch import require_memory
+from truesource.grammar.inference.batch import NothingLeftError, require_memory
 from truesource.grammar.inference.rules import child_rules, sparse_rows
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
@@ -171,12 +171,19 @@ class Posterior:
         return tree_of([self.pcfg.symbols[a] for a in states.tolist()], arity.tolist(), self.sentence)
 
 
-def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
+def posterior(pcfg: PCFG, sentence: Sequence[str], allowed: BoolArray | None = None) -> Posterior:
     """Inside and outside charts of one sentence, in O(n^3 P + n^2 R) for P child pairs and R binary rules.
 
+    Args:
+        pcfg: the grammar.
+        sentence: its words.
+        allowed: which symbols may cover which span, (spans, S); all of them if None. With it, the posterior is over the
+            derivations that are left, and `Posterior.log_prob` is that of these only.
+
     Raises:
-        InputError: the grammar cannot make the sentence, its charts do not fit the memory of this machine, or more
-            than 1e-10 of its probability is in derivations that they have no room for.
+        InputError: the grammar cannot make the sentence (as `NothingLeftError`: with what is allowed), its charts do
+            not fit the memory of this machine, or, with everything allowed, more than 1e-10 of its probability is in
+            derivations that they have no room for.
     """
     from truesource.grammar.inference._kernels import posterior as kernels
 
@@ -187,11 +194,14 @@ def posterior(pcfg: PCFG, sentence: Sequence[str]) -> Posterior:
     if n == 0:
         raise InputError("a sentence without tokens has no tree")
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 28)  # three float64 and an int32
-    chart, lost = kernels.inside(words, known.closure, exact.pairs, exact.lexicon)
+    limits = np.zeros((0, 0), dtype=np.bool_) if allowed is None else allowed
+    chart, lost = kernels.inside(words, limits, known.closure, exact.pairs, exact.lexicon)
     root = n * (n - 1) // 2
     kept = float(chart.inside[root, pcfg.start])
     log_prob = math.log(kept) + int(chart.shift[root]) * math.log(2.0) if kept > 0.0 else -math.inf
-    exactly = float(exact.string_log_probs([sentence])[0]) if lost else log_prob
+    if allowed is not None and not kept > 0.0:
+        raise NothingLeftError(sentence)
+    exactly = float(exact.string_log_probs([sentence])[0]) if lost and allowed is None else log_prob
     if exactly == -math.inf:
         raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
     if log_prob < exactly - LOST:

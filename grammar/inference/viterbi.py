@@ -12,8 +12,8 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from truesource.grammar._kernels.rules import SparseRows
-from truesource.grammar.inference.batch import require_memory
-from truesource.grammar.support.arrays import FloatArray, Int32Array, IntArray
+from truesource.grammar.inference.batch import NothingLeftError, require_memory
+from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.tree import Tree
 
@@ -74,7 +74,9 @@ class ViterbiCharts(NamedTuple):
     split: Int32Array  #: (spans, S) and its split
 
 
-def viterbi_charts(tables: GrammarTables, chains: BestChains, sentence: Sequence[str]) -> ViterbiCharts:
+def viterbi_charts(
+    tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
+) -> ViterbiCharts:
     """The most probable derivation of each symbol over each span; arguments and errors are those of `viterbi_tree`."""
     from truesource.grammar.inference._kernels import viterbi as kernels
 
@@ -85,26 +87,36 @@ def viterbi_charts(tables: GrammarTables, chains: BestChains, sentence: Sequence
     n = len(words)
     require_memory(n, n * (n + 1) // 2 * len(pcfg.symbols) * 20)  # a float64 and three int32
     charts = kernels.viterbi(
-        words, chains.rows, pairs._replace(prob=pcfg.binary_logp), lexicon._replace(prob=pcfg.lexical_logp)
+        words,
+        np.zeros((0, 0), dtype=np.bool_) if allowed is None else allowed,
+        chains.rows,
+        pairs._replace(prob=pcfg.binary_logp),
+        lexicon._replace(prob=pcfg.lexical_logp),
     )
     if not math.isfinite(charts[0][n * (n - 1) // 2, pcfg.start]):
+        if allowed is not None:
+            raise NothingLeftError(sentence)
         raise InputError(f"the grammar cannot make the sentence {' '.join(sentence)!r}")
     return ViterbiCharts(words, *charts)
 
 
-def viterbi_tree(tables: GrammarTables, chains: BestChains, sentence: Sequence[str]) -> tuple[Tree, float]:
+def viterbi_tree(
+    tables: GrammarTables, chains: BestChains, sentence: Sequence[str], allowed: BoolArray | None = None
+) -> tuple[Tree, float]:
     """The most probable derivation of the grammar as it is (binarised, with its own symbols), and its nats.
 
     Args:
         tables: of the grammar.
         chains: from `best_chains`.
         sentence: its words.
+        allowed: which symbols may cover which span, (spans, S); all of them if None.
 
     Raises:
-        InputError: the grammar cannot make the sentence, or its chart does not fit the memory of this machine.
+        InputError: the grammar cannot make the sentence (as `NothingLeftError`: with what is allowed), or its chart
+            does not fit the memory of this machine.
     """
     pcfg, n = tables.pcfg, len(sentence)
-    _, best, chain, rule, split = viterbi_charts(tables, chains, sentence)
+    _, best, chain, rule, split = viterbi_charts(tables, chains, sentence, allowed)
 
     def bottom(i: int, j: int, top: int) -> tuple[list[str], int]:
         """Names down the best unary chain over (i, j) from ``top``, and the state at its lower end."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from truesource.grammar.inference.batch import NothingLeftError
 from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
 from truesource.grammar.inference.posterior import posterior, tables
+from truesource.grammar.inference.viterbi import viterbi_tree
+from truesource.grammar.parsing.levels import parsing_levels
 from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.parsing.pruning import THRESHOLDS, CoarseToFine
+from truesource.grammar.support.errors import InputError
 from truesource.grammar.surface import surface
 from truesource.grammar.tree import Tree
 from truesource.grammar.treebank.binarise import splice
@@ -17,6 +23,17 @@ from truesource.grammar.unknown import put_words, read_words
 if TYPE_CHECKING:
     from truesource.grammar.inference.posterior import Posterior
     from truesource.grammar.pcfg import PCFG
+    from truesource.grammar.support.arrays import BoolArray, FloatArray
+
+LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
+
+
+class Search(StrEnum):
+    """What part of a chart a tree was looked for in."""
+
+    PRUNED = "pruned"  #: what is left at the thresholds
+    LOOSER = "looser"  #: what is left at lower thresholds, because nothing was left
+    EXACT = "exact"  #: all of it
 
 
 @dataclass(frozen=True)
@@ -25,25 +42,46 @@ class Parse:
 
     tree: Tree  #: treebank labels, not binarised
     score: float  #: nats of the derivation, nats of the product of rule posteriors, or expected correct spans
+    search: Search = Search.EXACT  #: where the tree was looked for
 
 
 class Parser:
     """Finds the trees of sentences.
 
+    A grammar made by splitting symbols is parsed coarse to fine: what its coarser levels find improbable is not looked
+    at. A sentence of which nothing is left is parsed again with lower thresholds, and then exactly. Other grammars are
+    parsed exactly.
+
     Args:
         pcfg: the grammar; words outside its lexicon are read by their form if it was induced with lexicon mode
             ``parse``.
         method: what makes a tree the best one.
+        exact: never prune.
+        thresholds: of pruning; see `truesource.grammar.parsing.pruning.CoarseToFine`.
 
     Raises:
-        InputError: the posterior is asked for (every method but ``VITERBI``), and the grammar's unary closure does not
-            converge.
+        InputError: a posterior is asked for (every method but ``VITERBI``), and the grammar's unary closure does not
+            converge; or a threshold is outside (0, 1).
     """
 
-    def __init__(self, pcfg: PCFG, method: ParseMethod = ParseMethod.VITERBI) -> None:
+    def __init__(
+        self,
+        pcfg: PCFG,
+        method: ParseMethod = ParseMethod.VITERBI,
+        *,
+        exact: bool = False,
+        thresholds: Sequence[float] = THRESHOLDS,
+    ) -> None:
         self.pcfg, self.method = pcfg, method
         if method is not ParseMethod.VITERBI:
             tables(pcfg.exact)  # fails here, not at every sentence
+        levels = () if exact else parsing_levels(pcfg)
+        self._pruning = CoarseToFine(levels, thresholds) if levels else None
+
+    @property
+    def prunes(self) -> bool:
+        """Whether sentences are parsed coarse to fine."""
+        return self._pruning is not None
 
     def parse(self, sentence: Sequence[str]) -> Parse:
         """The best tree of a sentence.
@@ -51,13 +89,64 @@ class Parser:
         Raises:
             InputError: the grammar cannot make the sentence; as `TooLongError`, its chart does not fit into memory.
         """
-        known = read_words(self.pcfg, sentence)
+        (found,) = self.parse_all([sentence])
+        if isinstance(found, InputError):
+            raise found
+        return found
+
+    def parse_all(self, sentences: Sequence[Sequence[str]]) -> list[Parse | InputError]:
+        """The best trees of sentences, in their order; what `parse` raises in place of a tree.
+
+        Sentences of similar length share the first pass, so this is faster than `parse`; the trees are the same.
+        """
+        found: list[Parse | InputError] = [InputError("a sentence without tokens has no tree")] * len(sentences)
+        known = [read_words(self.pcfg, sentence) for sentence in sentences]
+        for number, expected in self._first_pass(known):
+            try:
+                tree, score, search = self._search(known[number], expected)
+            except InputError as error:
+                found[number] = error
+            else:
+                found[number] = Parse(put_words(tree, sentences[number]), score, search)
+        return found
+
+    def _first_pass(self, sentences: list[list[str]]) -> Iterator[tuple[int, FloatArray | None]]:
+        """Numbers of the sentences that have words, with what the first pass of pruning finds, if there is one."""
+        short, long = [], []
+        for number, words in enumerate(sentences):
+            if words:
+                fits = self._pruning is not None and self._pruning.fits(len(words))
+                (short if fits else long).append(number)
+        for number in long:
+            yield number, None
+        if self._pruning is not None:
+            for place, expected in self._pruning.expected([sentences[number] for number in short]):
+                yield short[place], expected
+
+    def _search(self, words: list[str], expected: FloatArray | None) -> tuple[Tree, float, Search]:
+        """The best tree in what is left at the thresholds, at lower ones, or in all of the chart."""
+        if self._pruning is not None and expected is not None:
+            for search, looser in ((Search.PRUNED, 1.0), (Search.LOOSER, LOOSER)):
+                try:
+                    return *self._best(words, self._pruning.allowed(words, expected, looser)), search
+                except NothingLeftError:
+                    continue
+        return *self._best(words, None), Search.EXACT
+
+    def _best(self, words: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
+        """The best tree with what is allowed, (spans, S), or with everything.
+
+        Raises:
+            InputError: there is none; as `NothingLeftError`, with what is allowed.
+        """
         if self.method is ParseMethod.VITERBI:
-            derivation, score = self.pcfg.viterbi(known)
-            tree = surface(derivation, self.pcfg)
-        else:
-            best: Callable[[Posterior], tuple[Tree, float]]
-            best = max_rule_tree if self.method is ParseMethod.MAX_RULE else max_span_tree
-            binarised, score = best(posterior(self.pcfg, known))
-            tree = splice(binarised)
-        return Parse(put_words(tree, sentence), score)
+            exact = self.pcfg.exact
+            if allowed is None:
+                derivation, score = exact.viterbi(words)
+            else:
+                derivation, score = viterbi_tree(exact, exact.best_chains, words, allowed)
+            return surface(derivation, self.pcfg), score
+        best: Callable[[Posterior], tuple[Tree, float]]
+        best = max_rule_tree if self.method is ParseMethod.MAX_RULE else max_span_tree
+        binarised, score = best(posterior(self.pcfg, words, allowed))
+        return splice(binarised), score

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from truesource.grammar.estimate.split_merge.parameters import SplitTree
 from truesource.grammar.inference.expected import expected_counts
 from truesource.grammar.pcfg import PCFG
+from truesource.grammar.support.arrays import IntArray
 from truesource.grammar.support.errors import InputError
+
+
+class Projection(NamedTuple):
+    """A split grammar at a coarser level."""
+
+    pcfg: PCFG
+    symbol_of: IntArray  #: (S,) symbol of each symbol of the split grammar; -1 of those that no derivation uses
 
 
 def n_levels(pcfg: PCFG) -> int:
@@ -41,6 +49,11 @@ def project(pcfg: PCFG, level: int) -> PCFG:
     Raises:
         InputError: the grammar has no split trees or no such level, or its expected counts are infinite.
     """
+    return projection(pcfg, level).pcfg
+
+
+def projection(pcfg: PCFG, level: int) -> Projection:
+    """`project`, with the coarse symbol of each symbol. Arguments and errors are the same."""
     trees = _split_trees(pcfg)
     deepest = n_levels(pcfg) - 1
     if isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= deepest:
@@ -53,9 +66,10 @@ def project(pcfg: PCFG, level: int) -> PCFG:
         used = np.flatnonzero(counts.symbols[rules[:, 0]] > 0.0)
         coarse = symbol_of[rules[used]] if kind != "lexical" else rules[used].astype(np.int64)
         coarse[:, 0] = symbol_of[rules[used, 0]]
-        distinct, place = np.unique(coarse, axis=0, return_inverse=True)
-        weight = np.zeros(len(distinct))
-        np.add.at(weight, place.ravel(), getattr(counts, kind)[used])
+        sizes = tuple(coarse.max(axis=0, initial=0) + 1)
+        keys, place = np.unique(np.ravel_multi_index(tuple(coarse.T), sizes), return_inverse=True)
+        distinct = np.stack(np.unravel_index(keys, sizes), axis=1)
+        weight = np.bincount(place, weights=getattr(counts, kind)[used], minlength=len(distinct))
         positive = weight > 0.0
         arrays[kind], arrays[f"{kind}_logp"] = distinct[positive].astype(np.int32), weight[positive]
         np.add.at(totals, arrays[kind][:, 0], arrays[f"{kind}_logp"])
@@ -63,9 +77,10 @@ def project(pcfg: PCFG, level: int) -> PCFG:
         share = arrays[f"{kind}_logp"] / totals[arrays[kind][:, 0]]
         arrays[f"{kind}_logp"] = np.log(np.minimum(share, 1.0))
     meta = {**pcfg.meta, "split_trees": {name: _cut(tree, level) for name, tree in trees.items()}, "level": level}
-    return replace(
+    coarse_pcfg = replace(
         pcfg, symbols=tuple(names), labels=tuple(labels), start=int(symbol_of[pcfg.start]), meta=meta, **arrays
     )
+    return Projection(coarse_pcfg, symbol_of)
 
 
 def _split_trees(pcfg: PCFG) -> dict[str, SplitTree]:

@@ -57,10 +57,11 @@ def _products(i, j, chart: InsideChart, pairs: PairRules, acc, touched, lost):
 
 
 @kernel
-def inside(words, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
+def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
     """Inside weights of one sentence, ``words`` (n,), -1 for an unknown word.
 
-    ``closure`` are the columns of the unary closure: entry e of row b is ``U[column[e], b]``.
+    ``allowed`` (spans, S) says which states may cover which span; without entries, (0, 0), all may. ``closure`` are the
+    columns of the unary closure: entry e of row b is ``U[column[e], b]``.
 
     Returns:
         The chart; and whether any weight was too small beside others to be kept.
@@ -80,29 +81,36 @@ def inside(words, closure: SparseRows, pairs: PairRules, lexicon: LexicalRules):
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
     lost = np.zeros(1, dtype=np.bool_)
+    every = np.ones(n_states, dtype=np.bool_)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
+            may = every if allowed.size == 0 else allowed[span]
+            if not may.any():
+                continue
             top = np.int64(0)
             if i == j - 1:
                 word = words[i]
                 if word >= 0:
                     for r in range(lex_start[word], lex_start[word + 1]):
-                        bare[span, lex_parent[r]] = lex_prob[r]
+                        if may[lex_parent[r]]:
+                            bare[span, lex_parent[r]] = lex_prob[r]
             else:
                 n_touched, top = _products(i, j, chart, pairs, acc, touched, lost)
                 for x in range(n_touched):
                     p = touched[x]
                     for r in range(rule_start[p], rule_start[p + 1]):
-                        weight = prob[r] * acc[p]
-                        lost[0] |= weight == 0.0
-                        bare[span, parent[r]] += weight
+                        if may[parent[r]]:
+                            weight = prob[r] * acc[p]
+                            lost[0] |= weight == 0.0
+                            bare[span, parent[r]] += weight
                     acc[p] = 0.0
             for b in range(n_states):
                 weight = bare[span, b]
                 if weight > 0.0:
                     for e in range(closure_start[b], closure_start[b + 1]):
-                        full[span, closure_column[e]] += closure_value[e] * weight
+                        if may[closure_column[e]]:
+                            full[span, closure_column[e]] += closure_value[e] * weight
             largest = full[span].max()
             if largest == 0.0:
                 continue
@@ -140,6 +148,7 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
     closed = np.zeros((n_spans, n_states))
     above = np.zeros((n_spans, n_states))
     demand = np.zeros(pair_right.size)
+    asked = np.full(pair_right.size, -1, dtype=np.int64)  # the span that the demand is of
     above[n_spans - n, start] = 1.0 / inside[n_spans - n, start]
     for length in range(n, 0, -1):
         for i in range(n - length + 1):
@@ -155,11 +164,6 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
                 alive = alive or total > 0.0
             if length == 1 or not alive:
                 continue
-            for p in range(pair_right.size):
-                total = 0.0
-                for r in range(rule_start[p], rule_start[p + 1]):
-                    total += prob[r] * closed[span, parent[r]]
-                demand[p] = total
             for k in range(i + 1, j):
                 left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
                 if count[left] == 0 or count[right] == 0:
@@ -175,6 +179,11 @@ def outside(chart: InsideChart, n, start, closure: SparseRows, pairs: PairRules)
                     for p in range(by_left[b], by_left[b + 1]):
                         c = pair_right[p]
                         value = inside[right, c]
+                        if value > 0.0 and asked[p] != span:
+                            asked[p] = span
+                            demand[p] = 0.0
+                            for r in range(rule_start[p], rule_start[p + 1]):
+                                demand[p] += prob[r] * closed[span, parent[r]]
                         if value > 0.0 and demand[p] > 0.0:
                             # the factor comes last: demand times factor alone may overflow
                             total += demand[p] * value * factor
@@ -279,8 +288,8 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
         for x in range(count[span]):
             total += closed[span, listed[span, x]] * bare[span, listed[span, x]]
         kept[span] = total > 0.0 and total >= smallest
-    n_groups = group_coarse.size
-    demand = np.zeros(n_groups)
+    demand = np.zeros(group_coarse.size)
+    asked = np.full(group_coarse.size, -1, dtype=np.int64)  # the span that the demand is of
     acc = np.zeros(coarse_parent.size)
     touched = np.zeros(coarse_parent.size, dtype=np.int32)
     n_chains = chain_parent.size
@@ -302,11 +311,6 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
                     if value[at] > 0.0:
                         value[at] = min(math.log(value[at]), 0.0)
             else:
-                for g in range(n_groups):
-                    total = 0.0
-                    for m in range(member_start[g], member_start[g + 1]):
-                        total += member_prob[m] * closed[span, member_parent[m]]
-                    demand[g] = total
                 for k in range(i + 1, j):
                     left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
                     if not (kept[left] and kept[right]):
@@ -324,6 +328,11 @@ def max_rule(chart: InsideChart, closed, n, smallest, state_label, n_labels, pai
                             if product > 0.0:
                                 product *= weight
                                 for g in range(group_start[p], group_start[p + 1]):
+                                    if asked[g] != span:
+                                        asked[g] = span
+                                        demand[g] = 0.0
+                                        for m in range(member_start[g], member_start[g + 1]):
+                                            demand[g] += member_prob[m] * closed[span, member_parent[m]]
                                     amount = demand[g] * product * factor
                                     if amount > 0.0:
                                         c = group_coarse[g]

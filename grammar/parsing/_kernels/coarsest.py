@@ -1,0 +1,216 @@
+"""Kernels: the first pass of coarse-to-fine parsing, over all spans of a batch; and what it leaves to the next pass.
+
+The grammar of this pass is small and nearly every symbol can cover nearly every span, so a batch of sentences goes
+through it side by side: `WIDTH` of them, one to a lane, each with as many words as it has. Lanes never mix, so what is
+found for a sentence does not depend on the others. Span ``(i, j)`` has number ``j (j-1) / 2 + i`` and, in each lane, a
+power of two of its own, as in `truesource.grammar.inference._kernels.posterior`. Charts are flat: entry ``(span S + a)
+WIDTH + w`` is of symbol a in lane w.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.rules import LaneChart, LexicalRules, SpanPairs, SparseRows
+from truesource.grammar.parsing._kernels.lanes import WIDTH, add_products, add_scaled
+
+NOTHING = -(2**40)  #: shift of a span without weight
+LOWEST = -100  #: powers of two below are zero
+SMALLEST = 1e-18  #: entries smaller than this share of the largest of their span are zero: their inverses are finite
+
+
+@kernel
+def _factor(shift, left, right, whole, factor):
+    """``2^(shift of left + shift of right - whole)``, lane by lane; False where all are zero."""
+    some = False
+    for w in range(WIDTH):
+        power = shift[left, w] + shift[right, w] - whole[w]
+        factor[w] = math.ldexp(1.0, min(power, -LOWEST)) if power > LOWEST else 0.0
+        some |= power > LOWEST
+    return some
+
+
+@kernel
+def _products(i, j, chart: LaneChart, pairs: SpanPairs, top, acc, lefts, factor):
+    """Sum all splits of span (i, j) per child pair into ``acc``; ``top`` becomes the power of two of its lanes."""
+    full, shift, listed, count = chart
+    size = listed.shape[1] * WIDTH
+    top[:] = 2 * NOTHING
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        for w in range(WIDTH):
+            top[w] = max(top[w], shift[left, w] + shift[right, w])
+    if top.max() < NOTHING // 2:
+        return False
+    acc[:] = 0.0
+    for k in range(i + 1, j):
+        left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+        if not _factor(shift, left, right, top, factor):
+            continue
+        until = pairs.until if j - k > 1 else pairs.end
+        for x in range(count[left]):
+            b = listed[left, x]
+            if pairs.start[b] == until[b]:
+                continue
+            lefts[:] = 0.0
+            add_products(lefts, 0, factor, 0, full, left * size + b * WIDTH)
+            for p in range(pairs.start[b], until[b]):
+                add_products(acc, p * WIDTH, lefts, 0, full, right * size + pairs.right[p] * WIDTH)
+    return True
+
+
+@kernel
+def inside(words, closure: SparseRows, pairs: SpanPairs, lexicon: LexicalRules):
+    """Inside weights of a batch, ``words`` (n, WIDTH), -1 for an unknown word and after the last one of a sentence.
+
+    ``closure`` are the columns of the unary closure. The chart has the type of its values.
+    """
+    n, n_states, dtype = words.shape[0], pairs.start.size, closure.value.dtype
+    n_spans = n * (n + 1) // 2
+    full = np.zeros(n_spans * n_states * WIDTH, dtype)
+    shift = np.full((n_spans, WIDTH), NOTHING)
+    listed = np.zeros((n_spans, n_states), dtype=np.int32)
+    count = np.zeros(n_spans, dtype=np.int32)
+    chart = LaneChart(full, shift, listed, count)
+    bare, closed = np.zeros(n_states * WIDTH, dtype), np.zeros(n_states * WIDTH, dtype)
+    acc, lefts, factor = np.zeros(pairs.right.size * WIDTH, dtype), np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype)
+    top = np.zeros(WIDTH, dtype=np.int64)
+    for j in range(1, n + 1):
+        for i in range(j - 1, -1, -1):
+            span = j * (j - 1) // 2 + i
+            bare[:] = 0.0
+            if i == j - 1:
+                top[:] = 0
+                for w in range(WIDTH):
+                    if words[i, w] >= 0:
+                        for r in range(lexicon.start[words[i, w]], lexicon.start[words[i, w] + 1]):
+                            bare[lexicon.parent[r] * WIDTH + w] = lexicon.prob[r]
+            elif _products(i, j, chart, pairs, top, acc, lefts, factor):
+                for r in range(pairs.parent.size):
+                    add_scaled(bare, pairs.parent[r] * WIDTH, pairs.prob[r], acc, pairs.pair[r] * WIDTH)
+            else:
+                continue
+            _close(bare, closure, closed)
+            _store(span, closed, top, chart)
+    return chart
+
+
+@kernel
+def _close(bare, closure: SparseRows, closed):
+    """``closed = U bare`` over one span, U by columns."""
+    closed[:] = 0.0
+    for b in range(bare.size // WIDTH):
+        most = bare[b * WIDTH]
+        for w in range(1, WIDTH):
+            most = max(most, bare[b * WIDTH + w])
+        if most > 0.0:
+            for e in range(closure.start[b], closure.start[b + 1]):
+                add_scaled(closed, closure.column[e] * WIDTH, closure.value[e], bare, b * WIDTH)
+
+
+@kernel
+def _store(span, closed, top, chart: LaneChart):
+    """Put a span into the chart, the largest entry of each lane brought to [0.5, 1)."""
+    full, shift, listed, count = chart
+    n_states = listed.shape[1]
+    scale = np.zeros(WIDTH, closed.dtype)
+    for a in range(n_states):
+        for w in range(WIDTH):
+            scale[w] = max(scale[w], closed[a * WIDTH + w])
+    for w in range(WIDTH):
+        if scale[w] > 1e-30:
+            power = math.frexp(scale[w])[1]
+            shift[span, w] = top[w] + power
+            scale[w] = math.ldexp(1.0, -power)
+        else:
+            scale[w] = 0.0
+    for a in range(n_states):
+        some = False
+        for w in range(WIDTH):
+            value = closed[a * WIDTH + w] * scale[w]
+            if value >= SMALLEST:
+                full[(span * n_states + a) * WIDTH + w] = value
+                some = True
+        if some:
+            listed[span, count[span]] = a
+            count[span] += 1
+
+
+@kernel
+def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pairs: SpanPairs):
+    """Expected number of nodes of each symbol over each span, (spans, S, WIDTH).
+
+    ``sizes`` (WIDTH,) are the words of each sentence, 0 of an empty lane; ``closure`` as in `inside`. Below a span
+    whose expected numbers are all under a thousandth of ``threshold`` nothing is followed.
+    """
+    full, shift, listed, count = chart
+    n_spans, n_states = listed.shape
+    size, dtype = n_states * WIDTH, full.dtype
+    n = sizes.max()
+    expected, above = np.zeros_like(full), np.zeros_like(full)
+    closed = np.zeros(size, dtype)
+    factor, lefts, owed = np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype)
+    demand = np.zeros(pairs.right.size * WIDTH, dtype)
+    for w in range(WIDTH):
+        if sizes[w] > 0:
+            root = ((sizes[w] * (sizes[w] - 1) // 2) * n_states + start) * WIDTH + w
+            if full[root] > 0.0:
+                above[root] = 1.0 / full[root]
+    for length in range(n, 0, -1):
+        for i in range(n - length + 1):
+            j = i + length
+            span = j * (j - 1) // 2 + i
+            closed[:] = 0.0
+            most = 0.0
+            for x in range(count[span]):
+                b = listed[span, x]
+                for e in range(closure.start[b], closure.start[b + 1]):
+                    add_scaled(closed, b * WIDTH, closure.value[e], above, span * size + closure.column[e] * WIDTH)
+                for w in range(WIDTH):
+                    value = closed[b * WIDTH + w] * full[span * size + b * WIDTH + w]
+                    expected[span * size + b * WIDTH + w] = value
+                    most = max(most, value)
+            if length == 1 or most < 1e-3 * threshold:
+                continue
+            demand[:] = 0.0
+            for r in range(pairs.parent.size):
+                add_scaled(demand, pairs.pair[r] * WIDTH, pairs.prob[r], closed, pairs.parent[r] * WIDTH)
+            for k in range(i + 1, j):
+                left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
+                if not _factor(shift, left, right, shift[span], factor):
+                    continue
+                until = pairs.until if j - k > 1 else pairs.end
+                for x in range(count[left]):
+                    b = listed[left, x]
+                    if pairs.start[b] == until[b]:
+                        continue
+                    lefts[:] = 0.0
+                    add_products(lefts, 0, factor, 0, full, left * size + b * WIDTH)
+                    owed[:] = 0.0
+                    for p in range(pairs.start[b], until[b]):
+                        at = right * size + pairs.right[p] * WIDTH
+                        add_products(owed, 0, demand, p * WIDTH, full, at)
+                        add_products(above, at, demand, p * WIDTH, lefts, 0)
+                    add_products(above, left * size + b * WIDTH, owed, 0, factor, 0)
+    return expected.reshape((n_spans, n_states, WIDTH))
+
+
+@kernel
+def survivors(expected, n_spans, threshold, parent_of):
+    """States of the next level that its pass may use, (spans, S'): those whose parent is expected often enough.
+
+    ``expected`` (spans or more, S) is of one sentence; ``parent_of`` (S',) are their parents, -1 for states that no
+    derivation uses.
+    """
+    allowed = np.zeros((n_spans, parent_of.size), dtype=np.bool_)
+    for span in range(n_spans):
+        some = False
+        for a in range(expected.shape[1]):
+            some |= expected[span, a] >= threshold
+        if some:
+            for a in range(parent_of.size):
+                allowed[span, a] = parent_of[a] >= 0 and expected[span, parent_of[a]] >= threshold
+    return allowed
