@@ -112,7 +112,8 @@ class Parser:
 
     def _first_pass(self, sentences: list[list[str]]) -> Iterator[tuple[int, FloatArray | None]]:
         """Numbers of the sentences that have words, with what the first pass of pruning finds, if there is one."""
-        short, long = [], []
+        short: list[int] = []
+        long: list[int] = []
         for number, words in enumerate(sentences):
             if words:
                 fits = self._pruning is not None and self._pruning.fits(len(words))

@@ -1,7 +1,7 @@
 """Coarse-to-fine pruning: which symbols may cover which spans of a sentence, found level by level.
 
-Petrov & Klein (2007), "Improved inference for unlexicalized parsing", section 3: a symbol may cover a span if the symbol
-that it is a branch of, at the level before, is expected there often enough.
+Petrov & Klein (2007), "Improved inference for unlexicalized parsing", section 3: a symbol may cover a span if the
+symbol that it is a branch of, at the level before, is expected there often enough.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from truesource.grammar._kernels.rules import LexicalRules, SpanPairs, SparseRows
-from truesource.grammar.inference.batch import memory, require_memory
+from truesource.grammar.inference.batch import TooLongError, require_memory
 from truesource.grammar.inference.posterior import posterior, tables
 from truesource.grammar.parsing._kernels.lanes import WIDTH
 from truesource.grammar.parsing.levels import Level
@@ -70,8 +70,11 @@ class CoarseToFine:
 
     def fits(self, n: int) -> bool:
         """Whether the first pass over a sentence of n words fits the memory of this machine."""
-        there = memory()
-        return there is None or self._bytes(n) <= there
+        try:
+            require_memory(n, self._bytes(n))
+        except TooLongError:
+            return False
+        return True
 
     def _bytes(self, n: int) -> int:
         """Of the first pass over sentences of n words side by side: three float32, and an int32 for all lanes."""
@@ -98,14 +101,15 @@ class CoarseToFine:
         """
         from truesource.grammar.parsing._kernels import coarsest as kernels
 
+        allowed: BoolArray = np.zeros((0, 0), dtype=np.bool_)
         n_spans = len(sentence) * (len(sentence) + 1) // 2
         last = len(self._levels) - 1
         for number, level in enumerate(self._levels[1:], start=1):
             threshold = self._thresholds[number - 1] * looser
-            allowed: BoolArray = kernels.survivors(expected, n_spans, threshold, level.parent_of)
+            allowed = kernels.survivors(expected, n_spans, threshold, level.parent_of)
             if number < last:
                 found = posterior(level.pcfg, sentence, allowed)
-                expected = found.closed * found.chart.inside
+                expected = np.asarray(found.closed * found.chart.inside)
         return allowed
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_grammars import small_pcfgs
+from random_grammars import as_split, small_pcfgs
 
 from truesource.generator.sampler import sample_treebank
 from truesource.grammar.estimate import SplitMerge, relative_frequency, split_merge
@@ -45,21 +45,6 @@ def probabilities(pcfg: PCFG) -> dict[Rule, float]:
     for (a, w), p in zip(pcfg.lexical.tolist(), pcfg.lexical_logp.tolist(), strict=True):
         found[pcfg.symbols[a], repr(pcfg.terminals[w])] = math.exp(p)
     return found
-
-
-def as_split(pcfg: PCFG, n_start: int) -> PCFG:
-    """A random grammar, its symbols but the start dealt out as substates of two labels."""
-    others = [name for name in pcfg.symbols if name != "S"]
-    names = {"S": "S"}
-    trees: dict[str, Any] = {"S": 0}
-    for label, members in (("X", others[: n_start % 4]), ("-Y-", others[n_start % 4 :])):
-        names |= {name: f"{label}-{k}" for k, name in enumerate(members)}
-        shapes: list[Any] = [None, 0, [0, 1], [[0, 1], 2], [[0, [1, 2]], 3]]
-        if members:
-            trees[label] = shapes[len(members)]
-    symbols = tuple(names[name] for name in pcfg.symbols)
-    labels = tuple(name.rpartition("-")[0] or name for name in symbols)
-    return replace(pcfg, symbols=symbols, labels=labels).with_meta(split_trees=trees)
 
 
 def under(tree: Any, path: tuple[int, ...] = ()) -> dict[int, tuple[int, ...]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from hypothesis import strategies as st
 from reference_inference import all_strings, rules_of, spectral_radius
@@ -136,3 +138,18 @@ def length_ranges(most: int = 6) -> st.SearchStrategy[LengthRange]:
     """Any range within 1..most."""
     ends = st.tuples(st.integers(1, most), st.integers(1, most))
     return ends.map(lambda pair: LengthRange(min(pair), max(pair)))
+
+
+def as_split(pcfg: PCFG, n_start: int) -> PCFG:
+    """A random grammar, its symbols but the start dealt out as substates of two labels."""
+    others = [name for name in pcfg.symbols if name != "S"]
+    names = {"S": "S"}
+    trees: dict[str, Any] = {"S": 0}
+    for label, members in (("X", others[: n_start % 4]), ("-Y-", others[n_start % 4 :])):
+        names |= {name: f"{label}-{k}" for k, name in enumerate(members)}
+        shapes: list[Any] = [None, 0, [0, 1], [[0, 1], 2], [[0, [1, 2]], 3]]
+        if members:
+            trees[label] = shapes[len(members)]
+    symbols = tuple(names[name] for name in pcfg.symbols)
+    labels = tuple(name.rpartition("-")[0] or name for name in symbols)
+    return replace(pcfg, symbols=symbols, labels=labels).with_meta(split_trees=trees)
