@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from truesource.grammar.inference.batch import NothingLeftError
 from truesource.grammar.inference.max_rule import max_rule_tree, max_span_tree
 from truesource.grammar.inference.posterior import posterior, tables
 from truesource.grammar.inference.viterbi import viterbi_tree
+from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
 from truesource.grammar.parsing.levels import parsing_levels
 from truesource.grammar.parsing.method import ParseMethod
 from truesource.grammar.parsing.pruning import THRESHOLDS, CoarseToFine
+from truesource.grammar.parsing.samples import ScoredTree, posterior_samples, scored_trees
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.surface import surface
 from truesource.grammar.tree import Tree
@@ -21,10 +23,13 @@ from truesource.grammar.treebank.binarise import splice
 from truesource.grammar.unknown import put_words, read_words
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from truesource.grammar.inference.posterior import Posterior
     from truesource.grammar.pcfg import PCFG
     from truesource.grammar.support.arrays import BoolArray, FloatArray
 
+Found = TypeVar("Found")
 LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
 
 
@@ -103,12 +108,42 @@ class Parser:
         known = [read_words(self.pcfg, sentence) for sentence in sentences]
         for number, expected in self._first_pass(known):
             try:
-                tree, score, search = self._search(known[number], expected)
+                (tree, score), search = self._search(known[number], expected, self._best)
             except InputError as error:
                 found[number] = error
             else:
                 found[number] = Parse(put_words(tree, sentences[number]), score, search)
         return found
+
+    def best(self, sentence: Sequence[str], k: int) -> list[ScoredTree]:
+        """The k best trees of a sentence, best first, all different; fewer if there are no more.
+
+        The most probable derivations (``VITERBI``) are looked for in the whole chart, the greatest products of rule
+        posteriors (``MAX_RULE``) in what pruning leaves, where `parse` looks.
+
+        Raises:
+            InputError: as `parse`; k is below 1; or the method is ``MAX_SPAN``, which has no k-best trees.
+        """
+        words = read_words(self.pcfg, sentence)
+        if self.method is ParseMethod.MAX_SPAN:
+            raise InputError("the method max-span has no k-best trees; choose max-rule or viterbi")
+        if self.method is ParseMethod.VITERBI:
+            trees = k_best_viterbi(self.pcfg, words, k)
+        else:
+            expected = next((found for _, found in self._first_pass([words])), None)
+            trees, _ = self._search(
+                words, expected, lambda known, allowed: k_best_max_rule(posterior(self.pcfg, known, allowed), k)
+            )
+        return scored_trees(self.pcfg, trees, sentence)
+
+    def samples(self, sentence: Sequence[str], k: int, rng: np.random.Generator) -> list[ScoredTree]:
+        """Trees drawn from the exact posterior of a sentence, each with its log probability; nothing is pruned.
+
+        Raises:
+            InputError: as `parse`; or k is below 1.
+        """
+        words = read_words(self.pcfg, sentence)
+        return scored_trees(self.pcfg, posterior_samples(posterior(self.pcfg, words), k, rng), sentence)
 
     def _first_pass(self, sentences: list[list[str]]) -> Iterator[tuple[int, FloatArray | None]]:
         """Numbers of the sentences that have words, with what the first pass of pruning finds, if there is one."""
@@ -124,15 +159,17 @@ class Parser:
             for place, expected in self._pruning.expected([sentences[number] for number in short]):
                 yield short[place], expected
 
-    def _search(self, words: list[str], expected: FloatArray | None) -> tuple[Tree, float, Search]:
-        """The best tree in what is left at the thresholds, at lower ones, or in all of the chart."""
+    def _search(
+        self, words: list[str], expected: FloatArray | None, find: Callable[[list[str], BoolArray | None], Found]
+    ) -> tuple[Found, Search]:
+        """What is found in what is left at the thresholds, at lower ones, or in all of the chart."""
         if self._pruning is not None and expected is not None:
             for search, looser in ((Search.PRUNED, 1.0), (Search.LOOSER, LOOSER)):
                 try:
-                    return *self._best(words, self._pruning.allowed(words, expected, looser)), search
+                    return find(words, self._pruning.allowed(words, expected, looser)), search
                 except NothingLeftError:
                     continue
-        return *self._best(words, None), Search.EXACT
+        return find(words, None), Search.EXACT
 
     def _best(self, words: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
         """The best tree with what is allowed, (spans, S), or with everything.

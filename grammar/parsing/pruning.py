@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from truesource.grammar._kernels.lanes import WIDTH
 from truesource.grammar._kernels.rules import LexicalRules, SpanPairs, SparseRows
 from truesource.grammar.inference.batch import TooLongError, require_memory
 from truesource.grammar.inference.posterior import posterior, tables
-from truesource.grammar.parsing._kernels.lanes import WIDTH
 from truesource.grammar.parsing.levels import Level
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import BoolArray, FloatArray, Int32Array
@@ -119,7 +119,7 @@ def _single(pcfg: PCFG) -> tuple[SparseRows, SpanPairs, LexicalRules]:
     pairs, n_states = exact.pairs, len(pcfg.symbols)
     binary = np.zeros(n_states, dtype=np.bool_)
     binary[pcfg.binary[:, 0]] = True
-    long = (exact.unary_closure[:, binary] > 0.0).any(axis=1)  # can cover more than one word
+    long = np.asarray((exact.unary_closure[:, binary] > 0.0).any(axis=1))  # can cover more than one word
     order = np.lexsort((pairs.right, ~long[pairs.right], pairs.left))
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)

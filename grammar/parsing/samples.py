@@ -22,14 +22,13 @@ def posterior_samples(found: Posterior, k: int, rng: np.random.Generator) -> lis
     """Trees drawn from the posterior, independently: the same tree may come again.
 
     Args:
-        found: the posterior. If it is pruned, trees are drawn from the derivations that were kept.
+        found: the posterior, of the whole chart: chains of a pruned one may pass through what was left out.
         k: how many trees.
         rng: decides them.
 
     Returns:
         Trees with treebank labels, not binarised, and ln P(tree | sentence), nats: the sum over all derivations that
-        show the tree, over the probability of the sentence. A pruned posterior knows that probability from below only,
-        and so these from above.
+        show the tree, over the probability of the sentence.
 
     Raises:
         InputError: k is below 1, or the label of the start symbol begins with ``@``.

@@ -1,10 +1,11 @@
 """Kernels: the first pass of coarse-to-fine parsing, over all spans of a batch; and what it leaves to the next pass.
 
 The grammar of this pass is small and nearly every symbol can cover nearly every span, so a batch of sentences goes
-through it side by side: `WIDTH` of them, one to a lane, each with as many words as it has. Lanes never mix, so what is
-found for a sentence does not depend on the others. Span ``(i, j)`` has number ``j (j-1) / 2 + i`` and, in each lane, a
-power of two of its own, as in `truesource.grammar.inference._kernels.posterior`. Charts are flat: entry ``(span S + a)
-WIDTH + w`` is of symbol a in lane w.
+through it side by side: `truesource.grammar._kernels.lanes.WIDTH` of them, one to a lane, each with as many words as it
+has. Lanes never mix, so what is found for a sentence does not depend on the others. Span ``(i, j)`` has number
+``j (j-1) / 2 + i`` and, in each lane, a power of two of its own, as in
+`truesource.grammar.inference._kernels.posterior`. Charts are flat: entry ``(span S + a) lanes + w`` is of symbol a in
+lane w.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import math
 import numpy as np
 
 from truesource.grammar._kernels.kernel import kernel
+from truesource.grammar._kernels.lanes import add_products, add_scaled, width
 from truesource.grammar._kernels.rules import LaneChart, LexicalRules, SpanPairs, SparseRows
-from truesource.grammar.parsing._kernels.lanes import WIDTH, add_products, add_scaled
 
 NOTHING = -(2**40)  #: shift of a span without weight
 LOWEST = -100  #: powers of two below are zero
@@ -26,7 +27,7 @@ SMALLEST = 1e-18  #: entries smaller than this share of the largest of their spa
 def _factor(shift, left, right, whole, factor):
     """``2^(shift of left + shift of right - whole)``, lane by lane; False where all are zero."""
     some = False
-    for w in range(WIDTH):
+    for w in range(width()):
         power = shift[left, w] + shift[right, w] - whole[w]
         factor[w] = math.ldexp(1.0, min(power, -LOWEST)) if power > LOWEST else 0.0
         some |= power > LOWEST
@@ -36,12 +37,13 @@ def _factor(shift, left, right, whole, factor):
 @kernel
 def _products(i, j, chart: LaneChart, pairs: SpanPairs, top, acc, lefts, factor):
     """Sum all splits of span (i, j) per child pair into ``acc``; ``top`` becomes the power of two of its lanes."""
+    lanes = width()
     full, shift, listed, count = chart
-    size = listed.shape[1] * WIDTH
+    size = listed.shape[1] * lanes
     top[:] = 2 * NOTHING
     for k in range(i + 1, j):
         left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
-        for w in range(WIDTH):
+        for w in range(lanes):
             top[w] = max(top[w], shift[left, w] + shift[right, w])
     if top.max() < NOTHING // 2:
         return False
@@ -56,41 +58,41 @@ def _products(i, j, chart: LaneChart, pairs: SpanPairs, top, acc, lefts, factor)
             if pairs.start[b] == until[b]:
                 continue
             lefts[:] = 0.0
-            add_products(lefts, 0, factor, 0, full, left * size + b * WIDTH)
+            add_products(lefts, 0, factor, 0, full, left * size + b * lanes)
             for p in range(pairs.start[b], until[b]):
-                add_products(acc, p * WIDTH, lefts, 0, full, right * size + pairs.right[p] * WIDTH)
+                add_products(acc, p * lanes, lefts, 0, full, right * size + pairs.right[p] * lanes)
     return True
 
 
 @kernel
 def inside(words, closure: SparseRows, pairs: SpanPairs, lexicon: LexicalRules):
-    """Inside weights of a batch, ``words`` (n, WIDTH), -1 for an unknown word and after the last one of a sentence.
+    """Inside weights of a batch, ``words`` (n, lanes), -1 for an unknown word and after the last one of a sentence.
 
     ``closure`` are the columns of the unary closure. The chart has the type of its values.
     """
-    n, n_states, dtype = words.shape[0], pairs.start.size, closure.value.dtype
+    lanes, n, n_states, dtype = width(), words.shape[0], pairs.start.size, closure.value.dtype
     n_spans = n * (n + 1) // 2
-    full = np.zeros(n_spans * n_states * WIDTH, dtype)
-    shift = np.full((n_spans, WIDTH), NOTHING)
+    full = np.zeros(n_spans * n_states * lanes, dtype)
+    shift = np.full((n_spans, lanes), NOTHING)
     listed = np.zeros((n_spans, n_states), dtype=np.int32)
     count = np.zeros(n_spans, dtype=np.int32)
     chart = LaneChart(full, shift, listed, count)
-    bare, closed = np.zeros(n_states * WIDTH, dtype), np.zeros(n_states * WIDTH, dtype)
-    acc, lefts, factor = np.zeros(pairs.right.size * WIDTH, dtype), np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype)
-    top = np.zeros(WIDTH, dtype=np.int64)
+    bare, closed = np.zeros(n_states * lanes, dtype), np.zeros(n_states * lanes, dtype)
+    acc, lefts, factor = np.zeros(pairs.right.size * lanes, dtype), np.zeros(lanes, dtype), np.zeros(lanes, dtype)
+    top = np.zeros(lanes, dtype=np.int64)
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
             bare[:] = 0.0
             if i == j - 1:
                 top[:] = 0
-                for w in range(WIDTH):
+                for w in range(lanes):
                     if words[i, w] >= 0:
                         for r in range(lexicon.start[words[i, w]], lexicon.start[words[i, w] + 1]):
-                            bare[lexicon.parent[r] * WIDTH + w] = lexicon.prob[r]
+                            bare[lexicon.parent[r] * lanes + w] = lexicon.prob[r]
             elif _products(i, j, chart, pairs, top, acc, lefts, factor):
                 for r in range(pairs.parent.size):
-                    add_scaled(bare, pairs.parent[r] * WIDTH, pairs.prob[r], acc, pairs.pair[r] * WIDTH)
+                    add_scaled(bare, pairs.parent[r] * lanes, pairs.prob[r], acc, pairs.pair[r] * lanes)
             else:
                 continue
             _close(bare, closure, closed)
@@ -101,26 +103,27 @@ def inside(words, closure: SparseRows, pairs: SpanPairs, lexicon: LexicalRules):
 @kernel
 def _close(bare, closure: SparseRows, closed):
     """``closed = U bare`` over one span, U by columns."""
+    lanes = width()
     closed[:] = 0.0
-    for b in range(bare.size // WIDTH):
-        most = bare[b * WIDTH]
-        for w in range(1, WIDTH):
-            most = max(most, bare[b * WIDTH + w])
+    for b in range(bare.size // lanes):
+        most = bare[b * lanes]
+        for w in range(1, lanes):
+            most = max(most, bare[b * lanes + w])
         if most > 0.0:
             for e in range(closure.start[b], closure.start[b + 1]):
-                add_scaled(closed, closure.column[e] * WIDTH, closure.value[e], bare, b * WIDTH)
+                add_scaled(closed, closure.column[e] * lanes, closure.value[e], bare, b * lanes)
 
 
 @kernel
 def _store(span, closed, top, chart: LaneChart):
     """Put a span into the chart, the largest entry of each lane brought to [0.5, 1)."""
     full, shift, listed, count = chart
-    n_states = listed.shape[1]
-    scale = np.zeros(WIDTH, closed.dtype)
+    lanes, n_states = width(), listed.shape[1]
+    scale = np.zeros(lanes, closed.dtype)
     for a in range(n_states):
-        for w in range(WIDTH):
-            scale[w] = max(scale[w], closed[a * WIDTH + w])
-    for w in range(WIDTH):
+        for w in range(lanes):
+            scale[w] = max(scale[w], closed[a * lanes + w])
+    for w in range(lanes):
         if scale[w] > 1e-30:
             power = math.frexp(scale[w])[1]
             shift[span, w] = top[w] + power
@@ -129,10 +132,10 @@ def _store(span, closed, top, chart: LaneChart):
             scale[w] = 0.0
     for a in range(n_states):
         some = False
-        for w in range(WIDTH):
-            value = closed[a * WIDTH + w] * scale[w]
+        for w in range(lanes):
+            value = closed[a * lanes + w] * scale[w]
             if value >= SMALLEST:
-                full[(span * n_states + a) * WIDTH + w] = value
+                full[(span * n_states + a) * lanes + w] = value
                 some = True
         if some:
             listed[span, count[span]] = a
@@ -141,22 +144,23 @@ def _store(span, closed, top, chart: LaneChart):
 
 @kernel
 def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pairs: SpanPairs):
-    """Expected number of nodes of each symbol over each span, (spans, S, WIDTH).
+    """Expected number of nodes of each symbol over each span, (spans, S, lanes).
 
-    ``sizes`` (WIDTH,) are the words of each sentence, 0 of an empty lane; ``closure`` as in `inside`. Below a span
+    ``sizes`` (lanes,) are the words of each sentence, 0 of an empty lane; ``closure`` as in `inside`. Below a span
     whose expected numbers are all under a thousandth of ``threshold`` nothing is followed.
     """
     full, shift, listed, count = chart
     n_spans, n_states = listed.shape
-    size, dtype = n_states * WIDTH, full.dtype
+    lanes, dtype = width(), full.dtype
+    size = n_states * lanes
     n = sizes.max()
     expected, above = np.zeros_like(full), np.zeros_like(full)
     closed = np.zeros(size, dtype)
-    factor, lefts, owed = np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype), np.zeros(WIDTH, dtype)
-    demand = np.zeros(pairs.right.size * WIDTH, dtype)
-    for w in range(WIDTH):
+    factor, lefts, owed = np.zeros(lanes, dtype), np.zeros(lanes, dtype), np.zeros(lanes, dtype)
+    demand = np.zeros(pairs.right.size * lanes, dtype)
+    for w in range(lanes):
         if sizes[w] > 0:
-            root = ((sizes[w] * (sizes[w] - 1) // 2) * n_states + start) * WIDTH + w
+            root = ((sizes[w] * (sizes[w] - 1) // 2) * n_states + start) * lanes + w
             if full[root] > 0.0:
                 above[root] = 1.0 / full[root]
     for length in range(n, 0, -1):
@@ -168,16 +172,16 @@ def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pa
             for x in range(count[span]):
                 b = listed[span, x]
                 for e in range(closure.start[b], closure.start[b + 1]):
-                    add_scaled(closed, b * WIDTH, closure.value[e], above, span * size + closure.column[e] * WIDTH)
-                for w in range(WIDTH):
-                    value = closed[b * WIDTH + w] * full[span * size + b * WIDTH + w]
-                    expected[span * size + b * WIDTH + w] = value
+                    add_scaled(closed, b * lanes, closure.value[e], above, span * size + closure.column[e] * lanes)
+                for w in range(lanes):
+                    value = closed[b * lanes + w] * full[span * size + b * lanes + w]
+                    expected[span * size + b * lanes + w] = value
                     most = max(most, value)
             if length == 1 or most < 1e-3 * threshold:
                 continue
             demand[:] = 0.0
             for r in range(pairs.parent.size):
-                add_scaled(demand, pairs.pair[r] * WIDTH, pairs.prob[r], closed, pairs.parent[r] * WIDTH)
+                add_scaled(demand, pairs.pair[r] * lanes, pairs.prob[r], closed, pairs.parent[r] * lanes)
             for k in range(i + 1, j):
                 left, right = k * (k - 1) // 2 + i, j * (j - 1) // 2 + k
                 if not _factor(shift, left, right, shift[span], factor):
@@ -188,14 +192,14 @@ def posterior(chart: LaneChart, sizes, start, threshold, closure: SparseRows, pa
                     if pairs.start[b] == until[b]:
                         continue
                     lefts[:] = 0.0
-                    add_products(lefts, 0, factor, 0, full, left * size + b * WIDTH)
+                    add_products(lefts, 0, factor, 0, full, left * size + b * lanes)
                     owed[:] = 0.0
                     for p in range(pairs.start[b], until[b]):
-                        at = right * size + pairs.right[p] * WIDTH
-                        add_products(owed, 0, demand, p * WIDTH, full, at)
-                        add_products(above, at, demand, p * WIDTH, lefts, 0)
-                    add_products(above, left * size + b * WIDTH, owed, 0, factor, 0)
-    return expected.reshape((n_spans, n_states, WIDTH))
+                        at = right * size + pairs.right[p] * lanes
+                        add_products(owed, 0, demand, p * lanes, full, at)
+                        add_products(above, at, demand, p * lanes, lefts, 0)
+                    add_products(above, left * size + b * lanes, owed, 0, factor, 0)
+    return expected.reshape((n_spans, n_states, lanes))
 
 
 @kernel

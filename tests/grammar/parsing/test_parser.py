@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from truesource.generator.sampler import sample_treebank
@@ -95,3 +98,29 @@ def test_what_has_no_tree_is_an_error_in_its_place(split: PCFG, exact: bool, mon
     with pytest.raises(InputError):
         Parser(split, exact=exact).parse([])
     assert Parser(split, exact=exact).parse_all([]) == []
+
+
+def test_k_best_trees_begin_with_the_best_one(split: PCFG) -> None:
+    for method in (ParseMethod.VITERBI, ParseMethod.MAX_RULE):
+        parser = Parser(split, method, thresholds=[1e-7])
+        best, found = parser.parse(AMBIGUOUS), parser.best(AMBIGUOUS, 4)
+        assert (found[0].tree, found[0].score) == (best.tree, pytest.approx(best.score, abs=1e-12))
+        assert len({str(tree.tree) for tree in found}) == 4
+        scores = [tree.score for tree in found]
+        assert scores == sorted(scores, reverse=True)
+        with pytest.raises(InputError):
+            parser.best([], 4)
+    with pytest.raises(InputError, match="max-span"):
+        Parser(split, ParseMethod.MAX_SPAN).best(AMBIGUOUS, 4)
+
+
+def test_samples_are_of_the_exact_posterior(split: PCFG) -> None:
+    parser = Parser(split, ParseMethod.MAX_RULE, thresholds=[0.3])
+    found = parser.samples(AMBIGUOUS, 500, np.random.default_rng(1))
+    log_prob = split.log_prob(AMBIGUOUS)
+    shares = {str(tree.tree): math.exp(tree.log_p - log_prob) for tree in found}
+    counts = Counter(str(tree.tree) for tree in found)
+    assert len(shares) > 1
+    for tree, share in shares.items():
+        assert abs(counts[tree] / 500 - share) < 4.0 * math.sqrt(share * (1.0 - share) / 500) + 1e-9
+    assert [tree.tree for tree in parser.samples(AMBIGUOUS, 5, np.random.default_rng(1))] == [t.tree for t in found[:5]]

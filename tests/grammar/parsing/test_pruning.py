@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_grammars import as_split, cases, small_pcfgs
 
+from truesource.grammar._kernels.lanes import WIDTH
 from truesource.grammar.inference.batch import NothingLeftError
 from truesource.grammar.inference.max_rule import max_rule_tree
 from truesource.grammar.inference.posterior import posterior
 from truesource.grammar.inference.viterbi import viterbi_tree
-from truesource.grammar.parsing._kernels.lanes import WIDTH
 from truesource.grammar.parsing.levels import Level, parsing_levels
 from truesource.grammar.parsing.pruning import CoarseToFine
 from truesource.grammar.pcfg import PCFG

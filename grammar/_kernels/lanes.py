@@ -1,7 +1,7 @@
 """Kernels: arithmetic on `WIDTH` numbers side by side, one vector operation each.
 
-Numba turns short inner loops into single operations, so these are written in the compiler's own terms. Arrays are flat,
-contiguous and of one floating-point type; positions are those of the first of the `WIDTH` entries.
+Numba unrolls a short inner loop into operations on single numbers, so these are written in the compiler's own terms.
+Arrays are flat, contiguous and of one floating-point type; positions are those of the first of the `WIDTH` entries.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from llvmlite import ir
 from numba import types
 from numba.core.cgutils import pointer_add
 from numba.extending import intrinsic
+
+from truesource.grammar._kernels.kernel import kernel
 
 WIDTH = 8  #: numbers side by side: one or two registers of the processor
 
@@ -64,3 +66,9 @@ def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(total, types.intp, total.dtype, x, types.intp), codegen
+
+
+@kernel
+def width():
+    """`WIDTH`, as kernels take it: so that their cache sees it change."""
+    return WIDTH
