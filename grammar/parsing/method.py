@@ -1,4 +1,4 @@
-"""What makes a tree the best one."""
+"""What makes a tree the best one, and where it is looked for."""
 
 from __future__ import annotations
 
@@ -11,3 +11,11 @@ class ParseMethod(StrEnum):
     VITERBI = "viterbi"  #: the most probable derivation
     MAX_RULE = "max-rule"  #: the greatest product of posterior rule probabilities
     MAX_SPAN = "max-span"  #: the greatest expected number of correct labelled spans
+
+
+class Search(StrEnum):
+    """What part of a chart a tree was looked for in."""
+
+    PRUNED = "pruned"  #: what is left at the thresholds
+    LOOSER = "looser"  #: what is left at lower thresholds, because nothing was left
+    EXACT = "exact"  #: all of it

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from truesource.grammar.inference.batch import NothingLeftError
@@ -13,7 +12,7 @@ from truesource.grammar.inference.posterior import posterior, tables
 from truesource.grammar.inference.viterbi import viterbi_tree
 from truesource.grammar.parsing.kbest import k_best_max_rule, k_best_viterbi
 from truesource.grammar.parsing.levels import parsing_levels
-from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.parsing.method import ParseMethod, Search
 from truesource.grammar.parsing.pruning import THRESHOLDS, CoarseToFine
 from truesource.grammar.parsing.samples import ScoredTree, posterior_samples, scored_trees
 from truesource.grammar.support.errors import InputError
@@ -31,14 +30,6 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 LOOSER = 1e-3  #: what thresholds are multiplied by where nothing is left of a sentence
-
-
-class Search(StrEnum):
-    """What part of a chart a tree was looked for in."""
-
-    PRUNED = "pruned"  #: what is left at the thresholds
-    LOOSER = "looser"  #: what is left at lower thresholds, because nothing was left
-    EXACT = "exact"  #: all of it
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,7 @@ truesource: trees of a parser, not of annotators.
 | `words` | int32 | how many words |
 | `unknown` | int32 | how many of them the lexicon of the grammar lacks |
 | `outcome` | string | what became of it, see below |
+| `search` | string | part of its chart that was searched: `pruned`, `looser` (with lower thresholds) or `exact` (all) |
 | `score` | float64 | what the method maximises: nats, or of `max-span` expected correct spans; null without a tree |
 | `logprob` | float64 | log probability of the derivation, nats; null unless the method is `viterbi` |
 {_RAW if settings["raw"] else ""}

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import AfterValidator, with_config
 from typing_extensions import TypedDict
 
+from truesource.grammar.parsing.method import Search
 from truesource.grammar.support.errors import InputError
 from truesource.grammar.support.records import STRICT, Count, FileName, Positive, read_record
 from truesource.parsing.settings import ParseOutcome, ParseSettings
@@ -29,6 +30,13 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def _all_searches(counts: dict[str, Any]) -> dict[str, Any]:
+    if counts.keys() != set(Search):
+        raise ValueError(f"expected the keys {', '.join(Search)}")
+    return counts
+
+
+Searches = Annotated[dict[str, Count], AfterValidator(_all_searches)]  #: trees by where they were looked for
 Outcomes = Annotated[dict[str, Count], AfterValidator(_all_outcomes)]  #: sentences by what became of them
 
 
@@ -48,6 +56,7 @@ class TreeShardEntry(DataFile):
     sentences: Positive
     words: Count
     outcomes: Outcomes
+    searches: Searches
     trees: DataFile
     lists: NotRequired[DataFile]  #: several trees of each sentence
 
@@ -81,6 +90,7 @@ class ParsedCounts(TypedDict):
     sentences: Positive
     words: Count
     outcomes: Outcomes
+    searches: Searches
 
 
 @with_config(STRICT)
@@ -127,4 +137,5 @@ def add_up(shards: list[dict[str, Any]]) -> dict[str, Any]:
         "sentences": sum(shard["sentences"] for shard in shards),
         "words": sum(shard["words"] for shard in shards),
         "outcomes": {str(kind): sum(shard["outcomes"][kind] for shard in shards) for kind in ParseOutcome},
+        "searches": {str(kind): sum(shard["searches"][kind] for shard in shards) for kind in Search},
     }

@@ -55,7 +55,8 @@ def compare_with_gold(gold: Sequence[Tree], parsing: Parsing, parsed: ParsedCorp
             wanted.append(tree)
             found.append(parse)
             numbers.append(row.number)
-    scores = score_parses(wanted, found, parser=parsing.settings.method, grammar=parsing.pcfg.digest)
+    parser = f"{parsing.settings.method}{', exact' if parsing.settings.exact else ''}"
+    scores = score_parses(wanted, found, parser=parser, grammar=parsing.pcfg.digest)
     records = scores.records(by_sentence=True)
     for sentence, number in zip(records["sentences"], numbers, strict=True):
         sentence["number"] = number

@@ -31,6 +31,7 @@ class ParseSettings(Settings):
         ParseMethod.VITERBI,
         description="Criterion: most probable derivation, rules (best for split grammars), or spans.",
     )
+    exact: bool = Field(False, description="Never prune: look at the whole chart of every sentence (slow).")
     longest: int = Field(300, ge=1, description="Skip sentences with more words, also when computing F1.")
     shard_size: int = Field(SHARD_SIZE, ge=1, description="Number of sentences per file of a folder.")
     raw: bool = Field(False, description="The input is raw text: split it into sentences and Penn tokens.")

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from truesource.generator.plan import Shard
 from truesource.grammar.inference.batch import TooLongError
-from truesource.grammar.parsing.method import ParseMethod
+from truesource.grammar.parsing.method import ParseMethod, Search
 from truesource.grammar.parsing.parser import Parse, Parser
 from truesource.grammar.parsing.samples import ScoredTree
 from truesource.grammar.pcfg import PCFG
@@ -40,6 +40,11 @@ class ParsedSentence:
     outcome: ParseOutcome
     parse: Parse | None
     trees: Sequence[ScoredTree] = ()  #: several, where they were asked for
+
+    @property
+    def search(self) -> Search | None:
+        """What part of the chart the tree was looked for in; None without a tree."""
+        return None if self.parse is None else self.parse.search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +72,7 @@ class ShardParser:
             "sentences": shard.sentences,
             "words": sum(len(row.sentence.words) for row in rows),
             "outcomes": {str(kind): sum(row.outcome is kind for row in rows) for kind in ParseOutcome},
+            "searches": {str(kind): sum(row.search is kind for row in rows) for kind in Search},
             "trees": _described(trees),
         }
         kind = several(self.settings)
@@ -83,25 +89,36 @@ class ShardParser:
         engine = _engine_of(self)
         first = shard.number * self.settings.shard_size
         sentences = engine.reader.take(first, shard.sentences)
-        return [self._parsed(engine.parser, number, each) for number, each in enumerate(sentences, first + 1)]
+        outcomes = [self._before(sentence.words) for sentence in sentences]
+        places = [place for place, outcome in enumerate(outcomes) if outcome is ParseOutcome.PARSED]
+        found = engine.parser.parse_all([sentences[place].words for place in places])
+        parses = dict(zip(places, found, strict=True))
+        return [
+            self._parsed(engine.parser, first + place + 1, sentence, outcomes[place], parses.get(place))
+            for place, sentence in enumerate(sentences)
+        ]
 
-    def _parsed(self, parser: Parser, number: int, sentence: SourceSentence) -> ParsedSentence:
-        words = sentence.words
-        unknown = sum(word not in self.pcfg.word_ids for word in words)
-        parse, trees = None, list[ScoredTree]()
+    def _before(self, words: Sequence[str]) -> ParseOutcome:
+        """What is known of a sentence before it is parsed."""
         if not words:
-            outcome = ParseOutcome.EMPTY
-        elif len(words) > self.settings.longest:
-            outcome = ParseOutcome.SKIPPED
-        else:
-            try:
-                trees = several_trees(self.pcfg, self.settings, number, words)
-                parse, outcome = parser.parse(words), ParseOutcome.PARSED
-            except TooLongError:
-                outcome = ParseOutcome.TOO_LONG
-            except InputError:
-                outcome = ParseOutcome.IMPOSSIBLE
-        return ParsedSentence(number, sentence, unknown, outcome, parse, trees)
+            return ParseOutcome.EMPTY
+        return ParseOutcome.SKIPPED if len(words) > self.settings.longest else ParseOutcome.PARSED
+
+    def _parsed(
+        self,
+        parser: Parser,
+        number: int,
+        sentence: SourceSentence,
+        outcome: ParseOutcome,
+        found: Parse | InputError | None,
+    ) -> ParsedSentence:
+        unknown = sum(word not in self.pcfg.word_ids for word in sentence.words)
+        if isinstance(found, Parse):
+            trees = several_trees(parser, self.settings, number, sentence.words)
+            return ParsedSentence(number, sentence, unknown, outcome, found, trees)
+        if isinstance(found, InputError):
+            outcome = ParseOutcome.TOO_LONG if isinstance(found, TooLongError) else ParseOutcome.IMPOSSIBLE
+        return ParsedSentence(number, sentence, unknown, outcome, None)
 
     def finished(self, shard: Shard) -> dict[str, Any] | None:
         """What was recorded of a shard, if its files are still what was written."""
@@ -136,7 +153,11 @@ def _engine_of(shards: ShardParser) -> _Engine:
     engine: _Engine | None = getattr(_THREAD, "engine", None)
     if engine is None or engine.of is not shards:
         read_words(shards.pcfg, ())  # refuses a grammar of another version here, not at every sentence
-        engine = _Engine(shards, Parser(shards.pcfg, shards.settings.method), ForwardReader(shards.source))
+        engine = _Engine(
+            shards,
+            Parser(shards.pcfg, shards.settings.method, exact=shards.settings.exact),
+            ForwardReader(shards.source),
+        )
         _THREAD.engine = engine
     return engine
 
@@ -187,6 +208,7 @@ def _write_rows(path: Path, rows: Sequence[ParsedSentence], settings: ParseSetti
         "words": pa.array([len(row.sentence.words) for row in rows], pa.int32()),
         "unknown": pa.array([row.unknown for row in rows], pa.int32()),
         "outcome": pa.array([str(row.outcome) for row in rows], pa.string()),
+        "search": pa.array([None if row.search is None else str(row.search) for row in rows], pa.string()),
         "score": pa.array(scores, pa.float64()),
         "logprob": pa.array(logprobs, pa.float64()),
     }
