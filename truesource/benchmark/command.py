@@ -184,7 +184,7 @@ def _show(
     from truesource.cli.output import csv_of, show
 
     results, mine = beside_baselines(suite, own, files)
-    found = with_models(standings(results, list(suite.languages)), mine)
+    found = with_models(standings(results, list(suite.languages)))
     tables = [headline_table(each, suite, own=mine) for each in found]
     differences = difference_tables(results, found, own=mine, baseline=baseline)
     for table in [*tables, *differences]:

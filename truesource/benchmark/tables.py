@@ -121,10 +121,9 @@ def is_reference(row: Standing) -> bool:
     return row.model["architecture"] in REFERENCES
 
 
-def with_models(found: Sequence[Standings], own: Sequence[str] = ()) -> list[Standings]:
-    """Those that have a model beside the references, or one of the reader's; all, where there are references alone."""
-    kept = [each for each in found if any(not is_reference(row) or row.name in own for row in each.rows)]
-    return kept or list(found)
+def with_models(found: Sequence[Standings]) -> list[Standings]:
+    """Those that have a model beside the references; all, where there are references alone."""
+    return [each for each in found if not all(is_reference(row) for row in each.rows)] or list(found)
 
 
 def remarks(row: Standing, standings: Standings, own: Sequence[str]) -> list[str]:
