@@ -82,8 +82,25 @@ def test_every_line_has_a_row_whatever_it_is(here: Path, command: Command) -> No
     assert [row["score"] is not None for row in table] == [code == "parsed" for code in CODES]
     counts = json.loads((here / "counts.json").read_text(encoding="utf-8"))
     assert counts["counts"]["outcomes"] == {"parsed": 3, "impossible": 3, "too_long": 0, "skipped": 1, "empty": 2}
+    assert counts["counts"]["searches"] == {"pruned": 0, "looser": 0, "exact": 3}  # a grammar without splits
     assert counts["missing"] == {"impossible": [3, 4, 9], "skipped": [7], "empty": [2, 6]}
     assert counts["time"]["sentences"] == 9 and counts["time"]["sentences_per_second"] > 0.0
+
+
+def test_split_grammars_are_pruned_unless_all_is_asked_for(here: Path, command: Command) -> None:
+    (here / "bank.mrg").write_text(BANK * 3, encoding="utf-8")
+    made = command("induce", "bank.mrg", "-o", "split.npz", "--cycles", "2", "--set", "split_merge.em_split=4")
+    assert made.code == 0
+    (here / "two.txt").write_text("the dog sees a cat\nthe cat walks in the park\n", encoding="utf-8")
+    for flags, search in (((), "pruned"), (("--exact",), "exact")):
+        folder = f"trees-{search}"
+        assert command("parse", "split.npz", "two.txt", "-o", folder, "--method", "max-rule", *flags).code == 0
+        assert {row["search"] for row in rows(here / folder)} == {search}
+    assert command("parse", "split.npz", "two.txt", "-o", "trees-pruned", "--method", "max-rule", "--exact").code == 2
+    trees = [
+        [str(tree) for _, tree in ParsedCorpus.load(here / f"trees-{kind}").trees()] for kind in ("pruned", "exact")
+    ]
+    assert trees[0] == trees[1]
 
 
 def test_scores_are_log_probabilities_of_derivations(here: Path, command: Command) -> None:

@@ -239,8 +239,9 @@ def refusals(standings: Standings) -> Mapping[str, Sequence[str]]:
 
 
 def _note(standings: Standings, suite: Suite) -> str:
+    asked = "next" if standings.objective == "causal" else "masked"
     sentences = [
-        "Share learned: of what the context says of the next token, mean over languages, with 95% intervals",
+        f"Share learned: of what the context says of the {asked} token, mean over languages, with 95% intervals",
         "1 is the truth, 0 is word frequencies alone",
         "Parameters: without word and position vectors, the most of any language",
     ]
