@@ -2,6 +2,7 @@
 
 Numba unrolls a short inner loop into operations on single numbers, so these are written in the compiler's own terms.
 Arrays are flat, contiguous and of one floating-point type; positions are those of the first of the `WIDTH` entries.
+Products are rounded before they are added, so every processor finds the same numbers.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def add_products(_: Any, total: Any, t: Any, x: Any, i: Any, y: Any, j: Any) -> 
         target, size = _place(context, builder, kinds[0], args[0], args[1])
         first, _ = _place(context, builder, kinds[2], args[2], args[3])
         second, _ = _place(context, builder, kinds[4], args[4], args[5])
-        product = builder.fmul(builder.load(first, align=size), builder.load(second, align=size), flags=("contract",))
-        summed = builder.fadd(builder.load(target, align=size), product, flags=("contract",))
+        product = builder.fmul(builder.load(first, align=size), builder.load(second, align=size))
+        summed = builder.fadd(builder.load(target, align=size), product)
         builder.store(summed, target, align=size)
         return context.get_dummy_value()
 
@@ -56,12 +57,9 @@ def add_scaled(_: Any, total: Any, t: Any, weight: Any, x: Any, i: Any) -> Any:
         lanes = ir.VectorType(context.get_data_type(kinds[0].dtype), WIDTH)
         one = builder.insert_element(lanes(ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        product = builder.fmul(
-            builder.shuffle_vector(one, lanes(ir.Undefined), zeros),
-            builder.load(source, align=size),
-            flags=("contract",),
-        )
-        summed = builder.fadd(builder.load(target, align=size), product, flags=("contract",))
+        weights = builder.shuffle_vector(one, lanes(ir.Undefined), zeros)
+        product = builder.fmul(weights, builder.load(source, align=size))
+        summed = builder.fadd(builder.load(target, align=size), product)
         builder.store(summed, target, align=size)
         return context.get_dummy_value()
 
