@@ -5,8 +5,9 @@ sentences of at most 40 words by max-rule-product, each parser in a process of i
 the parsing alone: of ours after the grammar is loaded and the kernels are compiled, of the released parser (Petrov et
 al. 2006; a Java program) with the seconds of one sentence, of loading therefore, taken off.
 
-``--thresholds 1e-2 1e-3 1e-4`` adds a table of what pruning at one threshold for all passes changes, by length, against
-the exact trees. ``--growth 10 20 40 60 80 100`` adds the time of sentences of these lengths, drawn from the grammar.
+``--thresholds 1e-2 1e-3 3e-4,1e-3`` adds rows for other thresholds, by pass, the last for all further passes. The
+second table is the share of trees that pruning changes, by length. ``--growth 10 20 40 60 80 100`` adds the time of
+sentences of these lengths, drawn from the grammar.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def ours(grammar: str, sentences: list[list[str]], *, exact: bool, thresholds: S
     cpu = time.process_time() - load
     trees = [str(parse.tree) if isinstance(parse, Parse) else None for parse in found]
     searches = Counter(str(parse.search) for parse in found if isinstance(parse, Parse))
-    name = "exact" if exact else "pruned" if thresholds is None else f"pruned at {thresholds[0]:g}"
+    at = ",".join(f"{threshold:g}" for threshold in thresholds or ())
+    name = "exact" if exact else f"pruned {at}".strip()
     return Measured(name, load, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, trees, searches)
 
 
@@ -151,15 +153,16 @@ def main() -> None:
     parser.add_argument("--jar")
     parser.add_argument("--peer-grammar")
     parser.add_argument("--limit", type=int, help="sentences")
-    parser.add_argument("--thresholds", nargs="+", default=[])
+    parser.add_argument("--thresholds", nargs="+", default=[], metavar="T[,T...]")
     parser.add_argument("--growth", type=int, nargs="+", default=[])
     parser.add_argument("--exact", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--threshold", type=float, nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--threshold", help=argparse.SUPPRESS)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
         sentences = json.loads(Path(given.treebank).read_text(encoding="utf-8"))
-        made = ours(given.grammar, sentences, exact=given.exact, thresholds=given.threshold)
+        thresholds = given.threshold and [float(value) for value in given.threshold.split(",")]
+        made = ours(given.grammar, sentences, exact=given.exact, thresholds=thresholds)
         given.child.write_text(json.dumps(made._asdict()), encoding="utf-8")
         return
     from truesource.grammar.treebank import Normalisation, Treebank

@@ -24,7 +24,7 @@ from truesource.grammar.estimate.rules import RuleTable
 from truesource.grammar.estimate.split_merge.encode import encode
 from truesource.grammar.estimate.split_merge.parameters import Parameters
 from truesource.grammar.estimate.split_merge.result import filtered, to_pcfg
-from truesource.grammar.estimate.split_merge.trainer import PHASES, Trainer, Validation
+from truesource.grammar.estimate.split_merge.trainer import PHASES, SplitMergeTrainer, Validation
 from truesource.grammar.pcfg import PCFG
 from truesource.grammar.support.arrays import FloatArray, IntArray
 from truesource.grammar.support.progress import meter
@@ -71,7 +71,7 @@ def recover(sizes: Sequence[int], config: SplitMerge) -> tuple[float, list[Row]]
         forests, _ = encode(trees, table)
         began = time.perf_counter()
         with meter("split-merge", config.iterations) as progress:
-            trainer = Trainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
+            trainer = SplitMergeTrainer(config, forests, Validation((), 0), Parameters.initial(table), progress)
             for cycle in range(config.cycles + 1):
                 for phase in PHASES if cycle else ():
                     trainer.run(cycle, phase, np.random.default_rng([SEED, cycle]))

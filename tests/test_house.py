@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import re
 import sys
@@ -126,3 +127,12 @@ def test_functions_are_short(house: ModuleType, every: list[Any]) -> None:
         if house.code_length(function) > 60
     }
     assert long <= {"grammar.treebank.reader.read_lines"}
+
+
+def test_programs_beside_the_package_import_what_is_there() -> None:
+    """Nothing else runs the benchmarks before they are needed."""
+    for program in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for source, name in imported(ast.parse(program.read_text(encoding="utf-8"))):
+            if source.startswith("truesource") and name:
+                module = importlib.import_module(source)
+                assert hasattr(module, name) or importlib.util.find_spec(f"{source}.{name}"), (program.name, name)

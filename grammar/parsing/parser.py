@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from truesource.grammar.inference.batch import NothingLeftError
@@ -99,11 +100,12 @@ class Parser:
         known = [read_words(self.pcfg, sentence) for sentence in sentences]
         for number, expected in self._first_pass(known):
             try:
-                (tree, score), search = self._search(known[number], expected, self._best)
+                find = partial(self._best, tuple(sentences[number]))
+                (tree, score), search = self._search(known[number], expected, find)
             except InputError as error:
                 found[number] = error
             else:
-                found[number] = Parse(put_words(tree, sentences[number]), score, search)
+                found[number] = Parse(tree, score, search)
         return found
 
     def best(self, sentence: Sequence[str], k: int) -> list[ScoredTree]:
@@ -162,8 +164,13 @@ class Parser:
                     continue
         return find(words, None), Search.EXACT
 
-    def _best(self, words: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
+    def _best(self, words: tuple[str, ...], known: list[str], allowed: BoolArray | None) -> tuple[Tree, float]:
         """The best tree with what is allowed, (spans, S), or with everything.
+
+        Args:
+            words: to stand in the tree.
+            known: the words as the grammar reads them.
+            allowed: which symbols may cover which spans.
 
         Raises:
             InputError: there is none; as `NothingLeftError`, with what is allowed.
@@ -171,11 +178,11 @@ class Parser:
         if self.method is ParseMethod.VITERBI:
             exact = self.pcfg.exact
             if allowed is None:
-                derivation, score = exact.viterbi(words)
+                derivation, score = exact.viterbi(known)
             else:
-                derivation, score = viterbi_tree(exact, exact.best_chains, words, allowed)
-            return surface(derivation, self.pcfg), score
+                derivation, score = viterbi_tree(exact, exact.best_chains, known, allowed)
+            return put_words(surface(derivation, self.pcfg), words), score
         best: Callable[[Posterior], tuple[Tree, float]]
         best = max_rule_tree if self.method is ParseMethod.MAX_RULE else max_span_tree
-        binarised, score = best(posterior(self.pcfg, words, allowed))
+        binarised, score = best(replace(posterior(self.pcfg, known, allowed), sentence=words))
         return splice(binarised), score
