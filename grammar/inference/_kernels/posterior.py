@@ -81,12 +81,20 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
     acc = np.zeros(pair_right.size)
     touched = np.zeros(pair_right.size, dtype=np.int32)
     lost = np.zeros(1, dtype=np.bool_)
-    every = np.ones(n_states, dtype=np.bool_)
+    may = np.ones(n_states, dtype=np.bool_)
+    states = np.arange(n_states)  # that may cover the span
+    n_may = n_states
     for j in range(1, n + 1):
         for i in range(j - 1, -1, -1):
             span = j * (j - 1) // 2 + i
-            may = every if allowed.size == 0 else allowed[span]
-            if not may.any():
+            if allowed.size > 0:
+                may = allowed[span]
+                n_may = 0
+                for a in range(n_states):
+                    if may[a]:
+                        states[n_may] = a
+                        n_may += 1
+            if n_may == 0:
                 continue
             top = np.int64(0)
             if i == j - 1:
@@ -105,20 +113,24 @@ def inside(words, allowed, closure: SparseRows, pairs: PairRules, lexicon: Lexic
                             lost[0] |= weight == 0.0
                             bare[span, parent[r]] += weight
                     acc[p] = 0.0
-            for b in range(n_states):
+            for x in range(n_may):
+                b = states[x]
                 weight = bare[span, b]
                 if weight > 0.0:
                     for e in range(closure_start[b], closure_start[b + 1]):
                         if may[closure_column[e]]:
                             full[span, closure_column[e]] += closure_value[e] * weight
-            largest = full[span].max()
+            largest = 0.0
+            for x in range(n_may):
+                largest = max(largest, full[span, states[x]])
             if largest == 0.0:
                 continue
             power = math.frexp(largest)[1]
             shift[span] = top + power
             # two steps: the inverse of the smallest floats would overflow
             first, second = math.ldexp(1.0, -(power // 2)), math.ldexp(1.0, power // 2 - power)
-            for a in range(n_states):
+            for x in range(n_may):
+                a = states[x]
                 bare[span, a] = bare[span, a] * first * second
                 value = full[span, a] * first * second
                 if value < SMALLEST:
