@@ -110,6 +110,7 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
 
     from truesource.grammar.inference.batch import threads
 
+    _skip_dropped_items()
     with _stored(function, max(1, threads() // n)) as stored:
         pool = Parallel(n_jobs=n, return_as="generator_unordered")
         try:
@@ -121,6 +122,28 @@ def _in_processes(function: Callable[[Item], Result], items: Sequence[Item], n: 
                 "a worker process was killed, perhaps for want of memory; the same call goes on, with fewer --workers"
                 " if it was memory"
             ) from error
+
+
+@cache
+def _skip_dropped_items() -> None:
+    """Let a call that is stopped early end in order.
+
+    loky then drops the items that wait, but not their numbers, and where it meets one of these, the thread that
+    manages the workers dies of a `KeyError` and leaves them behind.
+    """
+    from joblib.externals.loky.process_executor import _ExecutorManagerThread
+
+    fill = _ExecutorManagerThread.add_call_item_to_queue
+
+    def fill_with_what_is_there(manager: Any) -> None:
+        while True:
+            try:
+                fill(manager)
+            except KeyError:  # it has taken one number from the queue
+                continue
+            return
+
+    _ExecutorManagerThread.add_call_item_to_queue = fill_with_what_is_there
 
 
 @dataclass(frozen=True)

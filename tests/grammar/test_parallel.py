@@ -115,6 +115,17 @@ def test_taking_one_result_stops_the_rest(workers: Workers, tmp_path: Path) -> N
     assert not list(Path(tempfile.gettempdir()).glob(f"truesource-{os.getpid()}-*"))
 
 
+def test_calls_stopped_early_leave_working_pools_behind(tmp_path: Path) -> None:
+    """Often, because it is a race: pytest fails the test if a thread that manages workers dies."""
+    for k in range(15):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        with closing(run_each(tasks.Held(folder).call, range(40), Workers(2))) as results:
+            next(results)
+        (folder / "go").touch()
+        assert sorted(run_each(tasks.square, range(6), Workers(2))) == [0, 1, 4, 9, 16, 25]
+
+
 def test_a_killed_process_ends_in_a_sentence_and_the_next_call_works() -> None:
     with pytest.raises(InputError, match=r"a worker process was killed.*the same call goes on"):
         list(run_each(tasks.die_at_three, range(20), Workers(2)))
